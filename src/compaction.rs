@@ -1,0 +1,64 @@
+//! Compactions: summaries laid over stretches of a path.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::id::{CompactionId, MessageId};
+use crate::message::{Json, Message, Part, Role};
+
+/// A summary laid over a stretch of a path when a history is read.
+///
+/// The messages under it stay as they are: raw history shows them, and removing the compaction
+/// brings them back into view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// Its name, unique in its session.
+    pub id: CompactionId,
+    /// The first message under it.
+    pub first: MessageId,
+    /// The last message under it; the summary shows on the paths that hold this message.
+    pub last: MessageId,
+    /// How many messages it stood for when it was made.
+    pub count: u64,
+    /// What is read in their place.
+    pub summary: String,
+    /// Anything the maker of the summary wants to keep beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Json>,
+    /// When it was made, in UTC, to the microsecond.
+    pub created_at: DateTime<Utc>,
+}
+
+impl Compaction {
+    /// Returns the summary as it reads in a history: an `assistant` message under the id
+    /// `compaction_<id>`, at the stored time.
+    ///
+    /// Its metadata is `{"compaction": {"id", "first", "last", "count"}}`.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all([Message::user("hi").with_id("a"), Message::assistant("ho").with_id("b")])?;
+    /// let fold = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?;
+    ///
+    /// let summary = &chat.history()?[0];
+    /// assert_eq!(summary.id, fold.as_message());
+    /// assert_eq!(summary.text(), "They greeted.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_message(&self, parent: Option<MessageId>) -> Message {
+        let about = json!({"compaction": {
+            "id": self.id, "first": self.first, "last": self.last, "count": self.count,
+        }});
+        let mut message = Message::new(Role::Assistant, vec![Part::text(self.summary.as_str())])
+            .with_id(self.id.as_message())
+            .with_metadata(about)
+            .at(self.created_at);
+        message.parent = parent;
+        message
+    }
+}

@@ -1,0 +1,206 @@
+//! The one error type.
+//!
+//! A variant stands for something a caller would act on; what only a person can look into is
+//! [`Error::Storage`]. Each text names the place, the offender and the limit.
+
+use std::path::PathBuf;
+
+use crate::id::{CompactionId, MessageId, SessionId};
+
+/// A [`Result`](std::result::Result) whose error is talktree's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong.
+///
+/// ```
+/// use talktree::{Error, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let answer = chat.append_to(&"nobody".into(), Message::assistant("hello?"));
+/// assert!(matches!(answer, Err(Error::UnknownMessage { .. })));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No message of this id is in the session; nothing was done.
+    #[error("session {session:?} has no message {id:?}")]
+    UnknownMessage {
+        /// The session that was asked.
+        session: SessionId,
+        /// The id it does not hold.
+        id: MessageId,
+    },
+    /// No session of this id is in the store.
+    #[error("the store has no session {id:?}")]
+    UnknownSession {
+        /// The id the store does not hold.
+        id: SessionId,
+    },
+    /// No compaction of this id is in the session.
+    #[error("session {session:?} has no compaction {id:?}")]
+    UnknownCompaction {
+        /// The session that was asked.
+        session: SessionId,
+        /// The id it does not hold.
+        id: CompactionId,
+    },
+    /// A session of this id stands already.
+    #[error("the store already has a session {id:?}")]
+    SessionExists {
+        /// The id that is taken.
+        id: SessionId,
+    },
+    /// An id, a name or a label that may not be used as one.
+    #[error("{what} {given:?} cannot be used: {why}")]
+    InvalidName {
+        /// Which argument: `message id`, `session id`, `label`, ..
+        what: &'static str,
+        /// The text, cut after 80 characters.
+        given: String,
+        /// The rule it breaks, with the limit.
+        why: String,
+    },
+    /// A message larger than the store's limit.
+    #[error("message {id:?} is {bytes} bytes of JSON, over the store's limit of {max}")]
+    MessageTooLarge {
+        /// The message.
+        id: MessageId,
+        /// Its size, in bytes of JSON.
+        bytes: usize,
+        /// The limit, in bytes.
+        max: usize,
+    },
+    /// The head was not where the caller believed it to be; nothing was appended.
+    #[error("the head is at {found:?}, not at {expected:?}")]
+    HeadMoved {
+        /// Where the caller took the head to be.
+        expected: Option<MessageId>,
+        /// Where it is.
+        found: Option<MessageId>,
+    },
+    /// A stretch whose first message does not lie on the path to its last.
+    #[error("message {first:?} is not an ancestor of {last:?}")]
+    NotAncestor {
+        /// The message meant as the start.
+        first: MessageId,
+        /// The message meant as the end.
+        last: MessageId,
+    },
+    /// An end of a new compaction lies inside a summary that is shown there.
+    #[error("message {id:?} lies inside the summary {compaction:?}; fold the whole summary or remove it first")]
+    InsideSummary {
+        /// The message that was given as an end.
+        id: MessageId,
+        /// The compaction it lies under.
+        compaction: CompactionId,
+    },
+    /// A summary without text.
+    #[error("a summary needs text; the one given is blank")]
+    BlankSummary,
+    /// The session has used up its 4 294 967 295 places.
+    #[error("session {session:?} is full: it has taken {max} messages")]
+    SessionFull {
+        /// The session.
+        session: SessionId,
+        /// The number of messages a session can take in its life.
+        max: u64,
+    },
+    /// The file is no talktree store.
+    #[error("{} is no talktree store: {why}", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// How that is known.
+        why: String,
+    },
+    /// The store was written by a newer talktree.
+    #[error("store has schema version {found}; this build reads up to {supported}")]
+    NewerStore {
+        /// The version in the file.
+        found: u32,
+        /// The newest version this build knows.
+        supported: u32,
+    },
+    /// A write to a store that was opened, or lies, read-only.
+    #[error("the store is read-only")]
+    ReadOnly,
+    /// Other writers held the store for longer than the busy timeout.
+    #[error("the store is busy: other writers held it for over {waited_ms} ms")]
+    Busy {
+        /// The busy timeout, in milliseconds.
+        waited_ms: u64,
+    },
+    /// No space is left on the disk; the write was undone.
+    #[error("no space is left for the store; the write was undone")]
+    DiskFull,
+    /// The work was stopped through an interrupt handle.
+    #[error("the work was interrupted")]
+    Interrupted,
+    /// Data that breaks an invariant of the store.
+    #[error("the store is damaged: {what}; `verify` tells more")]
+    Corrupt {
+        /// The broken invariant and where.
+        what: String,
+    },
+    /// The storage behind a session cannot do this.
+    #[error("this storage does not support {what}")]
+    Unsupported {
+        /// The verb.
+        what: &'static str,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Text that should be JSON, or JSON of another shape than needed.
+    #[error("{what} is not valid: {source}")]
+    Json {
+        /// What was read.
+        what: &'static str,
+        /// What the parser said, with line and column.
+        source: serde_json::Error,
+    },
+    /// A transcript that cannot be imported.
+    #[error("{}{}: {why}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, where the format has lines.
+        line: Option<u64>,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The database reported something else.
+    #[error("the store failed: {source}")]
+    Storage {
+        /// What the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Returns whether the same call may succeed when it is made again later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy { .. } | Self::DiskFull | Self::Interrupted | Self::HeadMoved { .. }
+        )
+    }
+
+    /// Returns whether something that was named does not exist.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownMessage { .. }
+                | Self::UnknownSession { .. }
+                | Self::UnknownCompaction { .. }
+        )
+    }
+}

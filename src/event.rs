@@ -1,0 +1,138 @@
+//! Change events: what subscribers in this process hear after a write has been committed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde::Serialize;
+
+use crate::id::{CompactionId, MessageId, SessionId};
+
+/// A change to a session, committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Event {
+    /// The session that changed.
+    pub session: SessionId,
+    /// What happened.
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+/// What happened to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// Messages were appended.
+    Append {
+        /// Their ids, in order.
+        ids: Vec<MessageId>,
+    },
+    /// A message's content was replaced.
+    Update {
+        /// The message.
+        id: MessageId,
+    },
+    /// Messages were deleted.
+    Delete {
+        /// Their ids.
+        ids: Vec<MessageId>,
+    },
+    /// The session was emptied.
+    Clear,
+    /// A summary was laid over a stretch.
+    Compact {
+        /// The compaction.
+        id: CompactionId,
+    },
+    /// A summary was taken off.
+    Expand {
+        /// The compaction that was removed.
+        id: CompactionId,
+    },
+    /// Historical messages were stored.
+    Import {
+        /// How many.
+        messages: u64,
+    },
+    /// The head was moved by checkout, undo or redo.
+    Head {
+        /// Where it stands now; `None` before the first message.
+        id: Option<MessageId>,
+    },
+    /// The session was removed with everything of it.
+    Remove,
+}
+
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// The subscribers of a store. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Events(Arc<Registry>);
+
+#[derive(Default)]
+struct Registry {
+    listeners: Mutex<Vec<(u64, Listener)>>,
+    next_key: AtomicU64,
+    /// So that a write that nobody listens to does not take the lock.
+    count: AtomicUsize,
+}
+
+impl Events {
+    pub(crate) fn subscribe(
+        &self,
+        listener: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> Subscription {
+        let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
+        let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.push((key, Arc::new(listener)));
+        self.0.count.store(listeners.len(), Ordering::Release);
+        Subscription { key, registry: Arc::downgrade(&self.0) }
+    }
+
+    /// Tells every subscriber, in the calling thread; the event is made only if there is one.
+    pub(crate) fn tell(&self, session: &SessionId, change: impl FnOnce() -> Change) {
+        if self.0.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let event = Event { session: session.clone(), change: change() };
+        // Called outside the lock: a listener may subscribe, unsubscribe or write.
+        let listeners: Vec<Listener> = {
+            let listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.iter().map(|(_, listener)| Arc::clone(listener)).collect()
+        };
+        for listener in listeners {
+            listener(&event);
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("listeners", &self.0.count).finish()
+    }
+}
+
+/// A subscription to a store's changes; dropping it ends it.
+#[must_use = "dropping a subscription ends it"]
+pub struct Subscription {
+    key: u64,
+    registry: Weak<Registry>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(registry) = self.registry.upgrade() {
+            let mut listeners = registry.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.retain(|(key, _)| *key != self.key);
+            registry.count.store(listeners.len(), Ordering::Release);
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("key", &self.key).finish_non_exhaustive()
+    }
+}

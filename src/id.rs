@@ -1,0 +1,203 @@
+//! Ids: what callers name sessions, messages and compactions by.
+//!
+//! Each is a text of its own type, so that one cannot be passed for another. Any text will do, up to
+//! [`MAX_ID_BYTES`]; what callers do not name gets a UUIDv7, which sorts by time.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The longest id, name or label: 1 024 bytes, so that an index entry stays inside a database page.
+pub const MAX_ID_BYTES: usize = 1024;
+
+/// What the id of a summary starts with when it is read as a message; no message may use it.
+pub const COMPACTION_PREFIX: &str = "compaction_";
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Returns a new id: a UUIDv7, unique and increasing with time.
+            #[must_use]
+            pub fn new() -> Self {
+                let mut text = uuid::Uuid::encode_buffer();
+                Self(Arc::from(&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)))
+            }
+
+            /// Returns the id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Checks that the id is not empty and within [`MAX_ID_BYTES`].
+            pub(crate) fn check(&self) -> Result<()> {
+                check_name($what, &self.0)
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(shorten(&self.0).as_ref(), f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                let id = Self::from(text);
+                id.check()?;
+                Ok(id)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+
+        impl From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                &*self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                &*self.0 == *other
+            }
+        }
+    };
+}
+
+id! {
+    /// The name of a message, unique in its session.
+    ///
+    /// ```
+    /// use talktree::MessageId;
+    ///
+    /// let id: MessageId = "m1".into();
+    /// assert_eq!(id, "m1");
+    /// assert!(MessageId::new() < MessageId::new());
+    /// ```
+    MessageId, "message id"
+}
+
+id! {
+    /// The name of a session, unique in its store.
+    ///
+    /// ```
+    /// use talktree::SessionId;
+    ///
+    /// assert_eq!(SessionId::from("telegram:4711").to_string(), "telegram:4711");
+    /// ```
+    SessionId, "session id"
+}
+
+id! {
+    /// The name of a compaction, unique in its session; forks and exports keep it.
+    ///
+    /// ```
+    /// use talktree::CompactionId;
+    ///
+    /// let id = CompactionId::from("c1");
+    /// assert_eq!(id.as_message().as_str(), "compaction_c1");
+    /// assert_eq!(CompactionId::from_message(&id.as_message()), Some(id));
+    /// ```
+    CompactionId, "compaction id"
+}
+
+impl CompactionId {
+    /// Returns the id under which the summary reads as a message in a history.
+    #[must_use]
+    pub fn as_message(&self) -> MessageId {
+        MessageId::from(format!("{COMPACTION_PREFIX}{self}"))
+    }
+
+    /// Returns the compaction whose summary reads under this message id, if it is one.
+    #[must_use]
+    pub fn from_message(id: &MessageId) -> Option<Self> {
+        id.as_str().strip_prefix(COMPACTION_PREFIX).map(Self::from)
+    }
+}
+
+impl MessageId {
+    /// Checks that a message may be stored under this id.
+    pub(crate) fn check_for_writing(&self) -> Result<()> {
+        self.check()?;
+        if self.0.starts_with(COMPACTION_PREFIX) {
+            return Err(Error::InvalidName {
+                what: "message id",
+                given: shorten(&self.0).into_owned(),
+                why: format!("ids that start with {COMPACTION_PREFIX:?} are kept for summaries"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Checks a text that names something: not empty, at most [`MAX_ID_BYTES`].
+pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
+    let why = if text.is_empty() {
+        "it is empty".to_owned()
+    } else if text.len() > MAX_ID_BYTES {
+        format!("it has {} bytes, over the limit of {MAX_ID_BYTES}", text.len())
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidName { what, given: shorten(text).into_owned(), why })
+}
+
+/// Returns the first 80 characters, so that an error stays readable whatever was passed.
+fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}

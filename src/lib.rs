@@ -1,0 +1,62 @@
+//! An embedded, synchronous store of conversations: trees of messages on SQLite.
+//!
+//! ```
+//! use talktree::{Message, Store};
+//!
+//! let store = Store::open_in_memory()?; // Store::open("bot.db")? keeps it in a file
+//! let chat = store.session("telegram:4711")?;
+//!
+//! let question = chat.append(Message::user("Can we deploy on Friday?"))?.id;
+//! let answer = chat.append(Message::assistant("Yes, after the backup."))?.id;
+//! chat.append_to(&question, Message::assistant("Rather on Monday."))?; // another answer: a branch
+//! assert_eq!(chat.branches(&question)?.len(), 2);
+//!
+//! chat.checkout(&answer)?; // back on the first; stored, survives a restart
+//! chat.add_compaction("They will deploy on Friday.", &question, &answer)?;
+//! assert_eq!(chat.history()?.len(), 1); // what the model should see
+//! assert_eq!(chat.raw_history()?.len(), 2); // everything, always
+//!
+//! let hits = store.search("deploy friday").run()?.hits;
+//! assert_eq!(hits[0].id, question);
+//! # Ok::<(), talktree::Error>(())
+//! ```
+
+mod compaction;
+mod error;
+mod event;
+mod id;
+mod message;
+mod outcome;
+mod report;
+mod search;
+mod session;
+mod storage;
+mod store;
+mod tokens;
+mod tree;
+mod view;
+
+pub mod export;
+pub mod import;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use compaction::Compaction;
+pub use error::{Error, Result};
+pub use event::{Change, Event, Subscription};
+pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
+pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
+pub use outcome::{
+    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, Page, Recent, RowStat, SessionDetails,
+    SessionInfo, Updated, Upserted,
+};
+pub use report::{Damage, Progress, StoreStats, Verified};
+pub use search::{
+    Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
+};
+pub use session::{Messages, PageBuilder, Session, SessionSearch};
+pub use storage::{Cursor, SessionProvider};
+pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
+pub use tokens::estimate_tokens;
+pub use tree::{Segment, Tree};
+pub use view::{Budget, Order, Place, View};

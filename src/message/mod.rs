@@ -1,0 +1,187 @@
+//! Messages: what a conversation is made of.
+//!
+//! A message has an id, a parent, a role, parts and metadata. The parts have the shape of the
+//! Vercel AI SDK's `UIMessage`, so such a message can be stored as it is. Parts of other types and
+//! fields of other names are kept and come back deep-equal.
+//!
+//! Invariant: reading a message and writing it again gives the same JSON value.
+
+mod json;
+mod part;
+mod role;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+use crate::id::MessageId;
+
+pub use json::Json;
+pub use part::{File, Part, Reasoning, Text, Tool};
+pub use role::Role;
+pub(crate) use wire::{extra_from_text, extra_to_text, parts_from_text, parts_to_text};
+
+/// Fields that talktree does not know, by name.
+pub type Extra = BTreeMap<String, Json>;
+
+/// One message of a conversation.
+///
+/// ```
+/// use talktree::{Message, Part};
+///
+/// let message = Message::user("Can we deploy on Friday?").with_id("m1");
+/// assert_eq!(message.text(), "Can we deploy on Friday?");
+///
+/// let from_json: Message = serde_json::from_str(
+///     r#"{"id": "m2", "role": "assistant", "parts": [{"type": "text", "text": "Yes."}]}"#,
+/// )?;
+/// assert!(matches!(&from_json.parts[0], Part::Text(text) if text.text == "Yes."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Message {
+    /// The name of the message, unique in its session.
+    pub id: MessageId,
+    /// The message it follows; `None` for a root. Set when read, not looked at when written: the
+    /// verb that writes says where a message goes.
+    pub parent: Option<MessageId>,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// Anything the caller wants to keep beside it.
+    pub metadata: Option<Json>,
+    /// When it was made, in UTC, to the microsecond.
+    pub created_at: DateTime<Utc>,
+    /// Kept in the tree, in raw history and in search, but not shown to a model.
+    pub is_aside: bool,
+    /// Fields of the message's JSON that talktree does not know.
+    pub extra: Extra,
+}
+
+impl Message {
+    /// Returns a message of these parts, with a new id, made now.
+    #[must_use]
+    pub fn new(role: impl Into<Role>, parts: Vec<Part>) -> Self {
+        Self {
+            id: MessageId::new(),
+            parent: None,
+            role: role.into(),
+            parts,
+            metadata: None,
+            created_at: now(),
+            is_aside: false,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Returns a message of one text part.
+    fn of_text(role: Role, text: impl Into<String>) -> Self {
+        Self::new(role, vec![Part::text(text)])
+    }
+
+    /// Returns what a user says.
+    #[must_use]
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::of_text(Role::User, text)
+    }
+
+    /// Returns what the model says.
+    #[must_use]
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::of_text(Role::Assistant, text)
+    }
+
+    /// Returns an instruction to the model.
+    #[must_use]
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::of_text(Role::System, text)
+    }
+
+    /// Returns the message under this id.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Returns the message with this part after the others.
+    #[must_use]
+    pub fn with_part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    /// Returns the message with this metadata.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: impl Into<Json>) -> Self {
+        self.metadata = Some(metadata.into());
+        self
+    }
+
+    /// Returns the message as made at this time, cut to the microsecond.
+    #[must_use]
+    pub fn at(mut self, time: DateTime<Utc>) -> Self {
+        self.created_at = time.trunc_subsecs(6);
+        self
+    }
+
+    /// Returns the message as an aside: kept, searchable, but not shown to a model.
+    #[must_use]
+    pub fn as_aside(mut self) -> Self {
+        self.is_aside = true;
+        self
+    }
+
+    /// Returns the text parts, joined by line breaks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut texts = String::new();
+        for part in &self.parts {
+            let typed = part.typed();
+            if let Part::Text(text) = typed.as_ref() {
+                if !texts.is_empty() {
+                    texts.push('\n');
+                }
+                texts.push_str(&text.text);
+            }
+        }
+        texts
+    }
+
+    /// Returns the estimated number of tokens the message takes in a model's window.
+    ///
+    /// ```
+    /// use talktree::Message;
+    ///
+    /// assert_eq!(Message::user("Hello world").tokens(), 4 + 3);
+    /// ```
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        crate::tokens::of_message(self)
+    }
+
+    /// Returns whether the two say the same: all but parent and time, which a retry may not repeat.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        self.role == other.role
+            && self.parts == other.parts
+            && self.metadata == other.metadata
+            && self.is_aside == other.is_aside
+            && self.extra == other.extra
+    }
+}
+
+/// Returns the present time, to the microsecond: what a row can hold.
+pub(crate) fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(6)
+}
+
+/// Returns the bytes that the message's parts, metadata and further fields take when stored.
+pub(crate) fn stored_bytes(message: &Message) -> crate::error::Result<u64> {
+    let parts = parts_to_text(&message.parts)?.len();
+    let metadata = message.metadata.as_ref().map_or(0, |json| json.as_str().len());
+    let extra = extra_to_text(&message.extra)?.map_or(0, |text| text.len());
+    Ok((parts + metadata + extra) as u64)
+}

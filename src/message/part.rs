@@ -1,0 +1,255 @@
+//! Parts: the typed pieces of a message.
+//!
+//! A part whose JSON fits one of the typed shapes becomes that shape, with the fields it does not
+//! name in `extra`; everything else stays [`Part::Other`], as the text it came as.
+
+use std::borrow::Cow;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::json::replace_lone_surrogates;
+use super::wire::TypedPart;
+use super::{Extra, Json};
+
+/// One typed piece of a message.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::Part;
+///
+/// let part: Part = serde_json::from_value(json!({"type": "text", "text": "hi", "state": "done"}))?;
+/// assert!(matches!(&part, Part::Text(text) if text.extra.contains_key("state")));
+///
+/// let unknown: Part = serde_json::from_value(json!({"type": "data-weather", "data": {"c": 21}}))?;
+/// assert_eq!(serde_json::to_value(&unknown)?, json!({"type": "data-weather", "data": {"c": 21}}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Text that was said: `{"type": "text", "text": ..}`.
+    Text(Text),
+    /// A model's reasoning: `{"type": "reasoning", "text": ..}`.
+    Reasoning(Reasoning),
+    /// A call of a tool and, once it is there, its result: `{"type": "tool-NAME", "toolCallId": ..,
+    /// "input": .., "output": ..}`, or `"type": "dynamic-tool"` with `"toolName"`.
+    Tool(Tool),
+    /// A file: `{"type": "file", "mediaType": .., "url": ..}`.
+    File(File),
+    /// A part of another type, or one that a typed shape would not hold unchanged.
+    Other(Json),
+}
+
+/// Text that was said.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Text {
+    /// The text.
+    pub text: String,
+    /// Fields talktree does not know.
+    pub extra: Extra,
+}
+
+/// A model's reasoning.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Reasoning {
+    /// The text.
+    pub text: String,
+    /// Fields talktree does not know.
+    pub extra: Extra,
+}
+
+/// A call of a tool and, once it is there, its result.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Tool {
+    /// The name of the tool.
+    pub name: String,
+    /// Whether the name stands in a field of its own (`dynamic-tool`) instead of in the type.
+    pub is_dynamic: bool,
+    /// What pairs the call with its result.
+    pub call_id: String,
+    /// How far the call is: `input-streaming`, `input-available`, `output-available`,
+    /// `output-error`, ..
+    pub state: Option<String>,
+    /// What the tool was called with.
+    pub input: Option<Json>,
+    /// What it answered.
+    pub output: Option<Json>,
+    /// Why it failed.
+    pub error_text: Option<String>,
+    /// Fields talktree does not know.
+    pub extra: Extra,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct File {
+    /// Its IANA media type.
+    pub media_type: String,
+    /// Where it is; a `data:` URL holds it.
+    pub url: String,
+    /// Its name.
+    pub filename: Option<String>,
+    /// Fields talktree does not know.
+    pub extra: Extra,
+}
+
+impl Part {
+    /// Returns a part of text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(Text { text: text.into(), extra: Extra::new() })
+    }
+
+    /// Returns a part of reasoning.
+    #[must_use]
+    pub fn reasoning(text: impl Into<String>) -> Self {
+        Self::Reasoning(Reasoning { text: text.into(), extra: Extra::new() })
+    }
+
+    /// Returns a call of a tool that has not answered yet.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let call = Part::tool_call("weather", "call-1", json!({"city": "Jena"}));
+    /// assert_eq!(
+    ///     serde_json::to_value(&call)?,
+    ///     json!({"type": "tool-weather", "toolCallId": "call-1", "state": "input-available",
+    ///            "input": {"city": "Jena"}}),
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn tool_call(
+        name: impl Into<String>,
+        call_id: impl Into<String>,
+        input: impl Into<Json>,
+    ) -> Self {
+        Self::Tool(Tool {
+            name: name.into(),
+            call_id: call_id.into(),
+            state: Some("input-available".to_owned()),
+            input: Some(input.into()),
+            ..Tool::default()
+        })
+    }
+
+    /// Returns the result of a tool, for stores that keep it apart from its call.
+    #[must_use]
+    pub fn tool_result(
+        name: impl Into<String>,
+        call_id: impl Into<String>,
+        output: impl Into<Json>,
+    ) -> Self {
+        Self::Tool(Tool {
+            name: name.into(),
+            call_id: call_id.into(),
+            state: Some("output-available".to_owned()),
+            output: Some(output.into()),
+            ..Tool::default()
+        })
+    }
+
+    /// Returns a file.
+    #[must_use]
+    pub fn file(media_type: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::File(File { media_type: media_type.into(), url: url.into(), ..File::default() })
+    }
+
+    /// Returns the `type` of the part.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(_) => "text".into(),
+            Self::Reasoning(_) => "reasoning".into(),
+            Self::Tool(tool) if tool.is_dynamic => "dynamic-tool".into(),
+            Self::Tool(tool) => format!("tool-{}", tool.name).into(),
+            Self::File(_) => "file".into(),
+            Self::Other(json) => json.value()["type"].as_str().unwrap_or_default().to_owned().into(),
+        }
+    }
+
+    /// Returns the part in the typed shape that comes nearest.
+    ///
+    /// A text part with a lone surrogate is [`Part::Other`], so that it is stored unchanged; this
+    /// reads it as [`Part::Text`] with U+FFFD.
+    #[must_use]
+    pub fn typed(&self) -> Cow<'_, Self> {
+        if let Self::Other(json) = self {
+            let mended = replace_lone_surrogates(json.as_str());
+            if matches!(mended, Cow::Owned(_)) {
+                if let Some(part) = TypedPart::parse(&mended) {
+                    return Cow::Owned(part);
+                }
+            }
+        }
+        Cow::Borrowed(self)
+    }
+}
+
+impl From<&str> for Part {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Other(json) = self {
+            return json.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        // The type comes first: the quick reader counts on it.
+        map.serialize_entry("type", &self.kind())?;
+        let extra = match self {
+            Self::Text(Text { text, extra }) | Self::Reasoning(Reasoning { text, extra }) => {
+                map.serialize_entry("text", text)?;
+                extra
+            }
+            Self::Tool(tool) => {
+                if tool.is_dynamic {
+                    map.serialize_entry("toolName", &tool.name)?;
+                }
+                map.serialize_entry("toolCallId", &tool.call_id)?;
+                entry(&mut map, "state", tool.state.as_ref())?;
+                entry(&mut map, "input", tool.input.as_ref())?;
+                entry(&mut map, "output", tool.output.as_ref())?;
+                entry(&mut map, "errorText", tool.error_text.as_ref())?;
+                &tool.extra
+            }
+            Self::File(file) => {
+                map.serialize_entry("mediaType", &file.media_type)?;
+                map.serialize_entry("url", &file.url)?;
+                entry(&mut map, "filename", file.filename.as_ref())?;
+                &file.extra
+            }
+            Self::Other(_) => return map.end(),
+        };
+        for (field, value) in extra {
+            map.serialize_entry(field, value)?;
+        }
+        map.end()
+    }
+}
+
+fn entry<M: SerializeMap>(
+    map: &mut M,
+    field: &str,
+    value: Option<&impl Serialize>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(field, value))
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        TypedPart::parse_or_keep(&raw).map_err(serde::de::Error::custom)
+    }
+}

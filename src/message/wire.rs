@@ -1,0 +1,314 @@
+//! Reading and writing messages as JSON.
+//!
+//! Rows are read often, so the usual parts have a quick way: one pass, no copy of the JSON. What
+//! does not fit it is read a second time, part by part, and kept as text where it must be.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use chrono::{DateTime, SubsecRound, Utc};
+use serde::de::{self, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool, now};
+use crate::error::{Error, Result};
+use crate::id::MessageId;
+
+/// Returns the parts as the text of a row.
+pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
+    serde_json::to_string(parts).map_err(|source| Error::Json { what: "message parts", source })
+}
+
+/// Returns the parts that a row's text holds.
+pub(crate) fn parts_from_text(text: &str) -> Result<Vec<Part>> {
+    if let Ok(typed) = serde_json::from_str::<Vec<TypedPart>>(text) {
+        return Ok(typed.into_iter().map(|part| part.0).collect());
+    }
+    serde_json::from_str(text).map_err(|source| Error::Json { what: "message parts", source })
+}
+
+/// Returns the unknown fields as the text of a row, if there are any.
+pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
+    if extra.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(extra);
+    text.map(Some).map_err(|source| Error::Json { what: "message fields", source })
+}
+
+/// Returns the unknown fields that a row's text holds.
+pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
+    text.map_or(Ok(Extra::new()), serde_json::from_str)
+        .map_err(|source| Error::Json { what: "message fields", source })
+}
+
+/// A part whose JSON fits a typed shape with `type` as the first field.
+pub(super) struct TypedPart(Part);
+
+impl TypedPart {
+    pub(super) fn parse(text: &str) -> Option<Part> {
+        serde_json::from_str::<Self>(text).ok().map(|part| part.0)
+    }
+
+    /// Returns the typed part, else the text as it is; an error if it is no JSON object.
+    pub(super) fn parse_or_keep(raw: &RawValue) -> std::result::Result<Part, &'static str> {
+        if !raw.get().starts_with('{') {
+            return Err("a part is a JSON object");
+        }
+        let typed = Self::parse(raw.get()).or_else(|| Self::parse(&type_first(raw.get())?));
+        Ok(typed.unwrap_or_else(|| Part::Other(Json::keep(raw))))
+    }
+}
+
+/// Returns the object with `type` moved to the front, if it has one elsewhere.
+fn type_first(text: &str) -> Option<String> {
+    struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+    impl<'de> Deserialize<'de> for Fields<'de> {
+        fn deserialize<D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> std::result::Result<Self, D::Error> {
+            struct Collect;
+            impl<'de> Visitor<'de> for Collect {
+                type Value = Fields<'de>;
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+                fn visit_map<A: MapAccess<'de>>(
+                    self,
+                    mut map: A,
+                ) -> std::result::Result<Self::Value, A::Error> {
+                    let mut fields = Vec::new();
+                    while let Some(field) = map.next_entry::<Field<'_>, _>()? {
+                        fields.push((field.0.0, field.1));
+                    }
+                    Ok(Fields(fields))
+                }
+            }
+            deserializer.deserialize_map(Collect)
+        }
+    }
+    let mut fields = serde_json::from_str::<Fields<'_>>(text).ok()?.0;
+    let at = fields.iter().position(|(field, _)| field == "type")?;
+    if at == 0 {
+        return None;
+    }
+    let kind = fields.remove(at);
+    fields.insert(0, kind);
+    let mut object = String::with_capacity(text.len());
+    for (field, value) in fields {
+        object.push(if object.is_empty() { '{' } else { ',' });
+        object.push_str(&serde_json::to_string(&field).ok()?);
+        object.push(':');
+        object.push_str(value.get());
+    }
+    object.push('}');
+    Some(object)
+}
+
+/// A field's name, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Field<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for TypedPart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(TypedPartVisitor)
+    }
+}
+
+struct TypedPartVisitor;
+
+impl<'de> Visitor<'de> for TypedPartVisitor {
+    type Value = TypedPart;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a known type, its type first")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> std::result::Result<TypedPart, A::Error> {
+        let unfit = || de::Error::custom("no typed part");
+        match map.next_key::<Field<'_>>()? {
+            Some(field) if field.0 == "type" => {}
+            _ => return Err(unfit()),
+        }
+        let Field(kind) = map.next_value()?;
+        let part = match &*kind {
+            "text" => {
+                let (text, extra) = read_text(&mut map)?;
+                Part::Text(Text { text, extra })
+            }
+            "reasoning" => {
+                let (text, extra) = read_text(&mut map)?;
+                Part::Reasoning(Reasoning { text, extra })
+            }
+            "file" => Part::File(read_file(&mut map)?),
+            "dynamic-tool" => Part::Tool(read_tool(&mut map, None)?),
+            kind => match kind.strip_prefix("tool-") {
+                Some(name) => Part::Tool(read_tool(&mut map, Some(name))?),
+                None => return Err(unfit()),
+            },
+        };
+        Ok(TypedPart(part))
+    }
+}
+
+/// Fills an empty place; a field that comes twice does not fit a typed shape.
+fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    place: &mut Option<T>,
+    map: &mut A,
+) -> std::result::Result<(), A::Error> {
+    match place.replace(map.next_value()?) {
+        None => Ok(()),
+        Some(_) => Err(de::Error::custom("a field comes twice")),
+    }
+}
+
+fn other<'de, A: MapAccess<'de>>(
+    extra: &mut Extra,
+    field: &str,
+    map: &mut A,
+) -> std::result::Result<(), A::Error> {
+    match extra.insert(field.to_owned(), map.next_value()?) {
+        None if field != "type" => Ok(()),
+        _ => Err(de::Error::custom("a field comes twice")),
+    }
+}
+
+fn read_text<'de, A: MapAccess<'de>>(
+    map: &mut A,
+) -> std::result::Result<(String, Extra), A::Error> {
+    let (mut text, mut extra) = (None, Extra::new());
+    while let Some(Field(field)) = map.next_key()? {
+        match &*field {
+            "text" => once(&mut text, map)?,
+            field => other(&mut extra, field, map)?,
+        }
+    }
+    Ok((text.ok_or_else(|| de::Error::missing_field("text"))?, extra))
+}
+
+fn read_file<'de, A: MapAccess<'de>>(map: &mut A) -> std::result::Result<File, A::Error> {
+    let (mut media_type, mut url, mut filename) = (None, None, None);
+    let mut extra = Extra::new();
+    while let Some(Field(field)) = map.next_key()? {
+        match &*field {
+            "mediaType" => once(&mut media_type, map)?,
+            "url" => once(&mut url, map)?,
+            "filename" => once(&mut filename, map)?,
+            field => other(&mut extra, field, map)?,
+        }
+    }
+    Ok(File {
+        media_type: media_type.ok_or_else(|| de::Error::missing_field("mediaType"))?,
+        url: url.ok_or_else(|| de::Error::missing_field("url"))?,
+        filename,
+        extra,
+    })
+}
+
+fn read_tool<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    name: Option<&str>,
+) -> std::result::Result<Tool, A::Error> {
+    let is_dynamic = name.is_none();
+    let mut name = name.map(str::to_owned);
+    let (mut call_id, mut state, mut error_text) = (None, None, None);
+    let (mut input, mut output, mut extra) = (None, None, Extra::new());
+    while let Some(Field(field)) = map.next_key()? {
+        match &*field {
+            "toolName" if is_dynamic => once(&mut name, map)?,
+            "toolCallId" => once(&mut call_id, map)?,
+            "state" => once(&mut state, map)?,
+            "input" => once(&mut input, map)?,
+            "output" => once(&mut output, map)?,
+            "errorText" => once(&mut error_text, map)?,
+            field => other(&mut extra, field, map)?,
+        }
+    }
+    Ok(Tool {
+        name: name.ok_or_else(|| de::Error::missing_field("toolName"))?,
+        is_dynamic,
+        call_id: call_id.ok_or_else(|| de::Error::missing_field("toolCallId"))?,
+        state,
+        input,
+        output,
+        error_text,
+        extra,
+    })
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("parent", &self.parent)?;
+        map.serialize_entry("role", &self.role)?;
+        map.serialize_entry("parts", &self.parts)?;
+        if let Some(metadata) = &self.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        map.serialize_entry("created_at", &self.created_at)?;
+        if self.is_aside {
+            map.serialize_entry("aside", &true)?;
+        }
+        for (field, value) in &self.extra {
+            map.serialize_entry(field, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, aside?, ..}`; an id or
+/// a time that is missing is made.
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(MessageVisitor)
+    }
+}
+
+struct MessageVisitor;
+
+impl<'de> Visitor<'de> for MessageVisitor {
+    type Value = Message;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message: an object with a role and parts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Message, A::Error> {
+        let (mut id, mut parent, mut role, mut parts) = (None, None, None, None);
+        let (mut metadata, mut created_at, mut is_aside) = (None, None, None);
+        let mut extra = Extra::new();
+        while let Some(Field(field)) = map.next_key()? {
+            match &*field {
+                "id" => once::<Option<MessageId>, _>(&mut id, &mut map)?,
+                "parent" => once::<Option<MessageId>, _>(&mut parent, &mut map)?,
+                "role" => once::<Role, _>(&mut role, &mut map)?,
+                "parts" => once::<Vec<Part>, _>(&mut parts, &mut map)?,
+                "metadata" => once::<Json, _>(&mut metadata, &mut map)?,
+                "created_at" | "createdAt" => {
+                    once::<Option<DateTime<Utc>>, _>(&mut created_at, &mut map)?;
+                }
+                "aside" => once::<bool, _>(&mut is_aside, &mut map)?,
+                field => {
+                    extra.insert(field.to_owned(), map.next_value()?);
+                }
+            }
+        }
+        let id = id.flatten().filter(|id| !id.as_str().is_empty());
+        Ok(Message {
+            id: id.unwrap_or_default(),
+            parent: parent.flatten(),
+            role: role.ok_or_else(|| de::Error::missing_field("role"))?,
+            parts: parts.unwrap_or_default(),
+            metadata,
+            created_at: created_at.flatten().map_or_else(now, |time| time.trunc_subsecs(6)),
+            is_aside: is_aside.unwrap_or(false),
+            extra,
+        })
+    }
+}

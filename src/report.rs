@@ -1,0 +1,63 @@
+//! What long work reports: progress, statistics, damage.
+
+use serde::Serialize;
+
+/// How far long work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Units done.
+    pub done: u64,
+    /// Units in all, as far as known; it may grow.
+    pub total: u64,
+}
+
+impl Progress {
+    pub(crate) fn new(done: u64, total: u64) -> Self {
+        Self { done, total }
+    }
+}
+
+/// The figures of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Sessions.
+    pub sessions: u64,
+    /// Messages, asides not counted.
+    pub messages: u64,
+    /// Asides.
+    pub asides: u64,
+    /// Messages that more than one message follows.
+    pub branching_messages: u64,
+    /// The most messages that follow one message directly.
+    pub max_children: u64,
+    /// The length of the longest path, in messages.
+    pub max_depth: u64,
+    /// Compactions.
+    pub compactions: u64,
+    /// Bytes of the file, with what is not yet moved into it.
+    pub bytes: u64,
+}
+
+/// What a check of a store found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Messages that were checked.
+    pub messages: u64,
+    /// Every damage that was found; none in a sound store.
+    pub damages: Vec<Damage>,
+}
+
+/// One broken invariant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Damage {
+    /// What kind it is: a fixed word, such as `search-index` or `broken-json`.
+    pub kind: &'static str,
+    /// Where, and what was found there.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}

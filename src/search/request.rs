@@ -1,0 +1,41 @@
+//! What is asked of a search.
+
+use crate::id::{MessageId, SessionId};
+
+/// How many hits a search answers with when no limit is given.
+pub(crate) const DEFAULT_LIMIT: usize = 20;
+
+/// Where to search.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Every session of the store.
+    #[default]
+    Store,
+    /// One session, all its branches.
+    Session(SessionId),
+    /// The path to one message of a session; `None`: to its head.
+    Path(SessionId, Option<MessageId>),
+}
+
+/// A query and how to answer it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SearchRequest {
+    /// What a person typed; see [`Query`](super::Query) for the language.
+    pub text: String,
+    /// Where to search.
+    pub scope: Scope,
+    /// How many hits to answer with at the most.
+    pub limit: usize,
+    /// How many of the best to leave out, for the pages after the first.
+    pub offset: usize,
+}
+
+impl SearchRequest {
+    /// Returns a request for the 20 best hits within a scope.
+    #[must_use]
+    pub fn new(text: impl Into<String>, scope: Scope) -> Self {
+        Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0 }
+    }
+}

@@ -1,0 +1,127 @@
+//! The head, its log, and labels.
+
+use super::Session;
+use crate::error::Result;
+use crate::event::Change;
+use crate::id::{MessageId, check_name};
+use crate::outcome::{HeadEntry, Label};
+
+impl Session {
+    /// Returns where the next message is attached; `None` before the first.
+    ///
+    /// Stored: a restart keeps it. If the message it stands on was deleted, its nearest living
+    /// ancestor.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn head(&self) -> Result<Option<MessageId>> {
+        self.provider.head()
+    }
+
+    /// Moves the head to a message; any message of the session will do.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
+    pub fn checkout(&self, id: &MessageId) -> Result<()> {
+        self.provider.checkout(Some(id))?;
+        self.tell(|| Change::Head { id: Some(id.clone()) });
+        Ok(())
+    }
+
+    /// Moves the head before the first message, so that the next one begins a tree.
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn checkout_start(&self) -> Result<()> {
+        self.provider.checkout(None)?;
+        self.tell(|| Change::Head { id: None });
+        Ok(())
+    }
+
+    /// Moves the head back to where it stood before its last move; `false` if there is no such
+    /// place.
+    ///
+    /// Appends at the head are no moves: undo goes back over checkouts and branchings.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("?"))?.id;
+    /// let answer = chat.append(Message::assistant("!"))?.id;
+    /// chat.checkout(&question)?;
+    ///
+    /// assert!(chat.undo_head()?);
+    /// assert_eq!(chat.head()?, Some(answer));
+    /// assert!(chat.redo_head()?);
+    /// assert_eq!(chat.head()?, Some(question));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn undo_head(&self) -> Result<bool> {
+        let is_moved = self.provider.undo_head()?;
+        self.tell_head(is_moved)
+    }
+
+    /// Takes back an undo; `false` if there is none, or the head was moved since.
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn redo_head(&self) -> Result<bool> {
+        let is_moved = self.provider.redo_head()?;
+        self.tell_head(is_moved)
+    }
+
+    fn tell_head(&self, is_moved: bool) -> Result<bool> {
+        if is_moved {
+            let id = self.provider.head()?;
+            self.tell(|| Change::Head { id });
+        }
+        Ok(is_moved)
+    }
+
+    /// Returns where the head has stood, oldest first.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn head_log(&self) -> Result<Vec<HeadEntry>> {
+        self.provider.head_log()
+    }
+
+    /// Points a label at a message; a label of this name that stands is moved.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty or too long,
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
+    pub fn label(&self, name: &str, id: &MessageId) -> Result<()> {
+        check_name("label", name)?;
+        self.provider.label(name, Some(id))
+    }
+
+    /// Takes a label away; one that does not stand is no error.
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn unlabel(&self, name: &str) -> Result<()> {
+        self.provider.label(name, None)
+    }
+
+    /// Returns all labels, by name.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn labels(&self) -> Result<Vec<Label>> {
+        self.provider.labels()
+    }
+
+    /// Returns the message a label points at.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
+        let labels = self.provider.labels()?;
+        Ok(labels.into_iter().find(|label| label.name == name).map(|label| label.id))
+    }
+}

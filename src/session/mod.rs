@@ -1,0 +1,164 @@
+//! Sessions: one conversation each, over whatever stores it.
+//!
+//! A [`Session`] is a cheap handle: clones share the storage, threads may use one at a time or
+//! together, and nothing of the conversation is kept in it. It comes into being with its first
+//! write; before that it reads as empty.
+
+mod fold;
+mod head;
+mod read;
+mod recent;
+mod search;
+mod stream;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::event::{Change, Event, Events, Subscription};
+use crate::id::{MessageId, SessionId, check_name};
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::storage::SessionProvider;
+
+pub use read::PageBuilder;
+pub use search::SessionSearch;
+pub use stream::Messages;
+
+/// One conversation.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("telegram:4711")?;
+/// let question = chat.append(Message::user("Name three colours"))?.id;
+/// chat.append(Message::assistant("red, green, blue"))?;
+/// chat.append_to(&question, Message::assistant("cyan, magenta, yellow"))?;
+///
+/// assert_eq!(chat.branches(&question)?.len(), 2);
+/// assert_eq!(chat.history()?.len(), 2);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    provider: Arc<dyn SessionProvider>,
+    events: Events,
+}
+
+impl Session {
+    /// Returns a session over a storage of the caller's own.
+    #[must_use]
+    pub fn over(provider: impl SessionProvider + 'static) -> Self {
+        Self::shared(Arc::new(provider), Events::default())
+    }
+
+    pub(crate) fn shared(provider: Arc<dyn SessionProvider>, events: Events) -> Self {
+        Self { provider, events }
+    }
+
+    /// Returns the id of the session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        self.provider.id()
+    }
+
+    /// Returns what is known of the session; `None` before its first write.
+    ///
+    /// # Errors
+    /// As every read: [`Error::Busy`](crate::Error::Busy), [`Error::Corrupt`](crate::Error::Corrupt)
+    /// or [`Error::Storage`](crate::Error::Storage).
+    pub fn info(&self) -> Result<Option<SessionInfo>> {
+        self.provider.info()
+    }
+
+    /// Sets what is known of the session: the fields that are `Some`.
+    ///
+    /// The session comes into being if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if a name is empty or too long; as every
+    /// write.
+    pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
+        if let Some(name) = &details.name {
+            check_name("session name", name)?;
+        }
+        self.provider.set_details(details)
+    }
+
+    /// Returns a new session that begins with a copy of the path to `at`: the stored messages, and
+    /// the compactions and labels that lie on it.
+    ///
+    /// Message and compaction ids are kept, and where it was forked is recorded. One transaction.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Shall we?"))?.id;
+    /// chat.append(Message::assistant("No."))?;
+    ///
+    /// let what_if = chat.fork(&question, "What if")?;
+    /// what_if.append(Message::assistant("Yes!"))?;
+    /// assert_eq!(what_if.history()?[0].id, question);
+    /// assert_eq!(chat.history()?.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `at` is not in this session.
+    pub fn fork(&self, at: &MessageId, name: &str) -> Result<Self> {
+        self.fork_as(&SessionId::new(), at, name)
+    }
+
+    /// Returns a fork, as [`fork`](Self::fork) does, under an id of the caller's choice.
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken; as
+    /// [`fork`](Self::fork).
+    pub fn fork_as(&self, id: &SessionId, at: &MessageId, name: &str) -> Result<Self> {
+        id.check()?;
+        check_name("session name", name)?;
+        let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
+        let provider = self.provider.fork(at, id, &details)?;
+        let fork = Self::shared(provider, self.events.clone());
+        if let Ok(length) = fork.path_length() {
+            fork.tell(|| Change::Import { messages: length });
+        }
+        Ok(fork)
+    }
+
+    /// Calls `listener` after each committed change that a handle of this process makes to this
+    /// session, in the thread that made it.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use talktree::{Change, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let (sender, changes) = mpsc::channel();
+    /// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.change.clone()); });
+    ///
+    /// let id = chat.append(Message::user("hi"))?.id;
+    /// assert_eq!(changes.recv(), Ok(Change::Append { ids: vec![id] }));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn subscribe(&self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
+        let id = self.id().clone();
+        self.events.subscribe(move |event| {
+            if event.session == id {
+                listener(event);
+            }
+        })
+    }
+
+    fn tell(&self, change: impl FnOnce() -> Change) {
+        self.events.tell(self.id(), change);
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("id", self.id()).finish_non_exhaustive()
+    }
+}

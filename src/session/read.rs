@@ -1,0 +1,298 @@
+//! The verbs that read messages and the tree.
+
+use super::Session;
+use crate::error::Result;
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+use crate::outcome::{Page, RowStat};
+use crate::tree::Tree;
+use crate::view::{Order, View};
+
+/// How many messages a page holds when no limit is given.
+const DEFAULT_PAGE: usize = 50;
+
+impl Session {
+    /// Returns the message under this id; a summary's id reads as its summary.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn message(&self, id: &MessageId) -> Result<Option<Message>> {
+        let Some(compaction) = CompactionId::from_message(id) else {
+            return self.provider.message(id);
+        };
+        let Some(compaction) = self.find_compaction(&compaction)? else { return Ok(None) };
+        let first = self.provider.message(&compaction.first)?;
+        Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
+    }
+
+    /// Returns the path to the head as a model should see it, oldest first: summaries in place of
+    /// what they cover, asides left out.
+    ///
+    /// Costs what is visible, not what was ever said.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn history(&self) -> Result<Vec<Message>> {
+        self.provider.history(None)
+    }
+
+    /// Returns the path to a message as a model should see it, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
+    pub fn history_at(&self, leaf: &MessageId) -> Result<Vec<Message>> {
+        self.provider.history(Some(leaf))
+    }
+
+    /// Returns the stored messages of the path to the head, oldest first.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn raw_history(&self) -> Result<Vec<Message>> {
+        self.provider.raw_history(None)
+    }
+
+    /// Returns the stored messages of the path to a message, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
+    pub fn raw_history_at(&self, leaf: &MessageId) -> Result<Vec<Message>> {
+        self.provider.raw_history(Some(leaf))
+    }
+
+    /// Returns a builder of one page of the conversation.
+    ///
+    /// Pages go by message, not by number: they hold still while others append.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user(format!("{n}"))))?;
+    ///
+    /// let last = chat.page().limit(4).run()?;
+    /// let earlier = chat.page().before(last.before.as_ref().unwrap()).limit(4).run()?;
+    /// assert_eq!(earlier.messages.iter().map(Message::text).collect::<String>(), "2345");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn page(&self) -> PageBuilder<'_> {
+        PageBuilder { session: self, view: View::head(), from: From::End, limit: DEFAULT_PAGE }
+    }
+
+    /// Returns the figures of each stored message of the path to the head, oldest first, without
+    /// reading content.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn row_stats(&self) -> Result<Vec<RowStat>> {
+        self.provider.row_stats(None)
+    }
+
+    /// Returns the figures of each stored message of the path to a message, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
+    pub fn row_stats_at(&self, leaf: &MessageId) -> Result<Vec<RowStat>> {
+        self.provider.row_stats(Some(leaf))
+    }
+
+    /// Returns how many messages the path to the head holds, asides included, summaries ignored.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn path_length(&self) -> Result<u64> {
+        self.provider.path_length(None)
+    }
+
+    /// Returns how many messages the path to a message holds, itself included.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
+    pub fn path_length_at(&self, leaf: &MessageId) -> Result<u64> {
+        self.provider.path_length(Some(leaf))
+    }
+
+    /// Returns whether the path to the head holds the message.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
+    pub fn is_on_path(&self, id: &MessageId) -> Result<bool> {
+        self.provider.is_on_path(id, None)
+    }
+
+    /// Returns whether `ancestor` is `id` or lies on the path to it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session.
+    pub fn is_ancestor(&self, ancestor: &MessageId, id: &MessageId) -> Result<bool> {
+        self.provider.is_on_path(ancestor, Some(id))
+    }
+
+    /// Returns the newest message; it has no children.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn latest_leaf(&self) -> Result<Option<Message>> {
+        self.provider.latest_leaf()
+    }
+
+    /// Returns the ids of the messages without children, in order of creation.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn leaves(&self) -> Result<Vec<MessageId>> {
+        self.provider.leaves()
+    }
+
+    /// Returns the messages that follow a message directly, in order of creation.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
+    pub fn branches(&self, id: &MessageId) -> Result<Vec<Message>> {
+        self.provider.branches(Some(id))
+    }
+
+    /// Returns the messages that begin a tree, in order of creation.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn roots(&self) -> Result<Vec<Message>> {
+        self.provider.branches(None)
+    }
+
+    /// Returns the messages that follow the same message as this one, itself included, in order of
+    /// creation.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
+    pub fn siblings(&self, id: &MessageId) -> Result<Vec<Message>> {
+        let message = self.provider.message(id)?.ok_or_else(|| self.unknown(id))?;
+        self.provider.branches(message.parent.as_ref())
+    }
+
+    /// Returns the outline of the whole tree; its `Display` draws it.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn tree(&self) -> Result<Tree> {
+        self.provider.tree()
+    }
+
+    pub(super) fn unknown(&self, id: &MessageId) -> crate::Error {
+        crate::Error::UnknownMessage { session: self.id().clone(), id: id.clone() }
+    }
+}
+
+/// A page to read.
+#[derive(Debug, Clone)]
+#[must_use = "a page is read by `run`"]
+pub struct PageBuilder<'a> {
+    session: &'a Session,
+    view: View,
+    from: From,
+    limit: usize,
+}
+
+#[derive(Debug, Clone)]
+enum From {
+    End,
+    Before(MessageId),
+    After(MessageId),
+}
+
+impl PageBuilder<'_> {
+    /// Reads the messages that come before this message or summary.
+    pub fn before(mut self, id: &MessageId) -> Self {
+        self.from = From::Before(id.clone());
+        self
+    }
+
+    /// Reads the messages that come after this message or summary, on the way to the leaf.
+    pub fn after(mut self, id: &MessageId) -> Self {
+        self.from = From::After(id.clone());
+        self
+    }
+
+    /// Reads this view instead of the one to the head.
+    pub fn of(mut self, view: View) -> Self {
+        self.view = view;
+        self
+    }
+
+    /// Reads the stored messages, without summaries.
+    pub fn raw(mut self) -> Self {
+        self.view = self.view.raw();
+        self
+    }
+
+    /// Reads this many messages at the most; 50 if it is not called.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Returns the page.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the message given is not in this
+    /// session or, for `after`, not on the view's path.
+    pub fn run(self) -> Result<Page> {
+        match &self.from {
+            From::End => self.run_before(Some(self.view.clone()), false),
+            From::Before(id) => {
+                // What comes before a message is its own path: that holds whatever the head does.
+                let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
+                let view = message.parent.map(|parent| match self.view.is_raw() {
+                    true => View::at(&parent).raw(),
+                    false => View::at(&parent),
+                });
+                self.run_before(view, true)
+            }
+            From::After(id) => self.run_after(id),
+        }
+    }
+
+    fn run_before(&self, view: Option<View>, has_after: bool) -> Result<Page> {
+        let mut messages = Vec::new();
+        let mut is_start = true;
+        if let Some(view) = view {
+            let mut cursor = self.session.provider.cursor(&view, Order::NewestFirst)?;
+            messages = fill(&mut *cursor, self.limit)?;
+            is_start = cursor.next(1)?.is_empty();
+        }
+        messages.reverse();
+        Ok(Page {
+            before: messages.first().filter(|_| !is_start).map(|message| message.id.clone()),
+            after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
+            messages,
+        })
+    }
+
+    fn run_after(&self, id: &MessageId) -> Result<Page> {
+        let mut cursor = self.session.provider.cursor(&self.view, Order::OldestFirst)?;
+        if !cursor.skip_past(id)? {
+            return Err(self.session.unknown(id));
+        }
+        let messages = fill(&mut *cursor, self.limit)?;
+        let is_end = cursor.next(1)?.is_empty();
+        Ok(Page {
+            before: messages.first().map(|message| message.id.clone()),
+            after: messages.last().filter(|_| !is_end).map(|message| message.id.clone()),
+            messages,
+        })
+    }
+}
+
+/// Reads until the page is full: a batch of a cursor may be shorter than asked for.
+fn fill(cursor: &mut dyn crate::storage::Cursor, limit: usize) -> Result<Vec<Message>> {
+    let mut messages = Vec::new();
+    while messages.len() < limit {
+        let batch = cursor.next(limit - messages.len())?;
+        if batch.is_empty() {
+            break;
+        }
+        messages.extend(batch);
+    }
+    Ok(messages)
+}

@@ -1,0 +1,110 @@
+//! Streams: a conversation as an iterator that reads only what is taken.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::Session;
+use crate::error::Result;
+use crate::message::Message;
+use crate::storage::Cursor;
+use crate::view::{Order, View};
+
+/// The first batch of a stream; each next one is twice as long ..
+const FIRST_BATCH: usize = 16;
+/// .. up to this.
+const LAST_BATCH: usize = 512;
+
+impl Session {
+    /// Returns the history as a stream, oldest first.
+    ///
+    /// What it covers is fixed now; messages deleted meanwhile are skipped. Nothing is held open
+    /// between messages, so it may be kept as long as you like.
+    ///
+    /// # Errors
+    /// As every read; each item may fail likewise.
+    pub fn iter(&self) -> Result<Messages> {
+        self.stream(View::head())
+    }
+
+    /// Returns the history as a stream, newest first; what is not taken is not read.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=1000).map(|n| Message::user(format!("{n}"))))?;
+    /// let newest: Vec<Message> = chat.iter_rev().take(2).collect::<Result<_, _>>()?;
+    /// assert_eq!(newest[1].text(), "999");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter_rev(&self) -> Messages {
+        self.stream_rev(View::head())
+    }
+
+    /// Returns a view as a stream, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
+    /// session.
+    pub fn stream(&self, view: View) -> Result<Messages> {
+        let cursor = self.provider.cursor(&view, Order::OldestFirst)?;
+        Ok(Messages::new(Ok(cursor)))
+    }
+
+    /// Returns a view as a stream, newest first; an unknown leaf is the error of its first item.
+    #[must_use]
+    pub fn stream_rev(&self, view: View) -> Messages {
+        Messages::new(self.provider.cursor(&view, Order::NewestFirst))
+    }
+}
+
+/// A stream of messages.
+pub struct Messages {
+    /// `None` after an error, which ends the stream.
+    cursor: Option<Result<Box<dyn Cursor>>>,
+    batch: VecDeque<Message>,
+    batch_size: usize,
+}
+
+impl Messages {
+    fn new(cursor: Result<Box<dyn Cursor>>) -> Self {
+        Self { cursor: Some(cursor), batch: VecDeque::new(), batch_size: FIRST_BATCH }
+    }
+
+    fn read(&mut self) -> Result<()> {
+        match self.cursor.take() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error),
+            Some(Ok(mut cursor)) => {
+                self.batch = cursor.next(self.batch_size)?.into();
+                self.batch_size = LAST_BATCH.min(self.batch_size * 2);
+                if !self.batch.is_empty() {
+                    self.cursor = Some(Ok(cursor));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<Message>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.batch.is_empty()
+            && let Err(error) = self.read()
+        {
+            return Some(Err(error));
+        }
+        self.batch.pop_front().map(Ok)
+    }
+}
+
+impl std::iter::FusedIterator for Messages {}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("read_ahead", &self.batch.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! The verbs that write messages.
+
+use super::Session;
+use crate::error::Result;
+use crate::event::Change;
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::outcome::{Appended, Arrival, Deleted, Incoming, Updated, Upserted};
+use crate::view::Place;
+
+impl Session {
+    /// Attaches a message to the head and moves the head to it.
+    ///
+    /// Committed, readable and searchable by every handle and process when it returns. A message
+    /// whose id stands already is left as it is, and the answer says so; the head stays.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = Message::user("hello");
+    /// assert!(chat.append(hello.clone())?.is_new);
+    /// assert!(!chat.append(hello)?.is_new);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) for an id that may not be used,
+    /// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) over the store's limit,
+    /// [`Error::SessionFull`](crate::Error::SessionFull); as every write:
+    /// [`Error::Busy`](crate::Error::Busy), [`Error::ReadOnly`](crate::Error::ReadOnly),
+    /// [`Error::DiskFull`](crate::Error::DiskFull).
+    pub fn append(&self, message: Message) -> Result<Appended> {
+        self.append_one(&Place::Head, message)
+    }
+
+    /// Attaches a message to another and moves the head to it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
+    /// as [`append`](Self::append).
+    pub fn append_to(&self, parent: &MessageId, message: Message) -> Result<Appended> {
+        self.append_one(&Place::To(parent.clone()), message)
+    }
+
+    /// Begins a further tree in the session and moves the head to it.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_root(&self, message: Message) -> Result<Appended> {
+        self.append_one(&Place::Root, message)
+    }
+
+    /// Attaches a message to the head if the head is where the caller believes it to be.
+    ///
+    /// So that two writers who both answer one message do not chain their answers.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_if_head(None, Message::user("first"))?;
+    /// let late = chat.append_if_head(None, Message::user("also first"));
+    /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::HeadMoved`](crate::Error::HeadMoved) with both places; as [`append`](Self::append).
+    pub fn append_if_head(
+        &self,
+        expected: Option<&MessageId>,
+        message: Message,
+    ) -> Result<Appended> {
+        self.append_one(&Place::HeadAt(expected.cloned()), message)
+    }
+
+    fn append_one(&self, place: &Place, message: Message) -> Result<Appended> {
+        let mut answers = self.append_chain(place, &[message])?;
+        answers.pop().ok_or(crate::Error::Corrupt {
+            what: "the storage did not answer for an appended message".to_owned(),
+        })
+    }
+
+    /// Attaches messages one below the other, beginning at the head, in one transaction.
+    ///
+    /// Over a message that stands already the chain goes on from it.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); then none of them is stored.
+    pub fn append_all(
+        &self,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Vec<Appended>> {
+        self.append_all_at(&Place::Head, messages)
+    }
+
+    /// Attaches messages one below the other, beginning at a place, in one transaction.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); then none of them is stored.
+    pub fn append_all_at(
+        &self,
+        place: &Place,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Vec<Appended>> {
+        let messages: Vec<Message> = messages.into_iter().collect();
+        self.append_chain(place, &messages)
+    }
+
+    fn append_chain(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
+        for message in messages {
+            message.id.check_for_writing()?;
+        }
+        let answers = self.provider.append(place, messages)?;
+        if answers.iter().any(|answer| answer.is_new) {
+            self.tell(|| Change::Append {
+                ids: answers.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Stores one historical message as it is, its time included.
+    ///
+    /// The head follows if it stands at `parent`, and stays otherwise.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
+    /// as [`append`](Self::append).
+    pub fn import_message(&self, parent: Option<&MessageId>, message: Message) -> Result<Arrival> {
+        let record = message.id.to_string();
+        let incoming = Incoming { record, parent: parent.cloned(), message };
+        let arrivals = self.import_messages(&[incoming])?;
+        Ok(arrivals.first().copied().unwrap_or(Arrival::Known))
+    }
+
+    /// Stores historical messages as they are, in one transaction, and answers for each.
+    ///
+    /// A record that was imported before is not imported again, also when its message was deleted
+    /// since. Parents come before their children. The head follows what is attached where it
+    /// stands.
+    ///
+    /// # Errors
+    /// As [`import_message`](Self::import_message); then none of them is stored.
+    pub fn import_messages(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+        for record in records {
+            record.message.id.check_for_writing()?;
+        }
+        let arrivals = self.provider.import(records)?;
+        let added = arrivals.iter().filter(|arrival| **arrival == Arrival::Added).count();
+        if added > 0 {
+            self.tell(|| Change::Import { messages: added as u64 });
+        }
+        Ok(arrivals)
+    }
+
+    /// Replaces the content of a message in place: role, parts, metadata, further fields.
+    ///
+    /// What is the same is not written. The answer names the summaries that cover the message.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::assistant("The an").with_id("reply"))?;
+    /// chat.update(Message::assistant("The answer is 4.").with_id("reply"))?;
+    /// assert_eq!(chat.history()?[0].text(), "The answer is 4.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if no message of its id stands; as
+    /// [`append`](Self::append).
+    pub fn update(&self, message: Message) -> Result<Updated> {
+        let updated = self.provider.update(&message)?;
+        if updated.is_changed {
+            self.tell(|| Change::Update { id: message.id });
+        }
+        Ok(updated)
+    }
+
+    /// Replaces the content of a message, or appends it if no message of its id stands.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn upsert(&self, message: Message) -> Result<Upserted> {
+        // Two transactions: whichever of two racing upserts appends second finds the id and updates.
+        let appended = self.append(message.clone())?;
+        if appended.is_new || !appended.differs {
+            return Ok(match appended.is_new {
+                true => Upserted::Appended(appended),
+                false => Upserted::Updated(Updated::default()),
+            });
+        }
+        self.update(message).map(Upserted::Updated)
+    }
+
+    /// Deletes messages.
+    ///
+    /// A message with children leaves a tombstone, so the tree stays as it is and what hangs below
+    /// it keeps its whole history. The answer names the compactions this touches.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let secret = chat.append(Message::user("My password is ..."))?.id;
+    /// let reply = chat.append(Message::assistant("Noted."))?.id;
+    /// chat.delete([&secret])?;
+    /// assert_eq!(chat.raw_history()?.iter().map(|m| &m.id).collect::<Vec<_>>(), [&reply]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session; then
+    /// none is deleted.
+    pub fn delete<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Deleted> {
+        let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
+        let deleted = self.provider.delete(&ids)?;
+        self.tell_deleted(&deleted);
+        Ok(deleted)
+    }
+
+    /// Deletes a message and everything below it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
+    pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
+        let deleted = self.provider.delete_branch(id)?;
+        self.tell_deleted(&deleted);
+        Ok(deleted)
+    }
+
+    fn tell_deleted(&self, deleted: &Deleted) {
+        if !deleted.messages.is_empty() {
+            self.tell(|| Change::Delete { ids: deleted.messages.clone() });
+        }
+    }
+
+    /// Deletes all messages, compactions and labels of the session; the session itself stays.
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn clear(&self) -> Result<()> {
+        self.provider.clear()?;
+        self.tell(|| Change::Clear);
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Streams over a path, a batch at a time.
+
+use crate::error::Result;
+use crate::id::MessageId;
+use crate::message::Message;
+
+/// An open stream over a view, in one direction.
+///
+/// What it covers is fixed when it is opened; messages deleted since are skipped. It holds no
+/// transaction between calls.
+pub trait Cursor: Send {
+    /// Returns the next messages, `limit` at the most; none at the end.
+    fn next(&mut self, limit: usize) -> Result<Vec<Message>>;
+
+    /// Goes on after this message or summary; `false`, and nothing done, if the view does not hold it.
+    fn skip_past(&mut self, id: &MessageId) -> Result<bool>;
+
+    /// Returns how many messages and summaries the view held when it was opened.
+    fn total(&self) -> u64;
+}
+
+/// A stream over messages that are in memory.
+pub(crate) struct VecCursor {
+    messages: Vec<Option<Message>>,
+    at: usize,
+}
+
+impl VecCursor {
+    pub(crate) fn new(messages: Vec<Message>) -> Self {
+        Self { messages: messages.into_iter().map(Some).collect(), at: 0 }
+    }
+}
+
+impl Cursor for VecCursor {
+    fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
+        let end = self.messages.len().min(self.at.saturating_add(limit));
+        let batch = self.messages[self.at..end].iter_mut().filter_map(Option::take).collect();
+        self.at = end;
+        Ok(batch)
+    }
+
+    fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
+        let holds = |message: &Option<Message>| message.as_ref().is_some_and(|m| m.id == *id);
+        let found = self.messages.iter().position(holds);
+        self.at = found.map_or(self.at, |found| found + 1);
+        Ok(found.is_some())
+    }
+
+    fn total(&self) -> u64 {
+        self.messages.len() as u64
+    }
+}

@@ -1,0 +1,207 @@
+//! The doorway to storage: what a session asks of whatever keeps its messages.
+//!
+//! [`SessionProvider`] is one session's storage. Thirteen verbs are required; everything else is
+//! built on them, dearer, or answers [`Error::Unsupported`]. Each verb is atomic: all of it is done,
+//! or nothing. The conformance suite in `talktree::testing` holds a provider to this contract.
+
+mod cursor;
+pub(crate) mod sqlite;
+
+use std::sync::Arc;
+
+use crate::compaction::Compaction;
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId, SessionId};
+use crate::message::Message;
+use crate::outcome::{
+    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
+    Updated,
+};
+use crate::search::{Found, SearchRequest};
+use crate::tree::Tree;
+use crate::view::{Order, Place, View};
+
+pub use cursor::Cursor;
+pub(crate) use cursor::VecCursor;
+
+/// The storage of one session.
+///
+/// Shared by threads; calls may come at the same time. A session that was never written to reads as
+/// empty. An id that is asked for and not there is [`Error::UnknownMessage`], except in
+/// [`message`](Self::message).
+pub trait SessionProvider: Send + Sync {
+    /// Returns the session's id.
+    fn id(&self) -> &SessionId;
+
+    /// Returns the message under this id, with `parent` its nearest living ancestor.
+    fn message(&self, id: &MessageId) -> Result<Option<Message>>;
+
+    /// Returns the path to `leaf` (`None`: the head), oldest first, as a model should see it:
+    /// summaries in place of what they cover, asides left out.
+    fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>>;
+
+    /// Returns the stored messages of the path to `leaf` (`None`: the head), oldest first.
+    fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>>;
+
+    /// Returns the newest message; it has no children.
+    fn latest_leaf(&self) -> Result<Option<Message>>;
+
+    /// Returns the children of a message in order of creation, those of its deleted children in
+    /// their place; the roots for `None`.
+    fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>>;
+
+    /// Returns how many messages the path to `leaf` (`None`: the head) holds, asides included.
+    fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64>;
+
+    /// Attaches messages one below the other, moves the head to the last new one, and answers for
+    /// each. An id that stands already is left as it is, and the chain goes on from it.
+    fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>>;
+
+    /// Replaces the content of the message of the same id: role, parts, metadata, further fields.
+    /// Its place, time and aside flag stay.
+    fn update(&self, message: &Message) -> Result<Updated>;
+
+    /// Deletes messages; the tree keeps the places of those that have children.
+    fn delete(&self, ids: &[MessageId]) -> Result<Deleted>;
+
+    /// Deletes all messages, compactions, labels and the head's log.
+    fn clear(&self) -> Result<()>;
+
+    /// Lays a summary over the stretch `first ..= last`; it must fold whole items of the view at
+    /// `last`.
+    fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
+
+    /// Returns all compactions, in the order they were made.
+    fn compactions(&self) -> Result<Vec<Compaction>>;
+
+    /// Searches within the request's scope.
+    fn search(&self, request: &SearchRequest) -> Result<Found>;
+
+    // What follows is built on the verbs above or not supported unless it is overridden.
+
+    /// Returns what is known of the session; `None` before its first write.
+    fn info(&self) -> Result<Option<SessionInfo>> {
+        Err(Error::Unsupported { what: "session info" })
+    }
+
+    /// Sets what is known of the session, which comes into being if it is not there.
+    fn set_details(&self, details: &SessionDetails) -> Result<()> {
+        let _ = details;
+        Err(Error::Unsupported { what: "session details" })
+    }
+
+    /// Opens a stream over a view.
+    fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
+        let mut messages = match view.is_raw() {
+            true => self.raw_history(view.leaf())?,
+            false => self.history(view.leaf())?,
+        };
+        if order == Order::NewestFirst {
+            messages.reverse();
+        }
+        Ok(Box::new(VecCursor::new(messages)))
+    }
+
+    /// Returns the figures of each stored message of the path to `leaf`, oldest first.
+    fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
+        let stat = |message: &Message| -> Result<RowStat> {
+            Ok(RowStat {
+                id: message.id.clone(),
+                role: message.role.clone(),
+                bytes: crate::message::stored_bytes(message)?,
+                tokens: message.tokens(),
+            })
+        };
+        self.raw_history(leaf)?.iter().map(stat).collect()
+    }
+
+    /// Returns whether the path to `leaf` (`None`: the head) holds the message.
+    fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
+        Ok(self.raw_history(leaf)?.iter().any(|message| message.id == *id))
+    }
+
+    /// Returns the message the head stands on; if that one was deleted, its nearest living ancestor.
+    fn head(&self) -> Result<Option<MessageId>> {
+        Ok(self.latest_leaf()?.map(|message| message.id))
+    }
+
+    /// Moves the head to a message, or before the first with `None`.
+    fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        let _ = id;
+        Err(Error::Unsupported { what: "checkout" })
+    }
+
+    /// Moves the head back to where it stood before its last move; `false` if there is no such place.
+    fn undo_head(&self) -> Result<bool> {
+        Err(Error::Unsupported { what: "undo_head" })
+    }
+
+    /// Takes back an undo; `false` if there is none.
+    fn redo_head(&self) -> Result<bool> {
+        Err(Error::Unsupported { what: "redo_head" })
+    }
+
+    /// Returns where the head has stood, oldest first.
+    fn head_log(&self) -> Result<Vec<HeadEntry>> {
+        Err(Error::Unsupported { what: "head_log" })
+    }
+
+    /// Points a label at a message, moving it if it stands; `None` takes it away.
+    fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
+        let _ = (name, id);
+        Err(Error::Unsupported { what: "labels" })
+    }
+
+    /// Returns all labels, by name.
+    fn labels(&self) -> Result<Vec<Label>> {
+        Err(Error::Unsupported { what: "labels" })
+    }
+
+    /// Returns the messages without children, in order of creation.
+    fn leaves(&self) -> Result<Vec<MessageId>> {
+        Err(Error::Unsupported { what: "leaves" })
+    }
+
+    /// Returns the outline of the whole tree.
+    fn tree(&self) -> Result<Tree> {
+        Err(Error::Unsupported { what: "tree" })
+    }
+
+    /// Deletes a message and everything below it.
+    fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
+        let _ = id;
+        Err(Error::Unsupported { what: "delete_branch" })
+    }
+
+    /// Takes a summary off; what was under it shows again.
+    fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
+        let _ = id;
+        Err(Error::Unsupported { what: "remove_compaction" })
+    }
+
+    /// Returns the stored messages under a summary, oldest first.
+    fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        let unknown =
+            || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
+        let compactions = self.compactions()?;
+        let found = compactions.iter().find(|compaction| compaction.id == *id);
+        let compaction = found.ok_or_else(unknown)?;
+        let path = self.raw_history(Some(&compaction.last))?;
+        let first = path.iter().position(|message| message.id == compaction.first);
+        Ok(path.into_iter().skip(first.unwrap_or(0)).collect())
+    }
+
+    /// Stores historical messages as they are, in one transaction, and answers for each.
+    ///
+    /// The head follows a message that is attached where it stands, and moves nowhere else.
+    fn import(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+        let _ = records;
+        Err(Error::Unsupported { what: "import" })
+    }
+
+    /// Makes a session of its own from the path to `at`: messages, compactions and labels on it.
+    fn fork(&self, at: &MessageId, id: &SessionId, details: &SessionDetails) -> Result<Arc<dyn SessionProvider>> {
+        let _ = (at, id, details);
+        Err(Error::Unsupported { what: "fork" })
+    }
+}

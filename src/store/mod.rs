@@ -1,0 +1,222 @@
+//! The store: one database file with all its sessions.
+
+mod options;
+mod search;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::event::{Change, Event, Events, Subscription};
+use crate::id::{SessionId, check_name};
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::report::{Progress, StoreStats, Verified};
+use crate::session::Session;
+use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
+
+pub use options::{Durability, StoreOptions};
+pub use search::{SessionsSearch, StoreSearch};
+
+/// One database file with all its sessions.
+///
+/// A cheap handle: clones share the connections, and threads and processes may use one file at the
+/// same time.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("telegram:4711")?.append(Message::user("Can we deploy on Friday?"))?;
+/// for hit in store.search("deploy friday").limit(5).run()? {
+///     println!("{}  {}  {}", hit.session, hit.created_at, hit.snippet);
+/// }
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    database: Arc<Database>,
+    events: Events,
+}
+
+impl Store {
+    /// Opens the store in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if the file is something else, [`Error::NewerStore`] if a newer
+    /// talktree wrote it, [`Error::Io`] if it cannot be made or opened.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Opens a store that lives as long as its handles.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if there is no memory for it.
+    pub fn open_in_memory() -> Result<Self> {
+        Self::options().open_in_memory()
+    }
+
+    /// Opens the store in a file for reading only; the file must be there.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open_read_only(path)
+    }
+
+    /// Returns the options a store can be opened with.
+    pub fn options() -> StoreOptions {
+        StoreOptions::default()
+    }
+
+    fn over(database: Database) -> Self {
+        Self { database: Arc::new(database), events: Events::default() }
+    }
+
+    /// Returns the session of this id; it comes into being with its first write.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if the id is empty or longer than
+    /// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES).
+    pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
+        let id = id.into();
+        id.check()?;
+        let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        Ok(Session::shared(provider, self.events.clone()))
+    }
+
+    /// Returns a new session under a new id and this name; it comes into being now.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if the name is empty or too long; as every write.
+    pub fn create_session(&self, name: &str) -> Result<Session> {
+        let session = self.session(SessionId::new())?;
+        session.set_details(&SessionDetails {
+            name: Some(name.to_owned()),
+            ..SessionDetails::default()
+        })?;
+        Ok(session)
+    }
+
+    /// Returns what is known of every session, the one written to last first.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn sessions(&self) -> Result<Vec<SessionInfo>> {
+        self.database.sessions()
+    }
+
+    /// Gives a session a name for people.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] if it is not in the store; [`Error::InvalidName`].
+    pub fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
+        check_name("session name", name)?;
+        self.database.rename(id, name)
+    }
+
+    /// Removes a session with everything of it.
+    ///
+    /// Its address space is never used again. Forks of it stay whole.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] if it is not in the store.
+    pub fn remove(&self, id: &SessionId) -> Result<()> {
+        self.database.remove(id)?;
+        self.events.tell(id, || Change::Remove);
+        Ok(())
+    }
+
+    /// Returns the figures of the whole store.
+    ///
+    /// Reads the shape of every tree, no content.
+    ///
+    /// # Errors
+    /// As every read; [`Error::Interrupted`].
+    pub fn stats(&self) -> Result<StoreStats> {
+        self.database.stats()
+    }
+
+    /// Checks every invariant of the store and names each kind of damage.
+    ///
+    /// Reads everything. `progress` hears how far it is.
+    ///
+    /// # Errors
+    /// As every read; [`Error::Interrupted`]. Damage is no error: it is in the answer.
+    pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
+        self.database.verify(progress)
+    }
+
+    /// Copies the store, as it is at one moment, to a file that must not be there yet; others may
+    /// go on writing.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be made; [`Error::Interrupted`]; then no file is left.
+    pub fn backup(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
+        self.database.backup(path.as_ref(), progress)
+    }
+
+    /// Builds the search index anew from the stored messages.
+    ///
+    /// # Errors
+    /// As every write; [`Error::Interrupted`]: then the old index stands.
+    pub fn rebuild_search(&self) -> Result<()> {
+        self.database.rebuild_search()
+    }
+
+    /// Returns a hash over the content of every session: equal for two stores that hold the same.
+    ///
+    /// Over ids, trees, messages, heads, labels, compactions and session details; not over
+    /// addresses, the head's log or what was imported from where.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn content_hash(&self) -> Result<String> {
+        crate::export::content_hash(self)
+    }
+
+    /// Returns a handle that stops long work of this store from another thread: import, verify,
+    /// backup, rebuild, statistics and search.
+    #[must_use]
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(self.database.interrupt_signal())
+    }
+
+    pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
+        self.database.interrupt_signal()
+    }
+
+    /// Calls `listener` after each committed change that a handle of this process makes to any
+    /// session of this store, in the thread that made it.
+    pub fn subscribe(&self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
+        self.events.subscribe(listener)
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("path", &self.database.path()).finish_non_exhaustive()
+    }
+}
+
+/// Stops long work of a store from another thread.
+///
+/// What has begun when [`interrupt`](Self::interrupt) is called ends with
+/// [`Error::Interrupted`]; what begins afterwards is not touched.
+#[derive(Debug, Clone)]
+pub struct InterruptHandle(InterruptSignal);
+
+impl InterruptHandle {
+    /// Stops the long work that goes on now.
+    pub fn interrupt(&self) {
+        self.0.raise();
+    }
+}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync + Clone>() {}
+    is_shared::<Store>();
+    is_shared::<Session>();
+    let _ = Error::is_retryable;
+};

@@ -1,0 +1,93 @@
+//! How a store is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::Store;
+use crate::error::Result;
+use crate::storage::sqlite::{Config, Database};
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// A crash of the program and a loss of power: each commit waits for the disk.
+    #[default]
+    Full,
+    /// A crash of the program. A loss of power may take the latest writes, never the rest.
+    Normal,
+}
+
+/// The options a store is opened with.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use talktree::{Durability, Store};
+///
+/// let store = Store::options()
+///     .durability(Durability::Normal)
+///     .busy_timeout(Duration::from_secs(5))
+///     .open("bot.db")?;
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until a store is opened with them"]
+pub struct StoreOptions(Config);
+
+impl StoreOptions {
+    /// What an acknowledged write survives; [`Durability::Full`] if it is not called.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.0.is_synchronous = durability == Durability::Full;
+        self
+    }
+
+    /// How long a write waits for other writers before it is [`Error::Busy`](crate::Error::Busy);
+    /// 30 seconds if it is not called.
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.0.busy_timeout = timeout;
+        self
+    }
+
+    /// How much of the file each connection keeps in memory, in KiB; 2 048 if it is not called.
+    pub fn cache_kib(mut self, kib: u32) -> Self {
+        self.0.cache_kib = kib;
+        self
+    }
+
+    /// The largest message, in bytes of the JSON of its parts, metadata and further fields; 64 MiB
+    /// if it is not called.
+    pub fn max_message_bytes(mut self, max: usize) -> Self {
+        self.0.max_message_bytes = max;
+        self
+    }
+
+    /// How many idle connections for reading are kept; 4 if it is not called.
+    pub fn idle_readers(mut self, count: usize) -> Self {
+        self.0.idle_readers = count;
+        self
+    }
+
+    /// Opens the store in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
+        Database::open(path.as_ref(), self.0).map(Store::over)
+    }
+
+    /// Opens a store that lives as long as its handles.
+    ///
+    /// # Errors
+    /// As [`Store::open_in_memory`].
+    pub fn open_in_memory(self) -> Result<Store> {
+        Database::open_in_memory(self.0).map(Store::over)
+    }
+
+    /// Opens the store in a file for reading only; the file must be there.
+    ///
+    /// # Errors
+    /// As [`Store::open_read_only`].
+    pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Store> {
+        Database::open_read_only(path.as_ref(), self.0).map(Store::over)
+    }
+}

@@ -1,0 +1,61 @@
+//! Addresses: where a message lies.
+
+/// How many messages a session takes in its life; their places are never used again.
+pub(crate) const MAX_MESSAGES: u64 = u32::MAX as u64 - 1;
+
+/// The place of a message: its session's key, and its number in that session's order of appends.
+///
+/// Invariant: the number is at least 1, so the place before the first message is no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Address(i64);
+
+impl Address {
+    /// Returns the address of the `n`-th append to the session of this key.
+    pub(crate) const fn new(session: i64, n: u32) -> Self {
+        Self((session << 32) | n as i64)
+    }
+
+    pub(crate) const fn from_raw(raw: i64) -> Self {
+        Self(raw)
+    }
+
+    pub(crate) const fn raw(self) -> i64 {
+        self.0
+    }
+
+    pub(crate) const fn session(self) -> i64 {
+        self.0 >> 32
+    }
+
+    /// Returns the message's number in its session's order of appends, from 1.
+    pub(crate) const fn n(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Returns the address before; of a session's first message it is the place of none.
+    pub(crate) const fn before(self) -> Self {
+        Self(self.0 - 1)
+    }
+
+    /// Returns the address after.
+    pub(crate) const fn after(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// Returns the range that holds every message of the session: `(first, last)`.
+    pub(crate) const fn range_of(session: i64) -> (Self, Self) {
+        (Self::new(session, 1), Self::new(session, u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_holds_its_session_and_number() {
+        let address = Address::new(7, u32::MAX);
+        assert_eq!((address.session(), address.n()), (7, u32::MAX));
+        assert!(address < Address::new(8, 1));
+    }
+}

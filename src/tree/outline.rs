@@ -1,0 +1,1 @@
+//! The outline of a whole tree: what a person looks at.

@@ -1,0 +1,116 @@
+//! What a read looks at, and what a write attaches to.
+
+use crate::id::MessageId;
+
+/// A path to read: to which leaf, and with or without summaries.
+///
+/// ```
+/// use talktree::{Message, Store, View};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let question = chat.append(Message::user("2 + 2?"))?.id;
+/// chat.append(Message::assistant("4"))?;
+///
+/// assert_eq!(chat.stream(View::head())?.count(), 2);
+/// assert_eq!(chat.stream(View::at(&question).raw())?.count(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    leaf: Option<MessageId>,
+    is_raw: bool,
+}
+
+impl View {
+    /// Returns the view of the path to the head, as a model should see it.
+    #[must_use]
+    pub fn head() -> Self {
+        Self::default()
+    }
+
+    /// Returns the view of the path to this message, as a model should see it.
+    #[must_use]
+    pub fn at(leaf: &MessageId) -> Self {
+        Self { leaf: Some(leaf.clone()), is_raw: false }
+    }
+
+    /// Returns the view of the stored messages, without summaries and with asides.
+    #[must_use]
+    pub fn raw(mut self) -> Self {
+        self.is_raw = true;
+        self
+    }
+
+    /// Returns the message the path leads to; `None` for the head.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&MessageId> {
+        self.leaf.as_ref()
+    }
+
+    /// Returns whether summaries are left off.
+    #[must_use]
+    pub fn is_raw(&self) -> bool {
+        self.is_raw
+    }
+}
+
+/// The direction of a read along a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// From the root to the leaf.
+    OldestFirst,
+    /// From the leaf to the root.
+    NewestFirst,
+}
+
+/// Where a message is attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// At the head.
+    Head,
+    /// Nowhere: it begins a tree of its own.
+    Root,
+    /// At this message.
+    To(MessageId),
+    /// At the head, if the head is here (`None`: before the first message).
+    HeadAt(Option<MessageId>),
+}
+
+/// How much of the end of a conversation to read.
+///
+/// ```
+/// use talktree::Budget;
+///
+/// assert_eq!(Budget::tokens(8_000), Budget::Tokens(8_000));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Budget {
+    /// This many estimated tokens.
+    Tokens(u64),
+    /// This many bytes of the messages' JSON.
+    Bytes(u64),
+    /// This many messages.
+    Messages(u64),
+}
+
+impl Budget {
+    /// Returns a budget of estimated tokens.
+    #[must_use]
+    pub fn tokens(max: u64) -> Self {
+        Self::Tokens(max)
+    }
+
+    /// Returns a budget of bytes of the messages' JSON.
+    #[must_use]
+    pub fn bytes(max: u64) -> Self {
+        Self::Bytes(max)
+    }
+
+    /// Returns a budget of messages.
+    #[must_use]
+    pub fn messages(max: u64) -> Self {
+        Self::Messages(max)
+    }
+}
