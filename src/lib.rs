@@ -36,6 +36,9 @@ mod tokens;
 mod tree;
 mod view;
 
+#[doc = include_str!("../docs/async.md")]
+pub mod _async {}
+
 pub mod export;
 pub mod import;
 #[cfg(feature = "testing")]
