@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::outcome::{Page, RowStat};
+use crate::storage::Cursor;
 use crate::tree::Tree;
 use crate::view::{Order, View};
 
@@ -239,7 +240,14 @@ impl PageBuilder<'_> {
     /// session or, for `after`, not on the view's path.
     pub fn run(self) -> Result<Page> {
         match &self.from {
-            From::End => self.run_before(Some(self.view.clone()), false),
+            From::End => self.read_before(Some(self.open_before(&self.view)?), false),
+            From::Before(id) if CompactionId::from_message(id).is_some() => {
+                let mut cursor = self.open_before(&self.view)?;
+                if !cursor.skip_past(id)? {
+                    return Err(self.session.unknown(id));
+                }
+                self.read_before(Some(cursor), true)
+            }
             From::Before(id) => {
                 // What comes before a message is its own path: that holds whatever the head does.
                 let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
@@ -247,17 +255,21 @@ impl PageBuilder<'_> {
                     true => View::at(&parent).raw(),
                     false => View::at(&parent),
                 });
-                self.run_before(view, true)
+                let cursor = view.map(|view| self.open_before(&view)).transpose()?;
+                self.read_before(cursor, true)
             }
             From::After(id) => self.run_after(id),
         }
     }
 
-    fn run_before(&self, view: Option<View>, has_after: bool) -> Result<Page> {
+    fn open_before(&self, view: &View) -> Result<Box<dyn Cursor>> {
+        self.session.provider.cursor(view, Order::NewestFirst)
+    }
+
+    fn read_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
         let mut messages = Vec::new();
         let mut is_start = true;
-        if let Some(view) = view {
-            let mut cursor = self.session.provider.cursor(&view, Order::NewestFirst)?;
+        if let Some(mut cursor) = cursor {
             messages = fill(&mut *cursor, self.limit)?;
             is_start = cursor.next(1)?.is_empty();
         }
@@ -285,7 +297,7 @@ impl PageBuilder<'_> {
 }
 
 /// Reads until the page is full: a batch of a cursor may be shorter than asked for.
-fn fill(cursor: &mut dyn crate::storage::Cursor, limit: usize) -> Result<Vec<Message>> {
+fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
     while messages.len() < limit {
         let batch = cursor.next(limit - messages.len())?;
