@@ -97,6 +97,14 @@ pub enum Error {
         /// The compaction it lies under.
         compaction: CompactionId,
     },
+    /// A stretch that holds nothing a model sees, so that a summary of it would lengthen the history.
+    #[error("from {first:?} to {last:?} there is nothing that a model sees")]
+    NothingToFold {
+        /// The first message of the stretch.
+        first: MessageId,
+        /// The last message of the stretch.
+        last: MessageId,
+    },
     /// A summary without text.
     #[error("a summary needs text; the one given is blank")]
     BlankSummary,

@@ -18,12 +18,10 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>> {
-        let Some(compaction) = CompactionId::from_message(id) else {
-            return self.provider.message(id);
-        };
-        let Some(compaction) = self.find_compaction(&compaction)? else { return Ok(None) };
-        let first = self.provider.message(&compaction.first)?;
-        Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
+        match CompactionId::from_message(id) {
+            None => self.provider.message(id),
+            Some(compaction) => self.provider.summary(&compaction),
+        }
     }
 
     /// Returns the path to the head as a model should see it, oldest first: summaries in place of
@@ -240,33 +238,37 @@ impl PageBuilder<'_> {
     /// session or, for `after`, not on the view's path.
     pub fn run(self) -> Result<Page> {
         match &self.from {
-            From::End => self.read_before(Some(self.open_before(&self.view)?), false),
-            From::Before(id) if CompactionId::from_message(id).is_some() => {
-                let mut cursor = self.open_before(&self.view)?;
-                if !cursor.skip_past(id)? {
-                    return Err(self.session.unknown(id));
-                }
-                self.read_before(Some(cursor), true)
+            From::End => {
+                let cursor = self.session.provider.cursor(&self.view, Order::NewestFirst)?;
+                self.run_before(Some(cursor), false)
             }
-            From::Before(id) => {
-                // What comes before a message is its own path: that holds whatever the head does.
-                let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
-                let view = message.parent.map(|parent| match self.view.is_raw() {
-                    true => View::at(&parent).raw(),
-                    false => View::at(&parent),
-                });
-                let cursor = view.map(|view| self.open_before(&view)).transpose()?;
-                self.read_before(cursor, true)
-            }
+            From::Before(id) => self.run_before(self.cursor_before(id)?, true),
             From::After(id) => self.run_after(id),
         }
     }
 
-    fn open_before(&self, view: &View) -> Result<Box<dyn Cursor>> {
-        self.session.provider.cursor(view, Order::NewestFirst)
+    /// Opens a stream over what comes before a message or summary.
+    fn cursor_before(&self, id: &MessageId) -> Result<Option<Box<dyn Cursor>>> {
+        let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
+        let at = |leaf: &MessageId| match self.view.is_raw() {
+            true => View::at(leaf).raw(),
+            false => View::at(leaf),
+        };
+        // What comes before a message is its own path: that holds whatever the head does. A summary
+        // has none of its own: it shows on the view, or where it stood there is its parent.
+        let own = match CompactionId::from_message(id) {
+            None => at(id),
+            Some(_) => self.view.clone(),
+        };
+        let mut cursor = self.session.provider.cursor(&own, Order::NewestFirst)?;
+        if cursor.skip_past(id)? {
+            return Ok(Some(cursor));
+        }
+        let parent = message.parent.map(|parent| at(&parent));
+        parent.map(|view| self.session.provider.cursor(&view, Order::NewestFirst)).transpose()
     }
 
-    fn read_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
+    fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
         let mut messages = Vec::new();
         let mut is_start = true;
         if let Some(mut cursor) = cursor {
