@@ -116,6 +116,12 @@ pub enum Error {
         /// The number of messages a session can take in its life.
         max: u64,
     },
+    /// The store has used up the keys that sessions are stored under.
+    #[error("the store is full: it has held {max} sessions")]
+    StoreFull {
+        /// The number of sessions a store can hold in its life.
+        max: i64,
+    },
     /// The file is no talktree store.
     #[error("{} is no talktree store: {why}", path.display())]
     NotAStore {

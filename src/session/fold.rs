@@ -67,7 +67,7 @@ impl Session {
     /// Lays a summary that was made elsewhere, with its id and time; one of an id that stands is
     /// left as it is.
     ///
-    /// Its `count` is counted anew.
+    /// A `count` of 0 is counted.
     ///
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).

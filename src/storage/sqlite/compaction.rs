@@ -27,7 +27,11 @@ pub(super) fn add(
     let last = message::require(conn, Some(session.key), name, &compaction.last)?;
     check_stretch(conn, (first, &compaction.first), (last, &compaction.last))?;
     let overlay = Overlay { key: 0, first, last };
-    let count = path::count_between(conn, first, last)?;
+    let count = match compaction.count {
+        0 => path::count_between(conn, first, last)?,
+        // One that was made elsewhere knows what it stood for then.
+        count => count,
+    };
     insert(conn, session.key, overlay, &Compaction { count, ..compaction.clone() })
 }
 
