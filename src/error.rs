@@ -88,7 +88,9 @@ pub enum Error {
         last: MessageId,
     },
     /// An end of a new compaction lies inside a summary that is shown there.
-    #[error("message {id:?} lies inside the summary {compaction:?}; fold the whole summary or remove it first")]
+    #[error(
+        "message {id:?} lies inside the summary {compaction:?}; fold the whole summary or remove it first"
+    )]
     InsideSummary {
         /// The message that was given as an end.
         id: MessageId,

@@ -28,7 +28,7 @@ mod id;
 mod message;
 mod outcome;
 mod report;
-mod search;
+pub mod search;
 mod session;
 mod storage;
 mod store;

@@ -172,7 +172,9 @@ impl Part {
             Self::Tool(tool) if tool.is_dynamic => "dynamic-tool".into(),
             Self::Tool(tool) => format!("tool-{}", tool.name).into(),
             Self::File(_) => "file".into(),
-            Self::Other(json) => json.value()["type"].as_str().unwrap_or_default().to_owned().into(),
+            Self::Other(json) => {
+                json.value()["type"].as_str().unwrap_or_default().to_owned().into()
+            }
         }
     }
 

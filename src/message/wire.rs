@@ -126,10 +126,7 @@ impl<'de> Visitor<'de> for TypedPartVisitor {
         f.write_str("a part of a known type, its type first")
     }
 
-    fn visit_map<A: MapAccess<'de>>(
-        self,
-        mut map: A,
-    ) -> std::result::Result<TypedPart, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<TypedPart, A::Error> {
         let unfit = || de::Error::custom("no typed part");
         match map.next_key::<Field<'_>>()? {
             Some(field) if field.0 == "type" => {}

@@ -1,10 +1,25 @@
-//! Search: what can be asked and what is found.
+//! Search: what can be asked, how text is cut and matched, and what is found.
 //!
 //! A [`Query`] is what a person types. A [`SearchRequest`] puts it to a [`Scope`]; the answer is
-//! [`Found`]: hits, best first, and how the query was read.
+//! [`Found`]: hits, best first, and how the query was read. Scripts written without spaces are cut
+//! into characters, for the index and for the query alike, so that one- and two-character words
+//! are found. No I/O here: the index itself is the storage's.
 
 mod hit;
+pub(crate) mod indexed;
+mod lex;
+mod parse;
+mod prefix;
+pub(crate) mod query;
 mod request;
+pub(crate) mod script;
+pub(crate) mod snippet;
+pub(crate) mod spot;
+pub(crate) mod stem;
+mod tables;
+pub(crate) mod token;
 
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
+pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
 pub use request::{Scope, SearchRequest};
+pub use snippet::{SNIPPET_CHARS, Snippet};

@@ -114,10 +114,8 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction(&self, id: &CompactionId) -> Result<Compaction> {
-        self.find_compaction(id)?.ok_or_else(|| Error::UnknownCompaction {
-            session: self.id().clone(),
-            id: id.clone(),
-        })
+        self.find_compaction(id)?
+            .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
     }
 
     pub(super) fn find_compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {

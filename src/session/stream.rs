@@ -52,6 +52,14 @@ impl Session {
         Ok(Messages::new(Ok(cursor)))
     }
 
+    /// Returns every stored message, all branches, as a stream in order of creation.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn all_messages(&self) -> Result<Messages> {
+        Ok(Messages::new(Ok(self.provider.all_messages()?)))
+    }
+
     /// Returns a view as a stream, newest first; an unknown leaf is the error of its first item.
     #[must_use]
     pub fn stream_rev(&self, view: View) -> Messages {

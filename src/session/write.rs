@@ -88,10 +88,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`append`](Self::append); then none of them is stored.
-    pub fn append_all(
-        &self,
-        messages: impl IntoIterator<Item = Message>,
-    ) -> Result<Vec<Appended>> {
+    pub fn append_all(&self, messages: impl IntoIterator<Item = Message>) -> Result<Vec<Appended>> {
         self.append_all_at(&Place::Head, messages)
     }
 

@@ -102,6 +102,11 @@ pub trait SessionProvider: Send + Sync {
         Ok(Box::new(VecCursor::new(messages)))
     }
 
+    /// Opens a stream over every stored message, all branches, in order of creation.
+    fn all_messages(&self) -> Result<Box<dyn Cursor>> {
+        Err(Error::Unsupported { what: "a stream over all branches" })
+    }
+
     /// Returns the figures of each stored message of the path to `leaf`, oldest first.
     fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
         let stat = |message: &Message| -> Result<RowStat> {
@@ -181,8 +186,7 @@ pub trait SessionProvider: Send + Sync {
 
     /// Returns the stored messages under a summary, oldest first.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        let unknown =
-            || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
+        let unknown = || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
         let compactions = self.compactions()?;
         let found = compactions.iter().find(|compaction| compaction.id == *id);
         let compaction = found.ok_or_else(unknown)?;
@@ -200,7 +204,12 @@ pub trait SessionProvider: Send + Sync {
     }
 
     /// Makes a session of its own from the path to `at`: messages, compactions and labels on it.
-    fn fork(&self, at: &MessageId, id: &SessionId, details: &SessionDetails) -> Result<Arc<dyn SessionProvider>> {
+    fn fork(
+        &self,
+        at: &MessageId,
+        id: &SessionId,
+        details: &SessionDetails,
+    ) -> Result<Arc<dyn SessionProvider>> {
         let _ = (at, id, details);
         Err(Error::Unsupported { what: "fork" })
     }

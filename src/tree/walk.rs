@@ -225,9 +225,13 @@ mod tests {
         let mut items = Vec::new();
         for stretch in plan.unwrap_or_else(|error| panic!("{error}")).iter().rev() {
             match *stretch {
-                Stretch::Summary(o) => items.push(format!("[{}..{}]", letter(o.first), letter(o.last))),
+                Stretch::Summary(o) => {
+                    items.push(format!("[{}..{}]", letter(o.first), letter(o.last)))
+                }
                 Stretch::Messages { first, last } => {
-                    items.extend((first.n()..=last.n()).map(|n| letter(Address::new(1, n)).to_string()));
+                    items.extend(
+                        (first.n()..=last.n()).map(|n| letter(Address::new(1, n)).to_string()),
+                    );
                 }
             }
         }

@@ -1,0 +1,304 @@
+//! Making a [`Query`] of what people type. One pass, left to right; nothing is an error.
+//!
+//! Invariant: the work is linear in the input, and what comes out is bounded by the limits below.
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
+
+use crate::search::lex::{Filter, Item, Kind, items};
+use crate::search::query::{Columns, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+use crate::search::token::{is_blank, tokens};
+
+/// Most values of one filter, and most notices: nobody reads more.
+const MAX_VALUES: usize = 64;
+const MAX_NOTICES: usize = 16;
+
+/// How much of what was typed a notice repeats, in characters.
+const QUOTED_CHARS: usize = 40;
+
+/// Returns the query that `text` asks for.
+pub(crate) fn parse(text: &str) -> Query {
+    let mut reader = Reader::default();
+    for item in items(text) {
+        reader.take(item);
+    }
+    reader.finish(text)
+}
+
+#[derive(Default)]
+struct Reader {
+    query: Query,
+    terms: usize,
+    /// Whether an `OR` stands before the next term.
+    joins_last: bool,
+    columns: Option<Columns>,
+}
+
+impl Reader {
+    fn take(&mut self, Item { kind, is_excluded }: Item<'_>) {
+        match kind {
+            Kind::Word("OR") if !is_excluded => self.joins_last = !self.query.clauses.is_empty(),
+            Kind::Word(word) => self.add_term(word, false, false, is_excluded),
+            Kind::Phrase { text, has_star } => self.add_term(text, true, has_star, is_excluded),
+            Kind::Filter { filter, value, written } => {
+                if is_excluded || !self.add_filter(filter, value) {
+                    let reason =
+                        if is_excluded { "a filter without a minus" } else { filter.expected() };
+                    self.note(format!(
+                        "{:?} is searched as words: {reason} was expected",
+                        shortened(written)
+                    ));
+                    self.add_term(written, false, false, is_excluded);
+                }
+            }
+        }
+    }
+
+    fn add_term(&mut self, text: &str, is_quoted: bool, has_star: bool, is_excluded: bool) {
+        let body = text.trim_end_matches('*');
+        let mut words: Vec<_> = tokens(body).take(MAX_TERM_TOKENS + 1).collect();
+        let Some(&last) = words.last() else { return };
+        let joins_last = std::mem::take(&mut self.joins_last);
+        if self.terms == MAX_TERMS {
+            self.note(format!("only the first {MAX_TERMS} words and phrases are searched"));
+            return;
+        }
+        self.terms += 1;
+        // The star must touch the word, and a character that is a word by itself has no continuation.
+        let touches = last.range().end == body.len() && !last.is_cut();
+        let mut is_prefix = touches && (has_star || body.len() < text.len());
+        if words.len() > MAX_TERM_TOKENS {
+            words.truncate(MAX_TERM_TOKENS);
+            is_prefix = false;
+            self.note(format!(
+                "only the first {MAX_TERM_TOKENS} words of {:?} are searched",
+                shortened(text)
+            ));
+        }
+        let tokens = words.iter().map(|word| word.text().to_owned()).collect();
+        let term = Term { tokens, is_prefix, is_quoted };
+        match self.query.clauses.last_mut() {
+            _ if is_excluded => self.query.excluded.push(term),
+            Some(clause) if joins_last => clause.push(term),
+            _ => self.query.clauses.push(vec![term]),
+        }
+    }
+
+    /// Takes a filter up; returns whether its value made sense.
+    fn add_filter(&mut self, filter: Filter, value: &str) -> bool {
+        let filters = &mut self.query.filters;
+        match filter {
+            Filter::Role => add_value(&mut filters.roles, value),
+            Filter::Session => add_value(&mut filters.sessions, value),
+            // Of several bounds all hold, so the narrowest does.
+            Filter::After => match instant(value) {
+                Some(time) => filters.after = filters.after.max(Some(time)),
+                None => return false,
+            },
+            Filter::Before => match instant(value) {
+                Some(time) => {
+                    filters.before = Some(filters.before.map_or(time, |earlier| earlier.min(time)))
+                }
+                None => return false,
+            },
+            Filter::In => {
+                let columns = match value.to_ascii_lowercase().as_str() {
+                    "text" => Columns::Text,
+                    "tools" => Columns::Tools,
+                    "all" => Columns::All,
+                    _ => return false,
+                };
+                let is_same = self.columns.is_none_or(|known| known == columns);
+                self.columns = Some(if is_same { columns } else { Columns::All });
+            }
+        }
+        !value.is_empty()
+    }
+
+    fn note(&mut self, notice: String) {
+        if self.query.notices.len() < MAX_NOTICES && !self.query.notices.contains(&notice) {
+            self.query.notices.push(notice);
+        }
+    }
+
+    fn finish(mut self, text: &str) -> Query {
+        self.query.filters.columns = self.columns.unwrap_or_default();
+        let Query { excluded, filters, .. } = &self.query;
+        if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
+            self.note("nothing lies after \"after:\" and before \"before:\"".into());
+        } else if self.query.is_empty() && !excluded.is_empty() {
+            self.note("nothing to find: only words to leave out were given".into());
+        } else if self.query.is_empty() && self.columns.is_none() && text.contains(|c| !is_blank(c))
+        {
+            self.note("nothing to find: a letter, digit or symbol was expected".into());
+        }
+        self.query
+    }
+}
+
+fn add_value(values: &mut Vec<String>, value: &str) {
+    let is_known = values.iter().any(|known| known == value);
+    if !value.is_empty() && !is_known && values.len() < MAX_VALUES {
+        values.push(value.to_owned());
+    }
+}
+
+/// Returns the start of a UTC day, or an RFC 3339 instant, of the years 0 to 9999.
+fn instant(value: &str) -> Option<DateTime<Utc>> {
+    let day = || {
+        Some(NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc())
+    };
+    let exact = || Some(DateTime::parse_from_rfc3339(value).ok()?.to_utc());
+    day().or_else(exact).filter(|time| (0..=9999).contains(&time.year()))
+}
+
+/// Returns the start of what was typed, fit for one line of a notice.
+fn shortened(text: &str) -> String {
+    let mut short: String =
+        text.chars().map(|c| if is_blank(c) { ' ' } else { c }).take(QUOTED_CHARS).collect();
+    if text.chars().nth(QUOTED_CHARS).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds that `text` is understood as drawn: `|` between alternatives, `+` inside a phrase, `-` and `*` as typed.
+    #[track_caller]
+    fn drawn(text: &str, expected: &str) {
+        let draw = |term: &Term| term.tokens.join("+") + if term.is_prefix { "*" } else { "" };
+        let query = parse(text);
+        let clauses = query
+            .clauses
+            .iter()
+            .map(|clause| clause.iter().map(draw).collect::<Vec<_>>().join("|"));
+        let excluded = query.excluded.iter().map(|term| format!("-{}", draw(term)));
+        assert_eq!(clauses.chain(excluded).collect::<Vec<_>>().join(" "), expected, "{text:?}");
+    }
+
+    /// Holds that `text` gives exactly this notice.
+    #[track_caller]
+    fn notes(text: &str, expected: &str) {
+        assert_eq!(parse(text).notices, [expected]);
+    }
+
+    #[test]
+    fn words_and_phrases() {
+        drawn("red  fox", "red fox");
+        drawn("\"red fox\" den", "red+fox den");
+        drawn("\"red fox", "red+fox");
+        drawn("“red fox” 5\" a\"b", "red+fox 5 a+b");
+        drawn("\"\" \"", "");
+        drawn("foo-bar C++ foo_bar user@host 3.14 don't", "foo+bar C foo+bar user+host 3+14 don+t");
+        drawn("北京 Rust语言 😀", "北+京 Rust+语+言 😀");
+        drawn("foo:bar https://a.b/c", "foo+bar https+a+b+c");
+    }
+
+    #[test]
+    fn a_star_makes_a_prefix_where_it_touches_the_last_word() {
+        drawn("comp* foo-ba** \"red fo\"* \"red fo*\"", "comp* foo+ba* red+fo* red+fo*");
+        drawn("* C++* a*b 重* \"a \"*", "C a+b 重 a");
+    }
+
+    #[test]
+    fn a_minus_excludes() {
+        drawn("a -b -\"c d\" -e*", "a -b -c+d -e*");
+        drawn("--release - -- a-b", "release a+b");
+    }
+
+    #[test]
+    fn or_binds_tighter_than_the_blank() {
+        drawn("a b OR c d", "a b|c d");
+        drawn("a OR b OR \"c d\"", "a|b|c+d");
+        drawn("OR a OR", "a");
+        drawn("a OR OR b or c", "a|b or c");
+        drawn("a OR -b c", "a c -b");
+        drawn("a OR role:user b", "a|b");
+        drawn("a \"OR\" b", "a OR b");
+    }
+
+    #[test]
+    fn filters_are_taken_out_of_the_words() {
+        let query = parse(
+            "x role:user ROLE:tool role:user session:\"my chat\" after:2026-01-31 before:2026-02-01T01:00:00+01:00",
+        );
+        assert_eq!(query.filters.roles, ["user", "tool"]);
+        assert_eq!(query.filters.sessions, ["my chat"]);
+        assert_eq!(query.filters.after, "2026-01-31T00:00:00Z".parse().ok());
+        assert_eq!(query.filters.before, "2026-02-01T00:00:00Z".parse().ok());
+        assert_eq!((query.clauses.len(), query.notices.len()), (1, 0));
+    }
+
+    #[test]
+    fn of_two_bounds_the_narrower_holds() {
+        let filters =
+            parse("after:2026-01-01 after:2026-01-03 after:2026-01-02 before:2026-03-01 before:2026-02-01").filters;
+        assert_eq!(filters.after, "2026-01-03T00:00:00Z".parse().ok());
+        assert_eq!(filters.before, "2026-02-01T00:00:00Z".parse().ok());
+    }
+
+    #[test]
+    fn columns_add_up() {
+        for (text, columns) in [
+            ("a", Columns::Text),
+            ("in:tools", Columns::Tools),
+            ("in:tools in:tools", Columns::Tools),
+            ("in:text in:tools", Columns::All),
+            ("in:All", Columns::All),
+        ] {
+            assert_eq!(parse(text).filters.columns, columns, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_filter_is_words_and_a_notice() {
+        drawn("after:yesterday in:box role: -role:tool", "after+yesterday in+box role -role+tool");
+        let expected =
+            "a UTC day like 2026-01-31 or an instant like 2026-01-31T12:00:00Z was expected";
+        for value in [
+            "yesterday",
+            "2026-13-01",
+            "2026-01-31T12",
+            "12026-01-01",
+            "-0001-01-01",
+            "9999-12-31T23:59:59-01:00",
+        ] {
+            notes(
+                &format!("after:{value}"),
+                &format!("\"after:{value}\" is searched as words: {expected}"),
+            );
+        }
+        notes("in:b\0x", "\"in:b\" is searched as words: in:text, in:tools or in:all was expected");
+        notes(
+            "a -role:x",
+            "\"role:x\" is searched as words: a filter without a minus was expected",
+        );
+    }
+
+    #[test]
+    fn a_query_that_finds_nothing_says_why() {
+        notes("-a", "nothing to find: only words to leave out were given");
+        notes("?!", "nothing to find: a letter, digit or symbol was expected");
+        notes(
+            "after:2026-01-02 before:2026-01-02",
+            "nothing lies after \"after:\" and before \"before:\"",
+        );
+        for text in ["", " \0\n", "role:user -a", "in:tools"] {
+            assert!(parse(text).notices.is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_goes_over_a_limit_is_left_out_with_a_notice() {
+        let query = parse(&"a b -c ".repeat(400_000));
+        assert_eq!(query.clauses.len() + query.excluded.len(), MAX_TERMS);
+        assert_eq!(query.notices, ["only the first 64 words and phrases are searched"]);
+        let query = parse(&format!("{}*", "重".repeat(1_000_000)));
+        assert_eq!(query.clauses[0][0].tokens.len(), MAX_TERM_TOKENS);
+        assert!(query.notices[0].starts_with("only the first 64 words of \"重"));
+        let query = parse(&"after:never role:".repeat(100_000));
+        assert!(query.notices.len() <= MAX_NOTICES);
+    }
+}

@@ -1,0 +1,334 @@
+//! The stretch of a message that shows why it was found.
+//!
+//! Words are compared as the index compares them: folded and stemmed. The stretch with the most of
+//! the query in it is shown; rare and long words count more, so that of `what did I say about Lisbon` it is Lisbon.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Serialize, Serializer};
+
+use crate::search::query::Query;
+use crate::search::script::is_cut;
+use crate::search::spot::{Match, spot};
+use crate::search::token::{is_blank, is_token};
+
+/// How long a snippet is meant to be, in characters.
+pub const SNIPPET_CHARS: usize = 200;
+
+/// How far an end of the stretch may be drawn in to fall between words, in characters.
+const SNAP_CHARS: usize = 24;
+
+/// What stands where text was left out.
+const ELLIPSIS: char = '…';
+
+/// Makes one emoji of several.
+const ZERO_WIDTH_JOINER: char = '\u{200D}';
+
+/// A stretch of a message, and where the matched words stand in it.
+///
+/// One line: blanks, line breaks and control characters are each one blank. `Display` marks matches as `**match**`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Snippet {
+    /// The stretch, with `…` at an end where the message goes on.
+    pub text: String,
+    /// The matches in it, in bytes of `text`, first to last and apart from each other.
+    pub marks: Vec<Range<usize>>,
+}
+
+impl Snippet {
+    /// Returns the text in pieces, each with whether it is a match: what is needed to escape it for a page.
+    ///
+    /// ```
+    /// # use talktree::Snippet;
+    /// let snippet = Snippet { text: "a red fox".into(), marks: vec![2..5] };
+    /// let pieces: Vec<_> = snippet.pieces().collect();
+    /// assert_eq!(pieces, [("a ", false), ("red", true), (" fox", false)]);
+    /// ```
+    pub fn pieces(&self) -> impl Iterator<Item = (&str, bool)> {
+        let ends = self.marks.iter().flat_map(|mark| [(mark.start, false), (mark.end, true)]);
+        let mut from = 0;
+        ends.chain([(self.text.len(), false)])
+            .map(move |(to, is_match)| {
+                // The fields are public: a mark that does not fit the text marks nothing.
+                let piece = self.text.get(from..to).unwrap_or_default();
+                from = if self.text.is_char_boundary(to) { to.max(from) } else { from };
+                (piece, is_match)
+            })
+            .filter(|(piece, _)| !piece.is_empty())
+    }
+
+    /// Returns the text with `open` and `close` around each match. Nothing is escaped.
+    ///
+    /// ```
+    /// # use talktree::Snippet;
+    /// let snippet = Snippet { text: "a red fox".into(), marks: vec![2..5] };
+    /// assert_eq!(snippet.marked("<b>", "</b>"), "a <b>red</b> fox");
+    /// assert_eq!(snippet.to_string(), "a **red** fox");
+    /// ```
+    #[must_use]
+    pub fn marked(&self, open: &str, close: &str) -> String {
+        let mut out =
+            String::with_capacity(self.text.len() + self.marks.len() * (open.len() + close.len()));
+        for (piece, is_match) in self.pieces() {
+            if is_match {
+                out.extend([open, piece, close]);
+            } else {
+                out.push_str(piece);
+            }
+        }
+        out
+    }
+}
+
+impl Serialize for Snippet {
+    /// As text, with the matches marked as `Display` marks them.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Snippet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.marked("**", "**"))
+    }
+}
+
+/// Returns the stretch of `text`, of about `width` characters, that shows most of `query`; the start if nothing does.
+#[must_use]
+pub(crate) fn snippet(text: &str, query: &Query, width: usize) -> Snippet {
+    let matches = spot(text, query);
+    let shown = &matches[best_window(text, &matches, width)];
+    let core = match (shown.first(), shown.last()) {
+        (Some(first), Some(last)) => first.range.start..last.range.end,
+        _ => 0..0,
+    };
+    // The marks of what the context happens to hold, too.
+    write(text, &around(text, core, width), &matches)
+}
+
+/// Returns which matches to show: of all that fit into `width` characters together, those worth most; the first of equals.
+fn best_window(text: &str, matches: &[Match], width: usize) -> Range<usize> {
+    let starts: Vec<usize> = char_offsets(text, matches.iter().map(|found| found.range.start));
+    let mut present =
+        vec![0_usize; matches.iter().map(|found| found.target + 1).max().unwrap_or(0)];
+    let (mut best, mut best_value) = (0..0, 0);
+    let (mut from, mut value) = (0, 0);
+    for (to, found) in matches.iter().enumerate() {
+        value += if present[found.target] == 0 { found.value } else { 0 };
+        present[found.target] += 1;
+        let end = starts[to] + text[found.range.clone()].chars().take(width).count();
+        while from < to && end - starts[from] > width {
+            present[matches[from].target] -= 1;
+            value -= if present[matches[from].target] == 0 { matches[from].value } else { 0 };
+            from += 1;
+        }
+        if value > best_value {
+            (best, best_value) = (from..to + 1, value);
+        }
+    }
+    best
+}
+
+/// Returns how many characters stand before each of the ascending byte `offsets`.
+fn char_offsets(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<usize> {
+    let count = |(bytes, chars): &mut (usize, usize), offset: usize| {
+        *chars += text[*bytes..offset].chars().count();
+        *bytes = offset;
+        Some(*chars)
+    };
+    offsets.scan((0, 0), count).collect()
+}
+
+/// Returns `core` with context: a third of the room before it, the rest after it, both ends between words.
+fn around(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
+    let core_end = forward(text, core.start, width).min(core.end);
+    let room = width - text[core.start..core_end].chars().count().min(width);
+    let mut start = back(text, core.start, room / 3);
+    let used = text[start..core.start].chars().count();
+    let mut end = forward(text, core_end, room - used.min(room));
+    // What the end of the text leaves over is spent before the match.
+    let left = width.saturating_sub(text[start..end].chars().count());
+    start = back(text, start, left);
+    if start > 0 {
+        let mut places =
+            text[start..core.start].char_indices().map(|(at, _)| start + at).take(SNAP_CHARS);
+        start = places.find(|&at| is_boundary(text, at)).unwrap_or(start);
+    }
+    if end < text.len() {
+        let mut places =
+            text[core_end..end].char_indices().rev().map(|(at, _)| core_end + at).take(SNAP_CHARS);
+        if !is_boundary(text, end) {
+            end = places.find(|&at| is_boundary(text, at)).unwrap_or(end);
+        }
+    }
+    start..end.max(core_end)
+}
+
+/// Returns the offset `count` characters after `at`, or the end.
+fn forward(text: &str, at: usize, count: usize) -> usize {
+    text[at..].char_indices().nth(count).map_or(text.len(), |(offset, _)| at + offset)
+}
+
+/// Returns the offset `count` characters before `at`, or 0.
+fn back(text: &str, at: usize, count: usize) -> usize {
+    text[..at].char_indices().rev().take(count).last().map_or(at, |(offset, _)| offset)
+}
+
+/// Returns whether the text may be cut here: not inside a word, nor between a character and what combines with it.
+fn is_boundary(text: &str, at: usize) -> bool {
+    let (Some(before), Some(after)) = (text[..at].chars().next_back(), text[at..].chars().next())
+    else {
+        return true;
+    };
+    let divides = |c: char| is_cut(c) || is_blank(c);
+    !combines(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
+}
+
+/// Returns whether `c` is written onto the character before it. Near enough for cutting: there is no table of marks here.
+fn combines(c: char) -> bool {
+    // Vowel signs of Thai, Khmer or Devanagari are alphabetic, but no tokens; the tone marks of Thai are not even that.
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{E47}'..='\u{E4E}' | '\u{3099}' | '\u{309A}' | '\u{FE00}'..='\u{FE0F}')
+        || matches!(c, ZERO_WIDTH_JOINER | '\u{1F3FB}'..='\u{1F3FF}')
+        || (!c.is_ascii() && c.is_alphanumeric() && !is_token(c))
+}
+
+/// Returns `shown` on one line, with the matches that lie in it marked.
+fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
+    let mut snippet = Snippet::default();
+    let out = &mut snippet.text;
+    if text[..shown.start].contains(|c| !is_blank(c)) {
+        out.push(ELLIPSIS);
+    }
+    let mut marks = merged(text, matches, shown).into_iter().peekable();
+    let mut open = None;
+    let mut has_blank = false;
+    let head = out.len();
+    for (at, c) in text[shown.clone()].char_indices().map(|(at, c)| (shown.start + at, c)) {
+        if marks.peek().is_some_and(|mark| mark.end <= at) {
+            marks.next();
+            snippet.marks.extend(open.take().map(|start| start..out.len()));
+        }
+        if is_blank(c) {
+            has_blank = out.len() > head;
+            continue;
+        }
+        if std::mem::take(&mut has_blank) {
+            out.push(' ');
+        }
+        if open.is_none() && marks.peek().is_some_and(|mark| mark.start <= at) {
+            open = Some(out.len());
+        }
+        out.push(c);
+    }
+    snippet.marks.extend(open.map(|start| start..out.len()));
+    if text[shown.end..].contains(|c| !is_blank(c)) {
+        out.push(ELLIPSIS);
+    }
+    snippet
+}
+
+/// Returns where the matches lie inside `shown`, with what combines with their last character; those that touch are one.
+fn merged(text: &str, matches: &[Match], shown: &Range<usize>) -> Vec<Range<usize>> {
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for found in matches
+        .iter()
+        .filter(|found| found.range.start < shown.end && found.range.end > shown.start)
+    {
+        let (start, end) = (found.range.start.max(shown.start), found.range.end.min(shown.end));
+        let end = text[end..shown.end]
+            .char_indices()
+            .find(|&(_, c)| !combines(c))
+            .map_or(shown.end, |(at, _)| end + at);
+        match merged.last_mut() {
+            Some(last) if start <= last.end => last.end = last.end.max(end),
+            _ => merged.push(start..end),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds that the snippet of `text`, 30 characters wide, shows `query` as drawn.
+    #[track_caller]
+    fn drawn(query: &str, text: &str, expected: &str) {
+        assert_eq!(snippet(text, &Query::parse(query), 30).to_string(), expected, "{query}");
+    }
+
+    #[test]
+    fn a_short_text_is_shown_whole() {
+        drawn("fox", "a red fox", "a red **fox**");
+        drawn("fox", " \n a\t\u{1b} fox\0 \n", "a **fox**");
+        drawn("fox", "", "");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_words() {
+        let text = "one two three four five six seven eight nine ten eleven twelve";
+        drawn("seven", text, "…six **seven** eight nine ten…");
+        drawn("two", text, "one **two** three four five six…");
+        drawn("twelve", text, "…eight nine ten eleven **twelve**");
+        drawn("nothing", text, "one two three four five six…");
+    }
+
+    #[test]
+    fn the_stretch_with_most_of_the_query_is_shown() {
+        let far = "x ".repeat(50);
+        drawn(
+            "red fox",
+            &format!("red red red {far} red fox {far} fox"),
+            "…x x x **red** **fox** x x x x x x x x…",
+        );
+        drawn(
+            "the lisbon",
+            &format!("the the the the {far} Lisbon"),
+            &format!("…{}**Lisbon**", "x ".repeat(11)),
+        );
+    }
+
+    #[test]
+    fn a_phrase_is_one_mark() {
+        drawn("\"red fox\"", "a red\n  fox, red", "a **red fox**, red");
+        drawn("北京", "我在北京，北边", "我在**北京**，北边");
+        drawn("气怎 天气怎么样", "今天天气怎么好", "今天**天气怎么**好");
+    }
+
+    #[test]
+    fn what_combines_stays_together() {
+        drawn("か", "か\u{3099}x", "**か\u{3099}**x");
+        drawn("👍", "👍🏽 ok", "**👍🏽** ok");
+        drawn("ก", "กี่ ok", "**กี่** ok");
+    }
+
+    #[test]
+    fn one_endless_word_is_cut_anywhere() {
+        let text = format!("{} fox {}", "a".repeat(1000), "b".repeat(1000));
+        let found = snippet(&text, &Query::parse("fox"), 60);
+        assert_eq!(found.to_string(), format!("…**fox** {}…", "b".repeat(37)));
+        drawn("none", &"é".repeat(1000), &format!("{}…", "é".repeat(30)));
+    }
+
+    #[test]
+    fn a_match_wider_than_the_snippet_is_cut() {
+        let text = format!("a{}b c", "-".repeat(100));
+        drawn("\"a b\"", &text, &format!("**a{}**…", "-".repeat(29)));
+    }
+
+    #[test]
+    fn marks_that_do_not_fit_mark_nothing() {
+        let snippet = Snippet { text: "é北".into(), marks: vec![1..2, 4..99, 0..2] };
+        assert_eq!(snippet.pieces().map(|(piece, _)| piece).collect::<String>(), "é北");
+    }
+
+    #[test]
+    fn a_message_of_ten_megabytes_is_no_burden() {
+        let text = "lorem ipsum dolor 北京 sit amet ".repeat(300_000) + "needle";
+        let query = Query::parse("needle");
+        assert!(snippet(&text, &query, SNIPPET_CHARS).to_string().ends_with("**needle**"));
+        let query = Query::parse("lorem ipsum 北京 a* \"dolor sit\"");
+        assert!(!snippet(&text, &query, SNIPPET_CHARS).marks.is_empty());
+    }
+}

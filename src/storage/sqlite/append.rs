@@ -1,0 +1,154 @@
+//! Appending: the hot path.
+
+use rusqlite::{Connection, params};
+
+use super::catalog::{self, SessionRow};
+use super::fault::{Fault, Outcome, corrupt};
+use super::{head, index, message};
+use crate::error::Error;
+use crate::id::{MessageId, SessionId};
+use crate::message::{Json, Message, extra_to_text, parts_to_text};
+use crate::outcome::Appended;
+use crate::tree::{Address, MAX_MESSAGES};
+use crate::view::Place;
+
+/// The content of a message as its row holds it.
+pub(super) struct Content {
+    pub(super) parts: String,
+    pub(super) extra: Option<String>,
+}
+
+impl Content {
+    /// Returns the content, if it is within the limit.
+    pub(super) fn of(message: &Message, max_bytes: usize) -> Outcome<Self> {
+        let parts = parts_to_text(&message.parts)?;
+        let extra = extra_to_text(&message.extra)?;
+        let bytes = parts.len()
+            + extra.as_ref().map_or(0, String::len)
+            + message.metadata.as_ref().map_or(0, |json| json.as_str().len());
+        if bytes > max_bytes {
+            let id = message.id.clone();
+            return Err(Fault::Own(Error::MessageTooLarge { id, bytes, max: max_bytes }));
+        }
+        Ok(Self { parts, extra })
+    }
+}
+
+/// Attaches messages one below the other.
+pub(super) fn append(
+    conn: &Connection,
+    name: &SessionId,
+    place: &Place,
+    messages: &[Message],
+    max_bytes: usize,
+) -> Outcome<Vec<Appended>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut session = catalog::find_or_make(conn, name)?;
+    let mut parent = attach_point(conn, name, &session, place)?;
+    let mut answers = Vec::with_capacity(messages.len());
+    // Where the head would be if every new message so far had been appended at it.
+    let (mut new_head, mut is_branching) = (session.head, false);
+    for message in messages {
+        let content = Content::of(message, max_bytes)?;
+        match insert(conn, &mut session, name, parent, message, &content)? {
+            Some(address) => {
+                is_branching |= new_head != parent;
+                new_head = Some(address);
+                parent = new_head;
+                answers.push(Appended::new(message.id.clone()));
+            }
+            None => {
+                let (address, differs) = compare(conn, &session, message)?;
+                parent = Some(address);
+                answers.push(Appended::known(message.id.clone(), differs));
+            }
+        }
+    }
+    if new_head != session.head {
+        // Appending elsewhere than at the head is a move that can be undone.
+        match is_branching {
+            true => head::move_to(conn, &mut session, new_head)?,
+            false => session.head = new_head,
+        }
+        catalog::store(conn, &session)?;
+    }
+    Ok(answers)
+}
+
+fn attach_point(
+    conn: &Connection,
+    name: &SessionId,
+    session: &SessionRow,
+    place: &Place,
+) -> Outcome<Option<Address>> {
+    match place {
+        Place::Head => Ok(session.head),
+        Place::Root => Ok(None),
+        Place::To(id) => message::require(conn, Some(session.key), name, id).map(Some),
+        Place::HeadAt(expected) => {
+            let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
+            if found != *expected {
+                let expected = expected.clone();
+                return Err(Fault::Own(Error::HeadMoved { expected, found }));
+            }
+            Ok(session.head)
+        }
+    }
+}
+
+/// Stores a message at the session's next address; `None` if its id stands already.
+pub(super) fn insert(
+    conn: &Connection,
+    session: &mut SessionRow,
+    name: &SessionId,
+    parent: Option<Address>,
+    message: &Message,
+    content: &Content,
+) -> Outcome<Option<Address>> {
+    let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
+    let number = number.ok_or_else(|| {
+        Fault::Own(Error::SessionFull { session: name.clone(), max: MAX_MESSAGES })
+    })?;
+    let address = Address::new(session.key, number);
+    let count = conn.prepare_cached(INSERT)?.execute(params![
+        address,
+        parent,
+        message.id.as_str(),
+        message.role.as_str(),
+        content.parts,
+        message.metadata.as_ref().map(Json::as_str),
+        content.extra,
+        message.tokens(),
+        message.is_aside,
+        message.created_at.timestamp_micros(),
+    ])?;
+    if count == 0 {
+        return Ok(None);
+    }
+    index::note(conn, address)?;
+    session.next += 1;
+    Ok(Some(address))
+}
+
+pub(super) const INSERT: &str = "INSERT INTO message
+        (address, parent, id, role, parts, metadata, extra, tokens, aside, created_at)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+     ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING";
+
+/// Returns where the message of the same id lies, and whether it says something else.
+pub(super) fn compare(
+    conn: &Connection,
+    session: &SessionRow,
+    message: &Message,
+) -> Outcome<(Address, bool)> {
+    let address = message::find(conn, session.key, &message.id)?;
+    let address = address.ok_or_else(|| lost(&message.id))?;
+    let stored = message::stored(conn, address)?.message.ok_or_else(|| lost(&message.id))?;
+    Ok((address, !stored.says_the_same(message)))
+}
+
+fn lost(id: &MessageId) -> Fault {
+    corrupt(format!("message {id:?} is in the index of ids and not in the table"))
+}

@@ -1,0 +1,201 @@
+//! The sessions of a store: finding, making, listing, naming, removing them.
+
+use chrono::Utc;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::connection::Database;
+use super::fault::{Fault, Outcome};
+use super::index;
+use super::message::time;
+use crate::error::{Error, Result};
+use crate::id::{MessageId, SessionId};
+use crate::message::Json;
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::tree::Address;
+
+/// What the verbs need of a session's row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionRow {
+    pub(super) key: i64,
+    /// The number the next message gets.
+    pub(super) next: u64,
+    pub(super) head: Option<Address>,
+    pub(super) head_position: i64,
+}
+
+/// Returns the session of this id, if it is there.
+pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionRow>> {
+    let row = conn
+        .prepare_cached("SELECT key, next, head, head_position FROM session WHERE id = ?1")?
+        .query_row([id.as_str()], |row| {
+            Ok(SessionRow {
+                key: row.get(0)?,
+                next: row.get(1)?,
+                head: row.get(2)?,
+                head_position: row.get(3)?,
+            })
+        })
+        .optional()?;
+    Ok(row)
+}
+
+/// Returns the session of this id, which comes into being if it is not there.
+pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {
+    if let Some(row) = find(conn, id)? {
+        return Ok(row);
+    }
+    make(conn, id)
+}
+
+/// Makes a session; its id must be free.
+pub(super) fn make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {
+    conn.prepare_cached("INSERT INTO session (id, created_at, updated_at) VALUES (?1, ?2, ?2)")?
+        .execute(params![id.as_str(), now()])?;
+    Ok(SessionRow { key: conn.last_insert_rowid(), next: 1, head: None, head_position: 0 })
+}
+
+/// Stores what the verbs changed of a session's row, and that it was written to.
+pub(super) fn store(conn: &Connection, row: &SessionRow) -> Outcome<()> {
+    conn.prepare_cached(
+        "UPDATE session
+            SET next = ?2, head = ?3, head_position = ?4, updated_at = max(updated_at, ?5)
+          WHERE key = ?1",
+    )?
+    .execute(params![row.key, row.next, row.head, row.head_position, now()])?;
+    Ok(())
+}
+
+/// Notes that a session was written to.
+pub(super) fn touch(conn: &Connection, key: i64) -> Outcome<()> {
+    conn.prepare_cached("UPDATE session SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
+        .execute(params![key, now()])?;
+    Ok(())
+}
+
+/// Sets the details that are given.
+pub(super) fn set_details(conn: &Connection, key: i64, details: &SessionDetails) -> Outcome<()> {
+    conn.prepare_cached(
+        "UPDATE session
+            SET name = coalesce(?2, name),
+                parent_session = coalesce(?3, parent_session),
+                fork_point = coalesce(?4, fork_point),
+                model = coalesce(?5, model),
+                source = coalesce(?6, source),
+                metadata = coalesce(?7, metadata),
+                end_reason = coalesce(?8, end_reason),
+                created_at = coalesce(?9, created_at),
+                updated_at = max(updated_at, ?10)
+          WHERE key = ?1",
+    )?
+    .execute(params![
+        key,
+        details.name,
+        details.parent_session.as_ref().map(SessionId::as_str),
+        details.fork_point.as_ref().map(MessageId::as_str),
+        details.model,
+        details.source,
+        details.metadata.as_ref().map(Json::as_str),
+        details.end_reason,
+        details.created_at.map(|time| time.timestamp_micros()),
+        now(),
+    ])?;
+    Ok(())
+}
+
+/// Returns what is known of a session.
+pub(super) fn info(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionInfo>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, name, parent_session, fork_point, model, source, metadata, end_reason,
+                created_at, updated_at
+           FROM session
+          WHERE id = ?1",
+    )?;
+    let mut rows = statement.query([id.as_str()])?;
+    rows.next()?.map(read_info).transpose()
+}
+
+fn read_info(row: &Row<'_>) -> Outcome<SessionInfo> {
+    let parent: Option<String> = row.get(2)?;
+    let fork_point: Option<String> = row.get(3)?;
+    Ok(SessionInfo {
+        id: SessionId::from(row.get::<_, String>(0)?),
+        name: row.get(1)?,
+        parent_session: parent.map(SessionId::from),
+        fork_point: fork_point.map(MessageId::from),
+        model: row.get(4)?,
+        source: row.get(5)?,
+        metadata: row.get_ref(6)?.as_str_or_null()?.map(Json::parse).transpose()?,
+        end_reason: row.get(7)?,
+        created_at: time(row.get(8)?)?,
+        updated_at: time(row.get(9)?)?,
+    })
+}
+
+/// Deletes all messages of a session and what points at them; the session stays.
+pub(super) fn empty(conn: &Connection, key: i64) -> Outcome<()> {
+    let (first, last) = Address::range_of(key);
+    index::forget(conn, first, last)?;
+    conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
+        .execute([first, last])?;
+    for sql in [
+        "DELETE FROM compaction WHERE session = ?1",
+        "DELETE FROM label WHERE session = ?1",
+        "DELETE FROM head_log WHERE session = ?1",
+        "UPDATE session SET head = NULL, head_position = 0 WHERE key = ?1",
+    ] {
+        conn.prepare_cached(sql)?.execute([key])?;
+    }
+    touch(conn, key)
+}
+
+fn now() -> i64 {
+    Utc::now().timestamp_micros()
+}
+
+impl Database {
+    /// Returns what is known of every session, the one written to last first.
+    pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT id, name, parent_session, fork_point, model, source, metadata, end_reason,
+                        created_at, updated_at
+                   FROM session
+                  ORDER BY updated_at DESC, key DESC",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                sessions.push(read_info(row)?);
+            }
+            Ok(sessions)
+        })
+    }
+
+    /// Gives a session a name for people.
+    pub(crate) fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
+        self.write(|conn| {
+            let row = find(conn, id)?.ok_or_else(|| unknown(id))?;
+            let details =
+                SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
+            set_details(conn, row.key, &details)
+        })
+    }
+
+    /// Removes a session with everything of it.
+    pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
+        self.write(|conn| {
+            let row = find(conn, id)?.ok_or_else(|| unknown(id))?;
+            empty(conn, row.key)?;
+            for sql in
+                ["DELETE FROM imported WHERE session = ?1", "DELETE FROM session WHERE key = ?1"]
+            {
+                conn.prepare_cached(sql)?.execute([row.key])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn unknown(id: &SessionId) -> Fault {
+    Fault::Own(Error::UnknownSession { id: id.clone() })
+}

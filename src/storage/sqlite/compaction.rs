@@ -1,0 +1,188 @@
+//! Compactions: storing them, finding those that touch a message.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::catalog::SessionRow;
+use super::fault::{Fault, Outcome};
+use super::message::{self, time};
+use super::path;
+use super::shape::Shape;
+use crate::compaction::Compaction;
+use crate::error::Error;
+use crate::id::{CompactionId, MessageId, SessionId};
+use crate::message::Json;
+use crate::tree::{Address, Overlay, Stretch, Walk};
+
+/// Lays a summary over whole items of the view at its last message.
+pub(super) fn add(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    compaction: &Compaction,
+) -> Outcome<()> {
+    if find(conn, session.key, &compaction.id)?.is_some() {
+        return Ok(());
+    }
+    let first = message::require(conn, Some(session.key), name, &compaction.first)?;
+    let last = message::require(conn, Some(session.key), name, &compaction.last)?;
+    check_ends(conn, (first, &compaction.first), (last, &compaction.last))?;
+    let overlay = Overlay { key: 0, first, last };
+    let count = path::count_between(conn, first, last)?;
+    insert(conn, session.key, overlay, &Compaction { count, ..compaction.clone() })
+}
+
+/// Checks that a stretch folds whole items of the view at its last message.
+fn check_ends(
+    conn: &Connection,
+    first: (Address, &MessageId),
+    last: (Address, &MessageId),
+) -> Outcome<()> {
+    let inside = |id: &MessageId, overlay: Overlay| -> Outcome<Fault> {
+        let compaction = id_of(conn, overlay.key)?;
+        Ok(Fault::Own(Error::InsideSummary { id: id.clone(), compaction }))
+    };
+    let not_ancestor =
+        || Fault::Own(Error::NotAncestor { first: first.1.clone(), last: last.1.clone() });
+    if !path::holds(conn, Some(last.0), first.0)? {
+        return Err(not_ancestor());
+    }
+    let mut shape = Shape::new(conn, last.0.session());
+    let mut walk = Walk::visible(&mut shape, Some(last.0));
+    while let Some(stretch) = walk.next()? {
+        match stretch {
+            Stretch::Messages { first: start, .. } if start <= first.0 => return Ok(()),
+            Stretch::Summary(overlay) if overlay.first == first.0 => return Ok(()),
+            Stretch::Summary(overlay) if overlay.first < first.0 => {
+                return Err(inside(first.1, overlay)?);
+            }
+            _ => {}
+        }
+    }
+    Err(not_ancestor())
+}
+
+/// Stores a compaction whose addresses are known to be right.
+pub(super) fn insert(
+    conn: &Connection,
+    session: i64,
+    overlay: Overlay,
+    compaction: &Compaction,
+) -> Outcome<()> {
+    conn.prepare_cached(
+        "INSERT INTO compaction
+                (session, id, first, last, first_id, last_id, count, summary, details, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        session,
+        compaction.id.as_str(),
+        overlay.first,
+        overlay.last,
+        compaction.first.as_str(),
+        compaction.last.as_str(),
+        compaction.count,
+        compaction.summary,
+        compaction.details.as_ref().map(Json::as_str),
+        compaction.created_at.timestamp_micros(),
+    ])?;
+    Ok(())
+}
+
+/// Takes a compaction off.
+pub(super) fn remove(conn: &Connection, key: i64) -> Outcome<()> {
+    conn.prepare_cached("DELETE FROM compaction WHERE key = ?1")?.execute([key])?;
+    Ok(())
+}
+
+/// Returns all compactions of a session, in the order they were made.
+pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Compaction)>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+           FROM compaction
+          WHERE session = ?1
+          ORDER BY key",
+    )?;
+    let mut rows = statement.query([session])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((read_overlay(row)?, read(row)?));
+    }
+    Ok(found)
+}
+
+/// Returns the compaction of this key.
+pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+           FROM compaction
+          WHERE key = ?1",
+    )?;
+    let mut rows = statement.query([key])?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Returns where the compaction of this id lies.
+pub(super) fn find(conn: &Connection, session: i64, id: &CompactionId) -> Outcome<Option<Overlay>> {
+    let overlay = conn
+        .prepare_cached("SELECT key, first, last FROM compaction WHERE session = ?1 AND id = ?2")?
+        .query_row((session, id.as_str()), read_overlay)
+        .optional()?;
+    Ok(overlay)
+}
+
+/// Returns where the compaction of this id lies, which must be in the session.
+pub(super) fn require(
+    conn: &Connection,
+    session: Option<i64>,
+    name: &SessionId,
+    id: &CompactionId,
+) -> Outcome<Overlay> {
+    let found = session.map(|session| find(conn, session, id)).transpose()?.flatten();
+    found.ok_or_else(|| {
+        Fault::Own(Error::UnknownCompaction { session: name.clone(), id: id.clone() })
+    })
+}
+
+/// Returns the compactions that cover a message.
+pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Overlay>> {
+    let (_, end) = Address::range_of(address.session());
+    let mut statement = conn.prepare_cached(
+        "SELECT key, first, last
+           FROM compaction
+          WHERE last BETWEEN ?1 AND ?2
+            AND first <= ?1
+          ORDER BY key",
+    )?;
+    let mut found = Vec::new();
+    for overlay in statement.query_map([address, end], read_overlay)? {
+        let overlay = overlay?;
+        if path::holds(conn, Some(overlay.last), address)? {
+            found.push(overlay);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the id of a compaction.
+pub(super) fn id_of(conn: &Connection, key: i64) -> Outcome<CompactionId> {
+    let id: String = conn
+        .prepare_cached("SELECT id FROM compaction WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))?;
+    Ok(CompactionId::from(id))
+}
+
+fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
+    Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+}
+
+fn read(row: &Row<'_>) -> Outcome<Compaction> {
+    Ok(Compaction {
+        id: CompactionId::from(row.get_ref(3)?.as_str()?),
+        first: MessageId::from(row.get_ref(4)?.as_str()?),
+        last: MessageId::from(row.get_ref(5)?.as_str()?),
+        count: row.get(6)?,
+        summary: row.get(7)?,
+        details: row.get_ref(8)?.as_str_or_null()?.map(Json::parse).transpose()?,
+        created_at: time(row.get(9)?)?,
+    })
+}

@@ -1,0 +1,346 @@
+//! The database: its connections and its transactions.
+//!
+//! Invariant: a write holds the one writing connection, so threads of this process queue up on a
+//! mutex and only processes meet in SQLite's lock.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::{Fault, Outcome};
+use super::interrupt::{InterruptSignal, interruptible};
+use super::{functions, schema};
+use crate::error::{Error, Result};
+
+/// How many statements a connection keeps prepared; there are fewer.
+const CACHED_STATEMENTS: usize = 128;
+/// The log is cut back to this many bytes after it has grown.
+const JOURNAL_SIZE_LIMIT: i64 = 64 << 20;
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Whether a commit waits for the disk.
+    pub(crate) is_synchronous: bool,
+    pub(crate) busy_timeout: Duration,
+    pub(crate) cache_kib: u32,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) idle_readers: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            is_synchronous: true,
+            busy_timeout: Duration::from_secs(30),
+            cache_kib: 2048,
+            max_message_bytes: 64 << 20,
+            idle_readers: 4,
+        }
+    }
+}
+
+/// One database and its connections.
+pub(crate) struct Database {
+    pub(super) config: Config,
+    place: Place,
+    /// `None` in a database that is open for reading only.
+    writer: Option<Mutex<Connection>>,
+    idle_readers: Mutex<Vec<Connection>>,
+    signal: InterruptSignal,
+    /// Messages appended by this handle since the index was last brought up to date.
+    pub(super) unindexed: AtomicU64,
+}
+
+/// Where the database is.
+enum Place {
+    /// The one connection is all there is: readers use it, too.
+    Memory,
+    File(PathBuf),
+    /// A file on a medium where not even SQLite's lock files can be made.
+    Immutable(PathBuf),
+}
+
+impl Database {
+    /// Opens the database in a file, which is made if it is not there.
+    pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
+        let busy_ms = busy_ms(&config);
+        make_private_file(path)?;
+        refuse_foreign_file(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let writer = Connection::open_with_flags(path, flags)
+            .map_err(Fault::from)
+            .and_then(|conn| prepare(&conn, &config).map(|()| conn))
+            .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
+            .map_err(|fault| not_a_store(fault, path, busy_ms))?;
+        Ok(Self::new(config, Place::File(path.to_owned()), Some(writer)))
+    }
+
+    /// Opens a database in memory.
+    pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
+        let open = || -> Outcome<Connection> {
+            let conn = Connection::open_in_memory()?;
+            prepare(&conn, &config)?;
+            schema::create(&conn)?;
+            Ok(conn)
+        };
+        let writer = open().map_err(|fault| fault.into_error(0))?;
+        Ok(Self::new(config, Place::Memory, Some(writer)))
+    }
+
+    /// Opens the database in a file for reading only.
+    pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
+        refuse_foreign_file(path)?;
+        let open = |place: Place| -> Result<Self> {
+            let database = Self::new(config.clone(), place, None);
+            database.read(|conn| schema::check(conn, path)).map(|()| database)
+        };
+        // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
+        match open(Place::File(path.to_owned())) {
+            Err(Error::ReadOnly | Error::Storage { .. }) if !has_wal(path) => {
+                open(Place::Immutable(path.to_owned()))
+            }
+            answer => answer,
+        }
+    }
+
+    fn new(config: Config, place: Place, writer: Option<Connection>) -> Self {
+        Self {
+            config,
+            place,
+            writer: writer.map(Mutex::new),
+            idle_readers: Mutex::new(Vec::new()),
+            signal: InterruptSignal::default(),
+            unindexed: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the file; `None` for a database in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Memory => None,
+            Place::File(path) | Place::Immutable(path) => Some(path),
+        }
+    }
+
+    pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
+        self.signal.clone()
+    }
+
+    /// Returns whether the database was opened for reading only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Runs a read; it sees one moment.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.with_reader(|conn| transaction(conn, "BEGIN", work))
+    }
+
+    /// Runs a long read, which an interrupt stops.
+    pub(crate) fn read_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        let watch = self.signal.watch();
+        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, "BEGIN", work)))
+    }
+
+    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
+        let answer = match (&self.place, &self.writer) {
+            (Place::Memory, Some(writer)) => {
+                work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+            _ => self.reader().and_then(|mut conn| {
+                let answer = work(&mut conn);
+                self.keep_reader(conn);
+                answer
+            }),
+        };
+        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+    }
+
+    /// Runs a write: all of it or nothing.
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        let conn = self.writer()?;
+        transaction(&conn, "BEGIN IMMEDIATE", work)
+            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+    }
+
+    /// Runs a long write, which an interrupt stops.
+    pub(crate) fn write_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        let watch = self.signal.watch();
+        let mut conn = self.writer()?;
+        interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work))
+            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+    }
+
+    /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
+    /// be written to.
+    pub(crate) fn try_write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Result<Option<T>> {
+        let Some(writer) = &self.writer else { return Ok(None) };
+        let Ok(conn) = writer.try_lock() else { return Ok(None) };
+        let answer = conn
+            .busy_timeout(Duration::ZERO)
+            .map_err(Fault::from)
+            .and_then(|()| transaction(&conn, "BEGIN IMMEDIATE", work));
+        let restored = conn.busy_timeout(self.config.busy_timeout).map_err(Fault::from);
+        match answer.and_then(|answer| restored.map(|()| answer)) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(fault) if fault.is_busy() => Ok(None),
+            Err(fault) => match fault.into_error(0) {
+                Error::ReadOnly => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
+        let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
+        // A thread that panicked in a write has rolled it back.
+        Ok(writer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns an idle connection for reading, else a new one.
+    fn reader(&self) -> Outcome<Connection> {
+        let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.open_reader(), Ok)
+    }
+
+    fn keep_reader(&self, conn: Connection) {
+        let mut idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < self.config.idle_readers && conn.is_autocommit() {
+            idle.push(conn);
+        }
+    }
+
+    /// Opens a further connection for reading.
+    pub(super) fn open_reader(&self) -> Outcome<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = match &self.place {
+            Place::Memory => {
+                return Err(Fault::Own(Error::Unsupported {
+                    what: "a second connection to memory",
+                }));
+            }
+            Place::File(path) => Connection::open_with_flags(path, flags)?,
+            Place::Immutable(path) => Connection::open_with_flags(
+                immutable_uri(path),
+                flags | OpenFlags::SQLITE_OPEN_URI,
+            )?,
+        };
+        prepare(&conn, &self.config)?;
+        Ok(conn)
+    }
+}
+
+/// Runs work in a transaction; an error or a panic undoes it.
+fn transaction<T>(
+    conn: &Connection,
+    begin: &'static str,
+    work: impl FnOnce(&Connection) -> Outcome<T>,
+) -> Outcome<T> {
+    struct Open<'c>(&'c Connection);
+    impl Drop for Open<'_> {
+        fn drop(&mut self) {
+            if !self.0.is_autocommit() {
+                // SQLite has rolled back by itself where this fails.
+                let _ = run(self.0, "ROLLBACK");
+            }
+        }
+    }
+    run(conn, begin)?;
+    let open = Open(conn);
+    let answer = work(open.0)?;
+    run(open.0, "COMMIT")?;
+    Ok(answer)
+}
+
+fn run(conn: &Connection, sql: &str) -> Outcome<()> {
+    conn.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
+/// Sets a connection up.
+fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
+    conn.busy_timeout(config.busy_timeout)?;
+    conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    functions::register(conn)?;
+    let synchronous = if config.is_synchronous { "FULL" } else { "NORMAL" };
+    conn.pragma_update(None, "synchronous", synchronous)?;
+    conn.pragma_update(None, "cache_size", -i64::from(config.cache_kib))?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.pragma_update(None, "cell_size_check", true)?;
+    conn.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
+    Ok(())
+}
+
+fn busy_ms(config: &Config) -> u64 {
+    u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Makes the file, readable by its owner alone, if it is not there.
+pub(super) fn make_private_file(path: &Path) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::Io { path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Looks at the first bytes, so that SQLite never opens a file of another kind.
+fn refuse_foreign_file(path: &Path) -> Result<()> {
+    use std::io::Read;
+    let io = |source| Error::Io { path: path.to_owned(), source };
+    let foreign = |why: &str| Error::NotAStore { path: path.to_owned(), why: why.to_owned() };
+    if std::fs::metadata(path).map_err(io)?.is_dir() {
+        return Err(foreign("it is a directory"));
+    }
+    let mut start = Vec::new();
+    std::fs::File::open(path).map_err(io)?.take(16).read_to_end(&mut start).map_err(io)?;
+    if start.is_empty() || start == b"SQLite format 3\0" {
+        return Ok(());
+    }
+    Err(foreign("it does not begin as an SQLite database does"))
+}
+
+/// A damaged header reads as "not a database": say of which file.
+fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
+    match fault {
+        Fault::Sqlite(error)
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+        {
+            Error::NotAStore { path: path.to_owned(), why: error.to_string() }
+        }
+        fault => fault.into_error(busy_ms),
+    }
+}
+
+fn has_wal(path: &Path) -> bool {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
+}
+
+/// Returns the URI that tells SQLite nobody will write the file.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for c in path.to_string_lossy().chars() {
+        match c {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            c => uri.push(c),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}

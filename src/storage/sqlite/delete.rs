@@ -1,0 +1,256 @@
+//! Deleting messages while the tree keeps its shape.
+//!
+//! A message with children becomes a tombstone; a place without children goes, and its parent with
+//! it if that leaves a tombstone without children. Whatever pointed at a place that went moves to
+//! the place above it or goes, too.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::catalog::{self, SessionRow};
+use super::fault::Outcome;
+use super::shape::Shape;
+use super::{compaction, head, index, label, message, path};
+use crate::id::{MessageId, SessionId};
+use crate::outcome::Deleted;
+use crate::tree::{Address, Overlay, Stretch, Walk};
+
+/// Deletes messages.
+pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> Outcome<Deleted> {
+    let session = catalog::find(conn, name)?;
+    let key = session.map(|session| session.key);
+    let mut messages = Vec::new();
+    let mut addresses = BTreeSet::new();
+    for id in ids {
+        let address = message::require(conn, key, name, id)?;
+        if addresses.insert(address) {
+            messages.push(id.clone());
+        }
+    }
+    let Some(mut session) = session.filter(|_| !addresses.is_empty()) else {
+        return Ok(Deleted::default());
+    };
+    let mut touched = BTreeSet::new();
+    for address in &addresses {
+        touched.extend(compaction::covering(conn, *address)?.iter().map(|overlay| overlay.key));
+        bury(conn, *address)?;
+    }
+    // Children before parents, so that a whole branch goes in one call.
+    let mut removed = HashMap::new();
+    for address in addresses.iter().rev() {
+        prune(conn, Some(*address), &mut removed)?;
+    }
+    let survivor = |mut at: Option<Address>| {
+        while let Some(parent) = at.and_then(|address| removed.get(&address)) {
+            at = *parent;
+        }
+        at
+    };
+    let compactions = settle_compactions(conn, &session, &touched, survivor)?;
+    finish(conn, &mut session, survivor)?;
+    Ok(Deleted { messages, ..compactions })
+}
+
+/// Deletes a message and everything below it.
+pub(super) fn delete_branch(
+    conn: &Connection,
+    name: &SessionId,
+    id: &MessageId,
+) -> Outcome<Deleted> {
+    let session = catalog::find(conn, name)?;
+    let top = message::require(conn, session.map(|session| session.key), name, id)?;
+    let Some(mut session) = session else { return Ok(Deleted::default()) };
+    let mut stretches = below(conn, top)?;
+    stretches.sort_unstable();
+    let mut messages = Vec::new();
+    let mut touched = BTreeSet::new();
+    for &(first, last) in &stretches {
+        ids_between(conn, first, last, &mut messages)?;
+        touched.extend(ending_in(conn, first, last)?);
+    }
+    // What covers the top and ends elsewhere would end below it: so all that is touched ends here.
+    let parent = message::parent(conn, top)?;
+    for &(first, last) in &stretches {
+        index::forget(conn, first, last)?;
+        label::forget(conn, first, last)?;
+        conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
+            .execute([first, last])?;
+    }
+    let mut removed = HashMap::new();
+    prune(conn, parent, &mut removed)?;
+    let survivor = |mut at: Option<Address>| {
+        while let Some(address) = at {
+            let place = stretches.partition_point(|(first, _)| *first <= address);
+            let is_below = place > 0 && address <= stretches[place - 1].1;
+            match (is_below, removed.get(&address)) {
+                (true, _) => at = parent,
+                (false, Some(parent)) => at = *parent,
+                (false, None) => break,
+            }
+        }
+        at
+    };
+    let compactions = settle_compactions(conn, &session, &touched, survivor)?;
+    finish(conn, &mut session, survivor)?;
+    Ok(Deleted { messages, ..compactions })
+}
+
+/// Moves what pointed at places that went.
+fn finish(
+    conn: &Connection,
+    session: &mut SessionRow,
+    survivor: impl Fn(Option<Address>) -> Option<Address>,
+) -> Outcome<()> {
+    head::relocate(conn, session, survivor)?;
+    catalog::store(conn, session)
+}
+
+/// Makes a tombstone of a message.
+fn bury(conn: &Connection, address: Address) -> Outcome<()> {
+    index::forget(conn, address, address)?;
+    label::forget(conn, address, address)?;
+    conn.prepare_cached(
+        "UPDATE message
+            SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
+                aside = 0, origin = NULL
+          WHERE address = ?1",
+    )?
+    .execute([address])?;
+    Ok(())
+}
+
+/// Removes a tombstone without children, then the one above it that is left without any.
+fn prune(
+    conn: &Connection,
+    mut at: Option<Address>,
+    removed: &mut HashMap<Address, Option<Address>>,
+) -> Outcome<()> {
+    while let Some(address) = at {
+        let stored: Option<(Option<String>, Option<Address>)> = conn
+            .prepare_cached(message::ID_AND_PARENT)?
+            .query_row([address], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((None, parent)) = stored else { break };
+        if has_children(conn, address)? {
+            break;
+        }
+        conn.prepare_cached("DELETE FROM message WHERE address = ?1")?.execute([address])?;
+        removed.insert(address, parent);
+        at = parent;
+    }
+    Ok(())
+}
+
+/// Returns whether anything hangs from a message: the next in its run, or a branch.
+fn has_children(conn: &Connection, address: Address) -> Outcome<bool> {
+    let found = conn.prepare_cached(HAS_CHILDREN)?.query_row([address], |row| row.get(0))?;
+    Ok(found)
+}
+
+pub(super) const HAS_CHILDREN: &str =
+    "SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1 + 1 AND parent = ?1)
+     OR EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS NOT address - 1)";
+
+/// Decides what becomes of the compactions that covered deleted messages.
+fn settle_compactions(
+    conn: &Connection,
+    session: &SessionRow,
+    touched: &BTreeSet<i64>,
+    survivor: impl Fn(Option<Address>) -> Option<Address>,
+) -> Outcome<Deleted> {
+    let mut deleted = Deleted::default();
+    if touched.is_empty() {
+        return Ok(deleted);
+    }
+    let mut gone = Vec::new();
+    for (overlay, compaction) in compaction::all(conn, session.key)? {
+        if !touched.contains(&overlay.key) {
+            continue;
+        }
+        let has_end = survivor(Some(overlay.last)) == Some(overlay.last);
+        if has_end && path::count_between(conn, overlay.first, overlay.last)? > 0 {
+            deleted.covered_by.push(compaction.id);
+        } else {
+            compaction::remove(conn, overlay.key)?;
+            deleted.compactions_gone.push(compaction.id);
+            gone.push(overlay);
+        }
+    }
+    let mut back = BTreeSet::new();
+    for overlay in gone {
+        back.extend(shown_within(conn, survivor(Some(overlay.last)), overlay)?);
+    }
+    for key in back {
+        deleted.compactions_back.push(compaction::id_of(conn, key)?);
+    }
+    Ok(deleted)
+}
+
+/// Returns the compactions that show where one that went lay.
+fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Overlay) -> Outcome<Vec<i64>> {
+    let mut shape = Shape::new(conn, gone.last.session());
+    let mut walk = Walk::visible(&mut shape, leaf);
+    let mut shown = Vec::new();
+    while let Some(stretch) = walk.next()? {
+        match stretch {
+            Stretch::Summary(overlay) if overlay.first >= gone.first => shown.push(overlay.key),
+            Stretch::Messages { first, .. } if first > gone.first => {}
+            _ => break,
+        }
+    }
+    Ok(shown)
+}
+
+/// Returns the stretches of addresses of a message and everything below it.
+fn below(conn: &Connection, top: Address) -> Outcome<Vec<(Address, Address)>> {
+    let (_, end) = Address::range_of(top.session());
+    let mut stretches = Vec::new();
+    let mut starts = vec![top];
+    while let Some(start) = starts.pop() {
+        let next_break: Option<Address> = conn
+            .prepare_cached(
+                "SELECT min(address)
+                   FROM message
+                  WHERE parent IS NOT address - 1 AND address > ?1 AND address <= ?2",
+            )?
+            .query_row([start, end], |row| row.get(0))?;
+        // Up to the next break each row hangs from the one before.
+        let last: Address = conn
+            .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
+            .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
+        stretches.push((start, last));
+        let mut branches = conn.prepare_cached(
+            "SELECT address
+               FROM message
+              WHERE parent BETWEEN ?1 AND ?2 AND parent IS NOT address - 1",
+        )?;
+        for branch in branches.query_map([start, last], |row| row.get(0))? {
+            starts.push(branch?);
+        }
+    }
+    Ok(stretches)
+}
+
+fn ids_between(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+    ids: &mut Vec<MessageId>,
+) -> Outcome<()> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL ORDER BY address",
+    )?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        ids.push(MessageId::from(row.get_ref(0)?.as_str()?));
+    }
+    Ok(())
+}
+
+fn ending_in(conn: &Connection, first: Address, last: Address) -> Outcome<Vec<i64>> {
+    let mut statement =
+        conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
+    let keys = statement.query_map([first, last], |row| row.get(0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
+}

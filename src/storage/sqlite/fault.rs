@@ -1,0 +1,79 @@
+//! What can go wrong inside the backend, before it becomes the public error.
+
+use rusqlite::ErrorCode;
+
+use crate::error::Error;
+
+/// The answer of a function inside the backend.
+pub(crate) type Outcome<T> = Result<T, Fault>;
+
+/// An error of SQLite's or of talktree's own.
+///
+/// So that `?` works on both inside the backend, and no type of rusqlite's stands in the public API.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Sqlite(rusqlite::Error),
+    Own(Error),
+}
+
+impl Fault {
+    /// Returns the public error; `busy_ms` is how long a busy database was waited for.
+    pub(super) fn into_error(self, busy_ms: u64) -> Error {
+        let error = match self {
+            Self::Own(error) => return error,
+            Self::Sqlite(error) => error,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Error::Busy { waited_ms: busy_ms }
+            }
+            Some(ErrorCode::DiskFull) => Error::DiskFull,
+            Some(ErrorCode::ReadOnly) => Error::ReadOnly,
+            Some(ErrorCode::OperationInterrupted) => Error::Interrupted,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Error::Corrupt { what: error.to_string() }
+            }
+            _ => match error {
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..) => {
+                    Error::Corrupt { what: error.to_string() }
+                }
+                error => Error::Storage { source: Box::new(error) },
+            },
+        }
+    }
+
+    /// Returns whether the database was held by others.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        ))
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<rusqlite::types::FromSqlError> for Fault {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::Own(Error::Corrupt {
+            what: format!("a value of another type than its column: {error}"),
+        })
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Own(error)
+    }
+}
+
+/// Returns the fault for data that breaks an invariant.
+pub(super) fn corrupt(what: impl Into<String>) -> Fault {
+    Fault::Own(Error::Corrupt { what: what.into() })
+}

@@ -1,0 +1,28 @@
+//! The SQL functions that the schema calls: the text of a message, cut for the index.
+
+use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
+
+use super::fault::Outcome;
+use crate::message::parts_from_text;
+use crate::search::indexed;
+
+/// Registers the functions on a connection.
+pub(super) fn register(conn: &Connection) -> Outcome<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
+    conn.create_scalar_function("talktree_text", 1, flags, |context| {
+        Ok(parts(context).map(|parts| indexed::text(&parts)))
+    })?;
+    conn.create_scalar_function("talktree_tools", 1, flags, |context| {
+        Ok(parts(context).map(|parts| indexed::tools(&parts)))
+    })?;
+    Ok(())
+}
+
+/// Parts that cannot be read have no text; `verify` names them.
+fn parts(context: &Context<'_>) -> Option<Vec<crate::message::Part>> {
+    let text = context.get_raw(0).as_str().ok()?;
+    parts_from_text(text).ok()
+}

@@ -1,0 +1,62 @@
+//! Storing historical messages as they are.
+
+use rusqlite::{Connection, params};
+
+use super::append::{self, Content};
+use super::catalog::{self, SessionRow};
+use super::fault::Outcome;
+use super::message;
+use crate::id::{MessageId, SessionId};
+use crate::outcome::{Arrival, Incoming};
+use crate::tree::Address;
+
+/// Stores records whose parents come before them.
+pub(super) fn import(
+    conn: &Connection,
+    name: &SessionId,
+    records: &[Incoming],
+    max_bytes: usize,
+) -> Outcome<Vec<Arrival>> {
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut session = catalog::find_or_make(conn, name)?;
+    // Transcripts are mostly linear: the parent is mostly the record before.
+    let mut before: Option<(MessageId, Address)> = None;
+    let mut arrivals = Vec::with_capacity(records.len());
+    for record in records {
+        if !is_first_time(conn, &session, &record.record)? {
+            arrivals.push(Arrival::Known);
+            continue;
+        }
+        let parent = match (&record.parent, &before) {
+            (None, _) => None,
+            (Some(id), Some((before, address))) if id == before => Some(*address),
+            (Some(id), _) => Some(message::require(conn, Some(session.key), name, id)?),
+        };
+        let content = Content::of(&record.message, max_bytes)?;
+        let inserted = append::insert(conn, &mut session, name, parent, &record.message, &content)?;
+        let Some(address) = inserted else {
+            let (_, differs) = append::compare(conn, &session, &record.message)?;
+            arrivals.push(if differs { Arrival::Differs } else { Arrival::Known });
+            continue;
+        };
+        if session.head == parent {
+            session.head = Some(address);
+        }
+        before = Some((record.message.id.clone(), address));
+        arrivals.push(Arrival::Added);
+    }
+    if arrivals.contains(&Arrival::Added) {
+        catalog::store(conn, &session)?;
+    }
+    Ok(arrivals)
+}
+
+/// Notes a record as imported; `false` if it was before.
+fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> Outcome<bool> {
+    let count = conn
+        .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
+        .execute(params![session.key, record])?;
+    Ok(count > 0)
+}

@@ -1,0 +1,65 @@
+//! Stopping long work from another thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::Connection;
+
+use super::fault::Outcome;
+use crate::error::{Error, Result};
+
+/// How many of SQLite's steps go by between two looks at the signal.
+const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+
+/// Counts how often long work was asked to stop. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InterruptSignal(Arc<AtomicU64>);
+
+impl InterruptSignal {
+    /// Stops what watches now.
+    pub(crate) fn raise(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns a watch for work that begins now.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { signal: Arc::clone(&self.0), since: self.0.load(Ordering::SeqCst) }
+    }
+}
+
+/// What long work looks at to know whether to stop.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch {
+    signal: Arc<AtomicU64>,
+    since: u64,
+}
+
+impl Watch {
+    pub(crate) fn is_raised(&self) -> bool {
+        self.signal.load(Ordering::Relaxed) != self.since
+    }
+
+    /// Returns [`Error::Interrupted`] if the work is to stop.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_raised() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Runs work on a connection whose statements stop when the watch is raised.
+pub(super) fn interruptible<T>(
+    conn: &mut Connection,
+    watch: Watch,
+    work: impl FnOnce(&Connection) -> Outcome<T>,
+) -> Outcome<T> {
+    /// So that the handler goes also when the work panics.
+    struct Handler<'c>(&'c mut Connection);
+    impl Drop for Handler<'_> {
+        fn drop(&mut self) {
+            // Taking a handler off fails only on a connection that is gone.
+            let _ = self.0.progress_handler(0, None::<fn() -> bool>);
+        }
+    }
+    conn.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watch.is_raised()))?;
+    let handler = Handler(conn);
+    work(handler.0)
+}

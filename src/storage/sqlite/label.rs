@@ -1,0 +1,47 @@
+//! Labels: named pointers to messages.
+
+use rusqlite::{Connection, params};
+
+use super::fault::Outcome;
+use crate::id::MessageId;
+use crate::outcome::Label;
+use crate::tree::Address;
+
+/// Points a label at a message, moving it if it stands.
+pub(super) fn set(conn: &Connection, session: i64, name: &str, address: Address) -> Outcome<()> {
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO label (session, name, address) VALUES (?1, ?2, ?3)",
+    )?
+    .execute(params![session, name, address])?;
+    Ok(())
+}
+
+/// Takes a label away.
+pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> Outcome<()> {
+    conn.prepare_cached("DELETE FROM label WHERE session = ?1 AND name = ?2")?
+        .execute(params![session, name])?;
+    Ok(())
+}
+
+/// Takes away the labels of a stretch of messages that go.
+pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+    conn.prepare_cached("DELETE FROM label WHERE address BETWEEN ?1 AND ?2")?
+        .execute([first, last])?;
+    Ok(())
+}
+
+/// Returns the labels of a session, by name.
+pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Label, Address)>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT label.name, message.id, label.address
+           FROM label
+           JOIN message ON message.address = label.address
+          WHERE label.session = ?1 AND message.id IS NOT NULL
+          ORDER BY label.name",
+    )?;
+    let labels = statement.query_map([session], |row| {
+        let id = MessageId::from(row.get::<_, String>(1)?);
+        Ok((Label { name: row.get(0)?, id }, row.get(2)?))
+    })?;
+    Ok(labels.collect::<rusqlite::Result<_>>()?)
+}

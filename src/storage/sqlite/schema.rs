@@ -1,0 +1,134 @@
+//! The format: creating it, checking it, bringing an older one up to date.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::connection::Config;
+use super::fault::{Fault, Outcome};
+use crate::error::Error;
+
+/// Names the format in the file's header: "talk".
+const APPLICATION_ID: i64 = 0x7461_6c6b;
+
+/// The present format.
+const SCHEMA: &str = include_str!("../../../schema.sql");
+
+/// The steps from version 1 on: the SQL at place n brings version n + 1 to n + 2. A step is never
+/// edited after its release; `schema.sql` is what they all lead to.
+const MIGRATIONS: &[&str] = &[];
+
+/// The version this build writes.
+const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
+
+/// What the file holds.
+enum Found {
+    Nothing,
+    Store { version: u32 },
+    SomethingElse,
+}
+
+/// Creates the format in a new file, or brings an older one up to date.
+pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) -> Outcome<()> {
+    if let Found::Store { version: VERSION } = look(conn)? {
+        return Ok(());
+    }
+    refuse(conn, path)?;
+    use_wal(conn, config)?;
+    in_transaction(conn, |conn| {
+        // Another process may have been quicker.
+        match look(conn)? {
+            Found::Nothing => fill(conn),
+            Found::Store { version } => migrate(conn, version),
+            Found::SomethingElse => refuse(conn, path),
+        }
+    })
+}
+
+/// Checks that a file that is opened for reading only holds the present format.
+pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
+    refuse(conn, path)?;
+    match look(conn)? {
+        Found::Store { version: VERSION } => Ok(()),
+        Found::Store { version } => Err(Fault::Own(Error::NotAStore {
+            path: path.to_owned(),
+            why: format!(
+                "its schema version is {version}; open it once for writing to bring it to {VERSION}"
+            ),
+        })),
+        _ => Err(Fault::Own(Error::NotAStore {
+            path: path.to_owned(),
+            why: "it is empty".to_owned(),
+        })),
+    }
+}
+
+/// Creates the format in an empty database.
+pub(super) fn create(conn: &Connection) -> Outcome<()> {
+    in_transaction(conn, fill)
+}
+
+fn fill(conn: &Connection) -> Outcome<()> {
+    conn.execute_batch(SCHEMA)?;
+    super::index::stamp_version(conn)?;
+    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+    conn.pragma_update(None, "user_version", VERSION)?;
+    Ok(())
+}
+
+fn migrate(conn: &Connection, version: u32) -> Outcome<()> {
+    for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
+        conn.execute_batch(step)?;
+    }
+    conn.pragma_update(None, "user_version", VERSION)?;
+    Ok(())
+}
+
+fn look(conn: &Connection) -> Outcome<Found> {
+    let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if application_id == APPLICATION_ID {
+        let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        return Ok(Found::Store { version });
+    }
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
+}
+
+/// Refuses what this build cannot read, before anything of it is changed.
+fn refuse(conn: &Connection, path: &Path) -> Outcome<()> {
+    match look(conn)? {
+        Found::Store { version } if version > VERSION => {
+            Err(Fault::Own(Error::NewerStore { found: version, supported: VERSION }))
+        }
+        Found::SomethingElse => Err(Fault::Own(Error::NotAStore {
+            path: path.to_owned(),
+            why: "it is an SQLite database of another program".to_owned(),
+        })),
+        _ => Ok(()),
+    }
+}
+
+/// Switches to the write-ahead log.
+fn use_wal(conn: &Connection, config: &Config) -> Outcome<()> {
+    let until = Instant::now() + config.busy_timeout;
+    loop {
+        let answer = conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        match answer.map_err(Fault::from) {
+            // SQLite does not wait by itself for this lock.
+            Err(fault) if fault.is_busy() && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            answer => return answer,
+        }
+    }
+}
+
+fn in_transaction(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<()>) -> Outcome<()> {
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let answer = work(conn).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+    if answer.is_err() && !conn.is_autocommit() {
+        conn.execute_batch("ROLLBACK")?;
+    }
+    answer
+}

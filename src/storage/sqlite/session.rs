@@ -1,0 +1,334 @@
+//! The doorway to one session of a database.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::catalog::{self, SessionRow};
+use super::connection::Database;
+use super::cursor::PlanCursor;
+use super::fault::Outcome;
+use super::rows::PlanReader;
+use super::{
+    append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
+};
+use crate::compaction::Compaction;
+use crate::error::Result;
+use crate::id::{CompactionId, MessageId, SessionId};
+use crate::message::Message;
+use crate::outcome::{
+    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
+    Updated,
+};
+use crate::search::{Found, SearchRequest};
+use crate::storage::{Cursor, SessionProvider};
+use crate::tree::{Address, Tree};
+use crate::view::{Order, Place, View};
+
+/// One session of a database.
+pub(crate) struct SqliteSession {
+    database: Arc<Database>,
+    id: SessionId,
+}
+
+impl SqliteSession {
+    pub(crate) fn new(database: Arc<Database>, id: SessionId) -> Self {
+        Self { database, id }
+    }
+
+    /// Reads what a session that does not exist has nothing of.
+    fn read<T: Default>(
+        &self,
+        work: impl FnOnce(&Connection, &SessionRow) -> Outcome<T>,
+    ) -> Result<T> {
+        self.database.read(|conn| match catalog::find(conn, &self.id)? {
+            Some(session) => work(conn, &session),
+            None => Ok(T::default()),
+        })
+    }
+
+    /// Reads the path to a leaf; `None` is the head.
+    fn read_path<T: Default>(
+        &self,
+        leaf: Option<&MessageId>,
+        work: impl FnOnce(&Connection, &SessionRow, Option<Address>) -> Outcome<T>,
+    ) -> Result<T> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let leaf = self.leaf(conn, session.as_ref(), leaf)?;
+            session.map_or_else(|| Ok(T::default()), |session| work(conn, &session, leaf))
+        })
+    }
+
+    fn leaf(
+        &self,
+        conn: &Connection,
+        session: Option<&SessionRow>,
+        leaf: Option<&MessageId>,
+    ) -> Outcome<Option<Address>> {
+        match leaf {
+            None => Ok(session.and_then(|session| session.head)),
+            Some(id) => {
+                message::require(conn, session.map(|session| session.key), &self.id, id).map(Some)
+            }
+        }
+    }
+
+    fn read_messages(&self, leaf: Option<&MessageId>, is_raw: bool) -> Result<Vec<Message>> {
+        self.read_path(leaf, |conn, session, leaf| {
+            let plan = path::plan(conn, session.key, leaf, is_raw)?;
+            PlanReader::new(plan, Order::OldestFirst, !is_raw).rest(conn)
+        })
+    }
+
+    /// Writes to the session, which comes into being if it is not there.
+    fn write<T>(&self, work: impl FnOnce(&Connection, &mut SessionRow) -> Outcome<T>) -> Result<T> {
+        self.database.write(|conn| work(conn, &mut catalog::find_or_make(conn, &self.id)?))
+    }
+}
+
+impl SessionProvider for SqliteSession {
+    fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    fn message(&self, id: &MessageId) -> Result<Option<Message>> {
+        self.read(|conn, session| match message::find(conn, session.key, id)? {
+            Some(address) => message::read(conn, address),
+            None => Ok(None),
+        })
+    }
+
+    fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
+        self.read_messages(leaf, false)
+    }
+
+    fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
+        self.read_messages(leaf, true)
+    }
+
+    fn latest_leaf(&self) -> Result<Option<Message>> {
+        self.read(|conn, session| match survey::latest(conn, session.key)? {
+            Some(address) => message::read(conn, address),
+            None => Ok(None),
+        })
+    }
+
+    fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let parent = match id {
+                None => None,
+                Some(_) => self.leaf(conn, session.as_ref(), id)?,
+            };
+            match session {
+                Some(session) => survey::children(conn, session.key, parent),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
+        self.read_path(leaf, |conn, session, leaf| {
+            path::count(conn, &path::plan(conn, session.key, leaf, true)?, false)
+        })
+    }
+
+    fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let answers = self
+            .database
+            .write(|conn| append::append(conn, &self.id, place, messages, max_bytes))?;
+        self.database.appended(answers.len() as u64);
+        Ok(answers)
+    }
+
+    fn update(&self, message: &Message) -> Result<Updated> {
+        let max_bytes = self.database.config.max_message_bytes;
+        self.database.write(|conn| update::update(conn, &self.id, message, max_bytes))
+    }
+
+    fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
+        self.database.write(|conn| delete::delete(conn, &self.id, ids))
+    }
+
+    fn clear(&self) -> Result<()> {
+        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+            Some(session) => catalog::empty(conn, session.key),
+            None => Ok(()),
+        })
+    }
+
+    fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+        self.database.write(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let key = session.map(|session| session.key);
+            message::require(conn, key, &self.id, &compaction.first)?;
+            let Some(session) = session else { return Ok(()) };
+            compaction::add(conn, &session, &self.id, compaction)?;
+            catalog::touch(conn, session.key)
+        })
+    }
+
+    fn compactions(&self) -> Result<Vec<Compaction>> {
+        self.read(|conn, session| {
+            let all = compaction::all(conn, session.key)?;
+            Ok(all.into_iter().map(|(_, compaction)| compaction).collect())
+        })
+    }
+
+    fn search(&self, request: &SearchRequest) -> Result<Found> {
+        self.database.search(request)
+    }
+
+    fn info(&self) -> Result<Option<SessionInfo>> {
+        self.database.read(|conn| catalog::info(conn, &self.id))
+    }
+
+    fn set_details(&self, details: &SessionDetails) -> Result<()> {
+        self.write(|conn, session| catalog::set_details(conn, session.key, details))
+    }
+
+    fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
+        let hides_asides = !view.is_raw();
+        let (session, plan, total) = self.read_path(view.leaf(), |conn, session, leaf| {
+            let plan = path::plan(conn, session.key, leaf, view.is_raw())?;
+            let total = path::count(conn, &plan, hides_asides)?;
+            Ok((Some(session.key), plan, total))
+        })?;
+        let reader = PlanReader::new(plan, order, hides_asides);
+        Ok(Box::new(PlanCursor { database: Arc::clone(&self.database), session, reader, total }))
+    }
+
+    fn all_messages(&self) -> Result<Box<dyn Cursor>> {
+        let (session, plan, total) = self.read(|conn, session| {
+            let plan = survey::everything(conn, session.key)?;
+            let total = path::count(conn, &plan, false)?;
+            Ok((Some(session.key), plan, total))
+        })?;
+        let reader = PlanReader::new(plan, Order::OldestFirst, false);
+        Ok(Box::new(PlanCursor { database: Arc::clone(&self.database), session, reader, total }))
+    }
+
+    fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
+        self.read_path(leaf, |conn, session, leaf| {
+            survey::row_stats(conn, &path::plan(conn, session.key, leaf, true)?)
+        })
+    }
+
+    fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let address = message::require(conn, session.map(|s| s.key), &self.id, id)?;
+            path::holds(conn, self.leaf(conn, session.as_ref(), leaf)?, address)
+        })
+    }
+
+    fn head(&self) -> Result<Option<MessageId>> {
+        self.read(
+            |conn, session| Ok(message::nearest_living(conn, session.head)?.map(|(_, id)| id)),
+        )
+    }
+
+    fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        self.database.write(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let target = match id {
+                None => None,
+                Some(_) => self.leaf(conn, session.as_ref(), id)?,
+            };
+            let Some(mut session) = session else { return Ok(()) };
+            head::move_to(conn, &mut session, target)?;
+            catalog::store(conn, &session)
+        })
+    }
+
+    fn undo_head(&self) -> Result<bool> {
+        self.step_head(-1)
+    }
+
+    fn redo_head(&self) -> Result<bool> {
+        self.step_head(1)
+    }
+
+    fn head_log(&self) -> Result<Vec<HeadEntry>> {
+        self.read(|conn, session| head::log(conn, session))
+    }
+
+    fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
+        self.database.write(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
+            let Some(session) = session else { return Ok(()) };
+            match target.flatten() {
+                Some(address) => label::set(conn, session.key, name, address)?,
+                None => label::remove(conn, session.key, name)?,
+            }
+            catalog::touch(conn, session.key)
+        })
+    }
+
+    fn labels(&self) -> Result<Vec<Label>> {
+        self.read(|conn, session| {
+            let all = label::all(conn, session.key)?;
+            Ok(all.into_iter().map(|(label, _)| label).collect())
+        })
+    }
+
+    fn leaves(&self) -> Result<Vec<MessageId>> {
+        self.read(|conn, session| survey::leaves(conn, session.key))
+    }
+
+    fn tree(&self) -> Result<Tree> {
+        self.read(outline::tree)
+    }
+
+    fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
+        self.database.write(|conn| delete::delete_branch(conn, &self.id, id))
+    }
+
+    fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
+        self.database.write(|conn| {
+            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
+            let overlay = compaction::require(conn, session, &self.id, id)?;
+            compaction::remove(conn, overlay.key)?;
+            catalog::touch(conn, overlay.last.session())
+        })
+    }
+
+    fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
+            let overlay = compaction::require(conn, session, &self.id, id)?;
+            let plan = path::between(conn, overlay.first, overlay.last)?;
+            PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
+        })
+    }
+
+    fn import(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let arrivals =
+            self.database.write(|conn| import::import(conn, &self.id, records, max_bytes))?;
+        self.database.appended(arrivals.len() as u64);
+        Ok(arrivals)
+    }
+
+    fn fork(
+        &self,
+        at: &MessageId,
+        id: &SessionId,
+        details: &SessionDetails,
+    ) -> Result<Arc<dyn SessionProvider>> {
+        self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
+        Ok(Arc::new(Self::new(Arc::clone(&self.database), id.clone())))
+    }
+}
+
+impl SqliteSession {
+    fn step_head(&self, by: i64) -> Result<bool> {
+        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+            Some(mut session) => head::step(conn, &mut session, by),
+            None => Ok(false),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The shape of a session's tree, read for the walk.
+//!
+//! Runs come from the partial index of breaks. Short runs come in numbers, so breaks are read a
+//! buffer at a time, and the buffer grows while the walk uses what is in it.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::fault::Outcome;
+use crate::error::Result;
+use crate::tree::{Address, Overlay, Run, TreeSource};
+
+/// The most breaks that are read at a time.
+const MAX_BUFFER: usize = 64;
+
+/// A session's tree, as the walk sees it.
+pub(super) struct Shape<'c> {
+    conn: &'c Connection,
+    /// The first address of the session.
+    floor: Address,
+    /// Breaks in descending order: all there are from the last one up to `ceiling`.
+    runs: Vec<Run>,
+    ceiling: Address,
+    buffer: usize,
+    /// How many answers the present buffer gave.
+    answers: usize,
+}
+
+impl<'c> Shape<'c> {
+    pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
+        let (floor, _) = Address::range_of(session);
+        Self { conn, floor, runs: Vec::new(), ceiling: floor, buffer: 1, answers: 0 }
+    }
+
+    /// Returns the run in the buffer that holds the address.
+    fn known(&self, at: Address) -> Option<Run> {
+        let place = self.runs.partition_point(|run| run.start > at);
+        self.runs.get(place).filter(|_| at <= self.ceiling).copied()
+    }
+
+    fn fill(&mut self, at: Address) -> Outcome<()> {
+        // A buffer that was mostly stepped over is dearer than a seek.
+        let is_used = self.answers * 4 >= self.buffer;
+        self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
+        self.answers = 0;
+        self.ceiling = at;
+        self.runs.clear();
+        let mut statement = self.conn.prepare_cached(BREAKS_BEFORE)?;
+        let mut rows = statement.query((at, self.floor, self.buffer))?;
+        while let Some(row) = rows.next()? {
+            self.runs.push(Run { start: row.get(0)?, parent: row.get(1)? });
+        }
+        Ok(())
+    }
+
+    fn find_run(&mut self, at: Address) -> Outcome<Run> {
+        if self.known(at).is_none() {
+            self.fill(at)?;
+        }
+        self.answers += 1;
+        self.known(at).ok_or_else(|| {
+            super::fault::corrupt(format!(
+                "message {} of session {} is in no run",
+                at.n(),
+                at.session()
+            ))
+        })
+    }
+
+    fn find_overlay(&self, at: Address) -> Outcome<Option<Overlay>> {
+        let found = self
+            .conn
+            .prepare_cached(OVERLAY_BEFORE)?
+            .query_row((at, self.floor), |row| {
+                Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+            })
+            .optional()?;
+        Ok(found)
+    }
+}
+
+pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
+   FROM message
+  WHERE parent IS NOT address - 1
+    AND address <= ?1
+    AND address >= ?2
+  ORDER BY address DESC
+  LIMIT ?3";
+
+pub(super) const OVERLAY_BEFORE: &str = "SELECT key, first, last
+   FROM compaction
+  WHERE last <= ?1
+    AND last >= ?2
+  ORDER BY last DESC, first, key DESC
+  LIMIT 1";
+
+impl TreeSource for Shape<'_> {
+    fn run_of(&mut self, at: Address) -> Result<Run> {
+        self.find_run(at).map_err(|fault| fault.into_error(0))
+    }
+
+    fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>> {
+        self.find_overlay(at).map_err(|fault| fault.into_error(0))
+    }
+}

@@ -1,0 +1,132 @@
+//! The figures of a store, from the shape of its trees.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::connection::Database;
+use super::fault::Outcome;
+use crate::error::Result;
+use crate::report::StoreStats;
+use crate::tree::Address;
+
+/// A break: where a run starts, what it hangs from, how many messages lead to it.
+struct Break {
+    start: Address,
+    parent: Option<Address>,
+    depth: u64,
+}
+
+impl Database {
+    /// Returns the figures of the store.
+    pub(crate) fn stats(&self) -> Result<StoreStats> {
+        let bytes = self.path().map(|path| {
+            let mut wal = path.as_os_str().to_owned();
+            wal.push("-wal");
+            let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |m| m.len());
+            size(path) + size(wal.as_ref())
+        });
+        self.read_long(|conn| {
+            let count =
+                |sql: &str| -> Outcome<u64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
+            let asides = count("SELECT count(*) FROM message WHERE aside = 1")?;
+            let tombstones = count("SELECT count(*) FROM message WHERE id IS NULL")?;
+            let places = count("SELECT count(*) FROM message")?;
+            let (branching_messages, max_children) = fans(conn)?;
+            Ok(StoreStats {
+                sessions: count("SELECT count(*) FROM session")?,
+                messages: places - tombstones - asides,
+                asides,
+                branching_messages,
+                max_children,
+                max_depth: max_depth(conn)?,
+                compactions: count("SELECT count(*) FROM compaction")?,
+                bytes: match bytes {
+                    Some(bytes) => bytes,
+                    None => count(
+                        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                    )?,
+                },
+            })
+        })
+    }
+}
+
+/// Returns how many messages have more than one child, and the most children of one.
+fn fans(conn: &Connection) -> Outcome<(u64, u64)> {
+    // Children beside the next in the run, which every message of a run but the last has.
+    let mut statement = conn.prepare_cached(
+        "SELECT parent, count(*) + EXISTS (SELECT 1
+                                             FROM message AS next
+                                            WHERE next.address = message.parent + 1
+                                              AND next.parent = message.parent)
+           FROM message
+          WHERE parent IS NOT address - 1 AND parent IS NOT NULL
+          GROUP BY parent",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
+    // The children of a tombstone count as its parent's: from the newest, as they nest.
+    for (tombstone, parent) in tombstones(conn)?.into_iter().rev() {
+        let count = children.remove(&tombstone).unwrap_or(1);
+        if let Some(parent) = parent {
+            *children.entry(parent).or_insert(1) += count - 1;
+        }
+    }
+    let branching = children.values().filter(|count| **count > 1).count() as u64;
+    let runs_on: bool = conn
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM message WHERE parent IS NOT NULL AND id IS NOT NULL)",
+        )?
+        .query_row([], |row| row.get(0))?;
+    let widest = children.values().copied().max().unwrap_or(0);
+    Ok((branching, widest.max(u64::from(runs_on))))
+}
+
+/// Returns the tombstones with what they hang from, in order.
+fn tombstones(conn: &Connection) -> Outcome<Vec<(Address, Option<Address>)>> {
+    let mut statement = conn
+        .prepare_cached("SELECT address, parent FROM message WHERE id IS NULL ORDER BY address")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the number of messages on the longest path.
+fn max_depth(conn: &Connection) -> Outcome<u64> {
+    let tombstones: Vec<Address> =
+        tombstones(conn)?.into_iter().map(|(address, _)| address).collect();
+    let living = |first: Address, last: Address| {
+        let dead = tombstones.partition_point(|address| *address <= last)
+            - tombstones.partition_point(|address| *address < first);
+        (last.raw() - first.raw() + 1) as u64 - dead as u64
+    };
+    let mut statement = conn.prepare_cached(
+        "SELECT address, parent
+           FROM message
+          WHERE parent IS NOT address - 1
+          ORDER BY address",
+    )?;
+    let mut breaks: Vec<Break> = Vec::new();
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (start, parent): (Address, Option<Address>) = (row.get(0)?, row.get(1)?);
+        let depth = parent.map_or(0, |parent| {
+            let place = breaks.partition_point(|run| run.start <= parent);
+            place.checked_sub(1).map_or(0, |place| {
+                let run = &breaks[place];
+                run.depth + living(run.start, parent)
+            })
+        });
+        breaks.push(Break { start, parent, depth });
+    }
+    let mut deepest = 0;
+    let mut last_before = conn
+        .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
+    for (place, run) in breaks.iter().enumerate() {
+        let next = breaks.get(place + 1).map_or(Address::from_raw(i64::MAX), |next| next.start);
+        let end: Address = last_before.query_row([run.start, next], |row| row.get(0))?;
+        deepest = deepest.max(run.depth + living(run.start, end));
+        debug_assert!(run.parent.is_none_or(|parent| parent < run.start));
+    }
+    Ok(deepest)
+}

@@ -1,0 +1,335 @@
+//! Checking every invariant, and naming what is broken.
+//!
+//! Most invariants are one query that finds what breaks them. The rest is read row by row: that
+//! the JSON can be read, that compactions lie on paths, that the schema is the one this build
+//! makes, and that the search index holds what the messages say.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::connection::{Config, Database};
+use super::fault::{Fault, Outcome};
+use super::message::StoredMessage;
+use super::{functions, path, schema};
+use crate::error::Result;
+use crate::report::{Damage, Progress, Verified};
+use crate::tree::Address;
+
+/// The most damages of one kind that are told.
+const MAX_OF_A_KIND: usize = 100;
+/// How many messages are read between two reports of progress.
+const ROWS_BETWEEN_REPORTS: u64 = 10_000;
+
+/// What to do where only a copy helps.
+const RESTORE: &str = "restore a backup, or export the sessions that can still be read";
+/// What to do about an index that differs from the messages.
+const REBUILD: &str =
+    "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
+
+/// A query that finds what breaks an invariant, as text.
+struct Check {
+    kind: &'static str,
+    sql: &'static str,
+    remedy: &'static str,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        kind: "missing-parent",
+        sql: "SELECT format('message %d of session %d hangs from %d, which is not there',
+                            address & 4294967295, address >> 32, parent & 4294967295)
+                FROM message
+               WHERE parent IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM message AS above WHERE above.address = message.parent)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-parent",
+        sql: "SELECT format('message %d of session %d hangs from a newer one or another session''s',
+                            address & 4294967295, address >> 32)
+                FROM message
+               WHERE parent >= address OR parent >> 32 <> address >> 32",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-message",
+        sql: "SELECT format('messages are stored under session key %d, which is not there', key)
+                FROM (SELECT DISTINCT address >> 32 AS key FROM message EXCEPT SELECT key FROM session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "number-in-use",
+        sql: "SELECT format('the next number of session %s is %d and in use', id, next)
+                FROM session
+               WHERE EXISTS (SELECT 1
+                               FROM message
+                              WHERE address BETWEEN (key << 32 | next) AND (key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "lost-head",
+        sql: "SELECT format('the head of session %s stands on a message that is not there', id)
+                FROM session
+               WHERE head IS NOT NULL
+                 AND (head >> 32 <> key
+                      OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = session.head))",
+        remedy: "check out a message of the session",
+    },
+    Check {
+        kind: "lost-head-entry",
+        sql: "SELECT format('the head log of session key %d names a message that is not there', session)
+                FROM head_log
+               WHERE address IS NOT NULL
+                 AND (address >> 32 <> session
+                      OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = head_log.address))",
+        remedy: "undo and redo pass over no further than this entry; check out a message instead",
+    },
+    Check {
+        kind: "lost-label",
+        sql: "SELECT format('label %s of session key %d points at no message', name, session)
+                FROM label
+               WHERE address >> 32 <> session
+                  OR NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = label.address AND message.id IS NOT NULL)",
+        remedy: "set the label anew, or take it away",
+    },
+    Check {
+        kind: "lost-compaction",
+        sql: "SELECT format('compaction %s of session key %d lies over messages that are not there', id, session)
+                FROM compaction
+               WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
+                  OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
+                  OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.last)",
+        remedy: "remove the compaction",
+    },
+    Check {
+        kind: "childless-tombstone",
+        sql: "SELECT format('place %d of session %d holds a deleted message and leads nowhere',
+                            address & 4294967295, address >> 32)
+                FROM message
+               WHERE id IS NULL
+                 AND NOT EXISTS (SELECT 1
+                                   FROM message AS below
+                                  WHERE below.address = message.address + 1
+                                    AND below.parent = message.address)
+                 AND NOT EXISTS (SELECT 1
+                                   FROM message AS below
+                                  WHERE below.parent = message.address
+                                    AND below.parent IS NOT below.address - 1)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-pending",
+        sql: "SELECT format('message %d of session %d is to be indexed and is not there',
+                            address & 4294967295, address >> 32)
+                FROM search_pending
+               WHERE NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = search_pending.address
+                                    AND message.id IS NOT NULL)",
+        remedy: REBUILD,
+    },
+    Check {
+        kind: "stray-record",
+        sql: "SELECT format('session key %d is not there, and records name it', session)
+                FROM (SELECT session FROM compaction UNION SELECT session FROM label
+                      UNION SELECT session FROM head_log UNION SELECT session FROM imported
+                      EXCEPT SELECT key FROM session)",
+        remedy: RESTORE,
+    },
+];
+
+impl Database {
+    /// Checks every invariant of the store.
+    pub(crate) fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
+        let mut verified = self.read_long(|conn| {
+            let mut verified = Verified::default();
+            let found = &mut verified.damages;
+            settle("damaged-page", RESTORE, damaged_pages(conn, found), found)?;
+            settle("schema", RESTORE, schema_differences(conn, found), found)?;
+            for check in CHECKS {
+                settle(check.kind, check.remedy, run(conn, check, found), found)?;
+            }
+            settle("lost-compaction", "remove the compaction", compactions(conn, found), found)?;
+            let read = messages(conn, found, progress);
+            verified.messages = *read.as_ref().unwrap_or(&0);
+            settle("broken-message", RESTORE, read.map(|_| ()), &mut verified.damages)?;
+            Ok(verified)
+        })?;
+        verified.damages.extend(self.check_index()?);
+        Ok(verified)
+    }
+
+    /// Checks that the search index holds what the messages say.
+    ///
+    /// SQLite counts this check as a write; where that cannot be had at once, a copy is checked.
+    fn check_index(&self) -> Result<Option<Damage>> {
+        if let Some(damage) = self.try_write(index_damage)? {
+            return Ok(damage);
+        }
+        let copy = TemporaryFile::new();
+        self.backup(&copy.0, |_| {})?;
+        let database = Self::open(&copy.0, Config::default())?;
+        database.write(index_damage)
+    }
+}
+
+/// A file that goes with its owner, and SQLite's files beside it.
+struct TemporaryFile(PathBuf);
+
+impl TemporaryFile {
+    fn new() -> Self {
+        let name = format!("talktree-verify-{}.db", uuid::Uuid::now_v7());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let mut file = self.0.as_os_str().to_owned();
+            file.push(suffix);
+            // What is not there need not be removed.
+            let _ = std::fs::remove_file(Path::new(&file));
+        }
+    }
+}
+
+/// Takes what stopped a check as a damage of its kind, unless it is no damage.
+fn settle(
+    kind: &'static str,
+    remedy: &'static str,
+    answer: Outcome<()>,
+    found: &mut Vec<Damage>,
+) -> Outcome<()> {
+    let Err(fault) = answer else { return Ok(()) };
+    match fault.into_error(0) {
+        error @ crate::Error::Corrupt { .. } => {
+            found.push(Damage { kind, what: error.to_string(), remedy });
+            Ok(())
+        }
+        error => Err(Fault::Own(error)),
+    }
+}
+
+fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut statement = conn.prepare(check.sql)?;
+    let mut rows = statement.query([])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        found.push(Damage { kind: check.kind, what: row.get(0)?, remedy: check.remedy });
+        count += 1;
+        if count == MAX_OF_A_KIND {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut statement = conn.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
+    for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let what = line?;
+        if what != "ok" {
+            found.push(Damage { kind: "damaged-page", what, remedy: RESTORE });
+        }
+    }
+    Ok(())
+}
+
+/// Compares the schema with the one this build makes.
+fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let fresh = Connection::open_in_memory()?;
+    functions::register(&fresh)?;
+    schema::create(&fresh)?;
+    let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
+    let mut tell = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
+    for (name, sql) in &expected {
+        match present.iter().find(|(other, _)| other == name) {
+            None => tell(format!("{name} is missing")),
+            Some((_, other)) if other != sql => tell(format!("{name} is defined otherwise")),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn definitions(conn: &Connection) -> Outcome<Vec<(String, Option<String>)>> {
+    let mut statement =
+        conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Checks that each compaction's first message lies on the path to its last.
+fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut statement =
+        conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
+            found.push(Damage {
+                kind: "lost-compaction",
+                what: format!("compaction {id} begins off the path to its end"),
+                remedy: "remove the compaction",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Reads every message; returns how many there are.
+fn messages(
+    conn: &Connection,
+    found: &mut Vec<Damage>,
+    mut progress: impl FnMut(Progress),
+) -> Outcome<u64> {
+    let total = conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0))?;
+    let mut statement = conn.prepare(
+        "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+           FROM message
+          ORDER BY address",
+    )?;
+    let mut rows = statement.query([])?;
+    let (mut count, mut broken) = (0, 0);
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        if let Err(fault) = StoredMessage::read(row)
+            && broken < MAX_OF_A_KIND
+        {
+            broken += 1;
+            let why = fault.into_error(0);
+            let what = format!("message {} of session {}: {why}", address.n(), address.session());
+            found.push(Damage {
+                kind: "broken-message",
+                what,
+                remedy: "update or delete the message",
+            });
+        }
+        count += 1;
+        if count % ROWS_BETWEEN_REPORTS == 0 {
+            progress(Progress::new(count, total));
+        }
+    }
+    progress(Progress::new(count, total));
+    Ok(count)
+}
+
+/// Compares the index with the text of the messages. SQLite's own `integrity_check` does not.
+fn index_damage(conn: &Connection) -> Outcome<Option<Damage>> {
+    match conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", []) {
+        Ok(_) => Ok(None),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+            // SQLite's own words, "database disk image is malformed", would frighten for nothing.
+            Ok(Some(Damage {
+                kind: "search-index",
+                what: "the search index does not hold what the messages say".to_owned(),
+                remedy: REBUILD,
+            }))
+        }
+        Err(error) => Err(Fault::Sqlite(error)),
+    }
+}
