@@ -86,7 +86,8 @@ impl Run<'_, '_> {
         let mut report = ImportReport::new(self.path.to_owned(), self.format);
         let mut reader = self.reader();
         let watch = self.store.interrupt_signal().watch();
-        let mut writer = Writer { store: self.store, options: self.options, is_dry, watch: &watch };
+        let check = || watch.check();
+        let mut writer = Writer { store: self.store, options: self.options, is_dry, check: &check };
         let (size, mut told, mut conversations) = (self.records.size(), 0, 0);
 
         self.records.rewind().map_err(io_error)?;

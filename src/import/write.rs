@@ -16,7 +16,6 @@ use crate::id::MessageId;
 use crate::message::{Json, Message};
 use crate::outcome::{Arrival, Incoming, SessionDetails, SessionInfo};
 use crate::session::Session;
-use crate::storage::sqlite::InterruptWatch;
 use crate::store::Store;
 use crate::view::View;
 
@@ -35,7 +34,8 @@ pub(super) struct Writer<'a> {
     pub(super) store: &'a Store,
     pub(super) options: &'a ImportOptions,
     pub(super) is_dry: bool,
-    pub(super) watch: &'a InterruptWatch,
+    /// Fails when the import is to stop.
+    pub(super) check: &'a dyn Fn() -> Result<()>,
 }
 
 /// One conversation while it is stored.
@@ -121,7 +121,7 @@ impl Writer<'_> {
         let order = std::mem::take(&mut work.order);
         let mut at = 0;
         while at < order.len() {
-            self.watch.check()?;
+            (self.check)()?;
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while at < order.len() && batch.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
                 let node = order[at];
@@ -162,7 +162,7 @@ impl Writer<'_> {
         let standing = work.session.compactions()?;
         let standing: HashSet<_> = standing.into_iter().map(|compaction| compaction.id).collect();
         for overlay in overlays {
-            self.watch.check()?;
+            (self.check)()?;
             let (line, is_record) = (overlay.line, overlay.marker.is_none());
             // One that was taken off since it was imported stays off.
             let is_known = standing.contains(&overlay.id)
