@@ -352,6 +352,7 @@ impl Talk {
         {
             draft.head = DraftHead::At(fallback);
         }
+        chain_if_unlinked(draft, report);
         let ids: HashSet<&MessageId> = draft.nodes.iter().map(|node| &node.id).collect();
         if let Some((text, leaf, line)) = self.titles.summary.take() {
             match ids.contains(&leaf) {
@@ -382,6 +383,19 @@ impl Talk {
             draft.details.parent_session = Some(draft.session.clone());
             draft.session = session_id(format!("{}/subagents/agent-{agent}", draft.session));
         }
+    }
+}
+
+/// Hangs each entry from the one before, if none of the file names a parent: some tools write
+/// transcripts so.
+fn chain_if_unlinked(draft: &mut Draft, report: &mut ImportReport) {
+    let is_unlinked = draft.nodes.len() > 1 && draft.nodes.iter().all(|node| node.parent.is_none());
+    if !is_unlinked {
+        return;
+    }
+    report.remark(draft.line, "no entry names a parent; each is taken to follow the one before");
+    for at in 1..draft.nodes.len() {
+        draft.nodes[at].parent = Some(draft.nodes[at - 1].id.clone());
     }
 }
 
