@@ -193,7 +193,7 @@ fn what_was_acknowledged_survives_a_killed_process() -> Result<()> {
         for id in ids.iter().filter_map(|id| id.strip_suffix('a')) {
             assert!(ids.contains(format!("{id}b").as_str()), "half of an append_all is there");
         }
-        chat.append(Message::user(format!("after round {round}")))?;
+        chat.append(Message::user("after").with_id(format!("after {round}")))?;
     }
     assert!(acknowledged.len() > 500, "{} were acknowledged", acknowledged.len());
     let verified = Store::open(&path)?.verify(|_| {})?;
