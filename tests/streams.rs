@@ -152,7 +152,7 @@ fn check(case: &Case) -> Result<()> {
 
 #[test]
 fn a_stream_gives_what_it_was_opened_over_less_what_went() -> std::result::Result<(), String> {
-    let config = ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() };
+    let config = ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() };
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
     let config = ProptestConfig { cases: cases.unwrap_or(config.cases), ..config };
     let result = TestRunner::new(config)
