@@ -11,6 +11,8 @@ mod fresh;
 mod hits;
 mod listing;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
