@@ -1,9 +1,11 @@
-//! Where real conversations for tests lie.
+//! The folder of real conversations, which is not part of the repository.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 
-/// Returns the folder of test data: `TALKTREE_DATA`, else `shared/data` beside the repository (or
-/// beside the folder of its worktrees); `None`, and a word about it, if there is none.
+/// Returns the folder: `TALKTREE_DATA`, else `shared/data` beside the repository (or beside the
+/// folder of its worktrees); `None`, and a line that says so, where it is absent: the test is
+/// skipped.
 pub fn folder() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let given = std::env::var_os("TALKTREE_DATA").map(PathBuf::from);
@@ -11,7 +13,17 @@ pub fn folder() -> Option<PathBuf> {
     let found = given.map_or(beside.to_vec(), |folder| vec![folder]);
     let found = found.into_iter().find(|folder| folder.is_dir());
     if found.is_none() {
-        println!("no test data: set TALKTREE_DATA to its folder");
+        println!("skipped: no real conversations in $TALKTREE_DATA or ../shared/data");
     }
     found
+}
+
+/// Returns a file of the folder; `None`, and a line that says so, where it is absent.
+pub fn data(file: &str) -> Option<PathBuf> {
+    let path = folder()?.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: no {file} in the folder of real conversations");
+    None
 }

@@ -1,0 +1,107 @@
+//! Telling whether two sessions, or two stores, hold the same.
+
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::canonical;
+use super::jsonl::session_record;
+use super::outline::living_compactions;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::session::Session;
+use crate::store::Store;
+
+/// Returns a hash over the content of every session of a store.
+///
+/// Equal for two stores that hold the same: ids, trees, messages, asides, heads, labels,
+/// compactions in their order and session details, JSON by value. Not over addresses, the log of
+/// the head, or when a session was last written to. A store that was exported and imported
+/// elsewhere has the same hash there.
+///
+/// ```
+/// use std::io::Cursor;
+/// use talktree::{Message, Store, export::content_hash, import::ImportOptions};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("hi"))?;
+/// let mut file = Vec::new();
+/// store.export_jsonl(&mut file)?;
+///
+/// let copy = Store::open_in_memory()?;
+/// copy.import_reader("export.jsonl", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+/// assert_eq!(content_hash(&copy)?, content_hash(&store)?);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Errors
+/// As every read.
+pub fn content_hash(store: &Store) -> Result<String> {
+    let mut sessions: Vec<SessionId> =
+        store.sessions()?.into_iter().map(|session| session.id).collect();
+    sessions.sort();
+    let mut hash = Uuid::nil();
+    for id in sessions {
+        hash = Uuid::new_v5(&hash, session_hash(&store.session(id)?)?.as_bytes());
+    }
+    Ok(hash.to_string())
+}
+
+/// Returns a hash over the content of one session.
+///
+/// ```
+/// use talktree::{Message, Store, export::session_hash};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("s")?;
+/// let before = session_hash(&chat)?;
+/// chat.append(Message::user("hi"))?;
+/// assert_ne!(session_hash(&chat)?, before);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Errors
+/// As every read.
+pub fn session_hash(session: &Session) -> Result<String> {
+    let mut hash = Uuid::nil();
+    let mut add = |value: &dyn erased::Json| -> Result<()> {
+        hash = Uuid::new_v5(&hash, canonical(&value.text()?).as_bytes());
+        Ok(())
+    };
+    add(&session.info()?.as_ref().map(session_record))?;
+    for message in session.all_messages()? {
+        add(&message?)?;
+    }
+    for compaction in living_compactions(session)? {
+        // How many it stood for is counted anew wherever it is laid.
+        add(&json!([
+            "compaction",
+            compaction.id,
+            compaction.first,
+            compaction.last,
+            compaction.summary,
+            compaction.details.as_ref().map(|details| canonical(details.as_str())),
+            compaction.created_at,
+        ]))?;
+    }
+    for label in session.labels()? {
+        add(&json!(["label", label.name, label.id]))?;
+    }
+    add(&json!(["head", session.head()?]))?;
+    Ok(hash.to_string())
+}
+
+mod erased {
+    use super::{Error, Result, Serialize};
+
+    /// Anything that has a text as JSON.
+    pub(super) trait Json {
+        fn text(&self) -> Result<String>;
+    }
+
+    impl<T: Serialize> Json for T {
+        fn text(&self) -> Result<String> {
+            serde_json::to_string(self).map_err(|source| Error::Json { what: "content", source })
+        }
+    }
+}

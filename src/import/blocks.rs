@@ -1,0 +1,170 @@
+//! Content as APIs write it: a string, or a list of typed blocks.
+
+use std::collections::HashMap;
+
+use super::fields::{self, Fields, data_part, text_part};
+use crate::message::{Extra, File, Json, Part, Reasoning, Tool};
+
+/// The names of tools, by the id of the call.
+pub(super) type ToolNames = HashMap<String, String>;
+
+/// Returns the parts of a message's content.
+pub(super) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
+    let Some(content) = content else { return Vec::new() };
+    match fields::list(content) {
+        Some(blocks) => blocks.iter().map(|block| part(block, names)).collect(),
+        None if content.as_str() == "\"\"" => Vec::new(),
+        None => vec![text_part(content)],
+    }
+}
+
+/// Returns whether the parts are results of tools and nothing else.
+pub(super) fn are_results(parts: &[Part]) -> bool {
+    let is_result = |part: &Part| match part {
+        Part::Tool(tool) => tool.input.is_none(),
+        _ => false,
+    };
+    !parts.is_empty() && parts.iter().all(is_result)
+}
+
+/// Notes the names of the tools that a message's content calls.
+pub(super) fn note_calls(content: Option<&Json>, names: &mut ToolNames) {
+    let blocks = content.and_then(fields::list).unwrap_or_default();
+    for block in blocks.iter().filter_map(Fields::of) {
+        let kind = block.text("type");
+        if matches!(kind.as_deref(), Some("tool_use" | "server_tool_use" | "toolCall"))
+            && let (Some(id), Some(name)) = (block.text("id"), block.text("name"))
+        {
+            names.insert(id, name);
+        }
+    }
+}
+
+fn part(json: &Json, names: &ToolNames) -> Part {
+    let Some(block) = Fields::of(json) else { return text_part(json) };
+    let kind = block.text("type").unwrap_or_default();
+    let typed = match kind.as_str() {
+        "text" | "input_text" | "output_text" => text(&block),
+        "thinking" => reasoning(&block, "thinking"),
+        "reasoning" => reasoning(&block, "text"),
+        "tool_use" | "server_tool_use" => call(&block, "input"),
+        "toolCall" => call(&block, "arguments"),
+        "tool_result" => Some(result_block(&block, names)),
+        "image" | "document" => file(&block),
+        "image_url" => image_url(&block),
+        "file" => openai_file(&block),
+        _ => None,
+    };
+    typed.unwrap_or_else(|| match kind.is_empty() {
+        true => data_part("value", json),
+        false => Part::Other(json.clone()),
+    })
+}
+
+fn text(block: &Fields) -> Option<Part> {
+    let mut part = text_part(block.get("text")?);
+    if let Part::Text(text) = &mut part {
+        text.extra = extra(block, &["type", "text"]);
+    }
+    Some(part)
+}
+
+fn reasoning(block: &Fields, field: &str) -> Option<Part> {
+    let text = block.text(field)?;
+    Some(Part::Reasoning(Reasoning { text, extra: extra(block, &["type", field]) }))
+}
+
+fn call(block: &Fields, input: &str) -> Option<Part> {
+    let empty = || Json::from(serde_json::Value::Object(serde_json::Map::new()));
+    let mut part = Part::tool_call(
+        block.text("name")?,
+        block.text("id")?,
+        block.get(input).cloned().unwrap_or_else(empty),
+    );
+    if let Part::Tool(tool) = &mut part {
+        // `partialJson` is what the call looked like while it was streamed.
+        tool.extra = extra(block, &["type", "id", "name", input, "partialJson"]);
+    }
+    Some(part)
+}
+
+fn result_block(block: &Fields, names: &ToolNames) -> Part {
+    let id = block.text("tool_use_id").unwrap_or_default();
+    let name = names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
+    result(name, id, block.get("content"), block.is_true("is_error"))
+}
+
+/// Returns the result of a tool; the content is its text where it is one text block.
+pub(super) fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
+    let output = content.map_or_else(|| Json::from(serde_json::Value::from("")), plain);
+    match is_error {
+        false => Part::tool_result(name, id, output),
+        true => Part::Tool(Tool {
+            name,
+            call_id: id,
+            state: Some("output-error".to_owned()),
+            error_text: Some(fields::text(&output).unwrap_or_else(|| output.to_string())),
+            ..Tool::default()
+        }),
+    }
+}
+
+/// Returns the text of content that is one text block, else the content.
+fn plain(content: &Json) -> Json {
+    let blocks = fields::list(content).unwrap_or_default();
+    if let [block] = blocks.as_slice()
+        && let Some(block) = Fields::of(block)
+        && block.text("type").as_deref() == Some("text")
+        && let Some(text) = block.get("text")
+    {
+        return text.clone();
+    }
+    content.clone()
+}
+
+/// Returns an image or document of the Anthropic or the Pi shape.
+fn file(block: &Fields) -> Option<Part> {
+    if let (Some(data), Some(media)) = (block.text("data"), block.text("mimeType")) {
+        return Some(data_url(&media, &data));
+    }
+    let source = block.object("source")?;
+    match (source.text("media_type"), source.text("data"), source.text("url")) {
+        (Some(media), Some(data), _) if source.text("type").as_deref() == Some("base64") => {
+            Some(data_url(&media, &data))
+        }
+        (media, _, Some(url)) => {
+            let any =
+                || format!("{}/*", if url.ends_with(".pdf") { "application" } else { "image" });
+            Some(Part::file(media.unwrap_or_else(any), url))
+        }
+        _ => None,
+    }
+}
+
+fn data_url(media: &str, data: &str) -> Part {
+    Part::file(media, format!("data:{media};base64,{data}"))
+}
+
+fn image_url(block: &Fields) -> Option<Part> {
+    let (url, extra) = match block.object("image_url") {
+        Some(image) => (image.text("url")?, extra(&image, &["url"])),
+        None => (block.text("image_url")?, Extra::new()),
+    };
+    let media = media_of(&url).unwrap_or("image/*").to_owned();
+    Some(Part::File(File { media_type: media, url, extra, ..File::default() }))
+}
+
+fn openai_file(block: &Fields) -> Option<Part> {
+    let file = block.object("file")?;
+    let url = file.text("file_data")?;
+    let media_type = media_of(&url)?.to_owned();
+    Some(Part::File(File { media_type, url, filename: file.text("filename"), ..File::default() }))
+}
+
+fn media_of(url: &str) -> Option<&str> {
+    url.strip_prefix("data:")?.split([';', ',']).next().filter(|media| !media.is_empty())
+}
+
+fn extra(block: &Fields, known: &[&str]) -> Extra {
+    block.clone().without(known).into_pairs().into_iter().collect()
+}

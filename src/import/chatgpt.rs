@@ -1,0 +1,283 @@
+//! ChatGPT exports: `conversations.json`.
+//!
+//! A record is a conversation, its `mapping` a tree of nodes by id. Nodes without a message are
+//! places and nothing else: their children hang from their parent. Hidden messages become asides.
+//! Siblings come in the order of their parent's `children`.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::draft::{
+    Body, Draft, DraftHead, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+};
+use super::fields::{self, Fields, data_part, text_part};
+use super::records::Record;
+use super::report::ImportReport;
+use crate::export::canonical;
+use crate::id::MessageId;
+use crate::message::{Extra, File, Json, Message, Part};
+use crate::outcome::SessionDetails;
+
+/// Reads ChatGPT exports.
+pub(super) struct ChatGpt {
+    keeps_source: bool,
+    now: DateTime<Utc>,
+}
+
+/// A node of the mapping.
+struct Place {
+    id: String,
+    parent: Option<String>,
+    children: Vec<String>,
+    json: Json,
+    message: Option<Fields>,
+}
+
+impl ChatGpt {
+    pub(super) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { keeps_source, now }
+    }
+
+    fn node(
+        &self,
+        place: &Place,
+        parent: Option<&Living>,
+        line: u64,
+        start: DateTime<Utc>,
+    ) -> Node {
+        let fields = place.message.clone().unwrap_or_default();
+        // What is said, and not what a later export may tell of it.
+        let said = fields.get("content").map(|content| canonical(content.as_str()));
+        // A message without a time comes right after the one it follows.
+        let inherited = parent.map_or(start, |parent| parent.time + TimeDelta::milliseconds(1));
+        let time = fields.time("create_time").unwrap_or(inherited);
+        let id = message_id(place.id.as_str());
+        let message = message(fields).with_id(id.clone()).at(time);
+        let message = if self.keeps_source { with_source(message, &place.json) } else { message };
+        Node {
+            id,
+            parent: parent.map(|parent| parent.id.clone()),
+            line,
+            mark: mark(&said.unwrap_or_default()),
+            body: Body::Here(Box::new(message)),
+        }
+    }
+}
+
+/// The nearest node above that is a message.
+#[derive(Clone)]
+struct Living {
+    id: MessageId,
+    time: DateTime<Utc>,
+}
+
+impl Reader for ChatGpt {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let line = record.line;
+        let Some(mapping) = fields.object("mapping") else {
+            report.records += 1;
+            report.lose(line, "no conversation: it has no mapping");
+            return None;
+        };
+        let given = fields.text("conversation_id").or_else(|| fields.text("id"));
+        let mut places = Vec::new();
+        for (id, json) in mapping.into_pairs() {
+            report.records += 1;
+            let Some(node) = Fields::of(&json) else {
+                report.lose(line, format!("node {id:?} is no object"));
+                continue;
+            };
+            let children = node.list("children").unwrap_or_default();
+            places.push(Place {
+                parent: node.text("parent"),
+                children: children.iter().filter_map(fields::text).collect(),
+                message: node.object("message"),
+                json,
+                id,
+            });
+        }
+        let Some(first) = places.first() else {
+            report.records += 1;
+            report.leave_out(line, "a conversation without nodes");
+            return None;
+        };
+        let given = given.unwrap_or_else(|| derive(&["chatgpt", &first.id]).to_string());
+        let mut draft = Draft::new(session_id(given), line);
+        let start = fields.time("create_time").unwrap_or(self.now);
+        draft.details = SessionDetails {
+            name: fields.text("title").as_deref().and_then(name),
+            model: fields.text("default_model_slug"),
+            source: Some("chatgpt".to_owned()),
+            created_at: fields.time("create_time"),
+            ..SessionDetails::default()
+        };
+        let mut heads = HashMap::new();
+        for (at, parent) in arrange(&places) {
+            let place = &places[at];
+            let living = match parent {
+                Parent::Placed(parent) => heads.get(&parent).cloned().flatten(),
+                Parent::Root => None,
+                Parent::Nowhere => {
+                    let id = message_id(place.parent.as_deref().unwrap_or_default());
+                    Some(Living { id, time: start })
+                }
+            };
+            if place.message.is_none() {
+                report.leave_out(line, format!("node {:?} holds no message", place.id));
+                heads.insert(at, living);
+                continue;
+            }
+            let node = self.node(place, living.as_ref(), line, start);
+            let time = match &node.body {
+                Body::Here(message) => message.created_at,
+                Body::There { .. } => start,
+            };
+            heads.insert(at, Some(Living { id: node.id.clone(), time }));
+            draft.push(node);
+        }
+        let current = fields.text("current_node");
+        let current = current.and_then(|id| places.iter().position(|place| place.id == id));
+        if let Some(Some(living)) = current.and_then(|at| heads.get(&at)) {
+            draft.head = DraftHead::At(living.id.clone());
+        }
+        let known = [
+            "mapping",
+            "title",
+            "create_time",
+            "update_time",
+            "current_node",
+            "conversation_id",
+            "id",
+            "default_model_slug",
+        ];
+        let rest = fields.without(&known).into_pairs();
+        // Most of these fields are null or empty.
+        let rest =
+            rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
+        draft.add_metadata(rest.collect());
+        (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        Vec::new()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        message(fields).with_id(node.id.clone())
+    }
+}
+
+/// Where a node hangs.
+#[derive(Clone, Copy)]
+enum Parent {
+    Root,
+    Placed(usize),
+    /// From a node that is not there, or from itself around a circle.
+    Nowhere,
+}
+
+/// Returns the nodes with their parents, each branch after its root, siblings in their order.
+fn arrange(places: &[Place]) -> Vec<(usize, Parent)> {
+    let index: HashMap<&str, usize> =
+        places.iter().enumerate().map(|(at, place)| (place.id.as_str(), at)).collect();
+    let parent_of = |place: &Place| place.parent.as_deref().map(|id| index.get(id).copied());
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
+    let mut roots = Vec::new();
+    for (at, place) in places.iter().enumerate() {
+        match parent_of(place) {
+            None => roots.push((at, Parent::Root)),
+            Some(None) => roots.push((at, Parent::Nowhere)),
+            Some(Some(parent)) => children[parent].push(at),
+        }
+    }
+    for (at, place) in places.iter().enumerate() {
+        let ranks: HashMap<&str, usize> =
+            place.children.iter().enumerate().map(|(rank, id)| (id.as_str(), rank)).collect();
+        let rank = |child: &usize| ranks.get(places[*child].id.as_str()).copied();
+        children[at].sort_by_key(|child| rank(child).unwrap_or(usize::MAX));
+    }
+    let mut is_placed = vec![false; places.len()];
+    let mut arranged = Vec::with_capacity(places.len());
+    let mut stack: Vec<(usize, Parent)> = roots.into_iter().rev().collect();
+    let mut rest = 0..places.len();
+    loop {
+        while let Some((at, parent)) = stack.pop() {
+            if std::mem::replace(&mut is_placed[at], true) {
+                continue;
+            }
+            arranged.push((at, parent));
+            stack.extend(children[at].iter().rev().map(|child| (*child, Parent::Placed(at))));
+        }
+        // What no root leads to hangs in a circle: it is gone through from its first node.
+        match rest.find(|at| !is_placed[*at]) {
+            Some(at) => stack.push((at, Parent::Nowhere)),
+            None => return arranged,
+        }
+    }
+}
+
+fn message(fields: Fields) -> Message {
+    let author = fields.object("author").unwrap_or_default();
+    let content = fields.object("content").unwrap_or_default();
+    let metadata = fields.object("metadata").unwrap_or_default();
+    let is_hidden = fields.number("weight") == Some(0.0)
+        || metadata.is_true("is_visually_hidden_from_conversation");
+    let role = author.text("role").unwrap_or_else(|| "unknown".to_owned());
+    let kind = content.text("content_type").unwrap_or_default();
+    let parts = parts(&kind, &content, fields.get("content"));
+    let rest_of_content = content.without(&["parts", "text", "thoughts", "result"]);
+    let is_plain = kind == "text" || kind.is_empty();
+    let known = ["id", "author", "create_time", "update_time", "content", "metadata", "weight"];
+    let about = fields
+        .without(&known)
+        .with("model", metadata.get("model_slug").cloned())
+        .with("author", author.get("name").cloned())
+        .with("content", rest_of_content.into_json().filter(|_| !is_plain))
+        .with("metadata", metadata.into_json());
+    let about = about.into_pairs().into_iter().filter(|(_, value)| !value.is_null());
+    let about = about.filter(|(field, value)| field != "recipient" || value.as_str() != "\"all\"");
+    let about =
+        about.fold(Fields::default(), |about, (field, value)| about.with(&field, Some(value)));
+    let mut message = Message::new(role, parts);
+    message.metadata = about.into_json();
+    message.is_aside = is_hidden;
+    message
+}
+
+fn parts(kind: &str, content: &Fields, json: Option<&Json>) -> Vec<Part> {
+    if let Some(parts) = content.list("parts") {
+        return parts.iter().filter(|part| part.as_str() != "\"\"").map(piece).collect();
+    }
+    if let Some(thoughts) = content.list("thoughts") {
+        let thought = |thought: Fields| thought.text("content").or_else(|| thought.text("summary"));
+        let thoughts = thoughts.iter().filter_map(Fields::of).filter_map(thought);
+        return thoughts.map(Part::reasoning).collect();
+    }
+    let text = content.get("text").or_else(|| content.get("result"));
+    match (kind, text, content.text("content"), json) {
+        ("reasoning_recap", _, Some(recap), _) => vec![Part::reasoning(recap)],
+        (_, Some(text), _, _) if text.as_str() == "\"\"" => Vec::new(),
+        (_, Some(text), _, _) => vec![text_part(text)],
+        (_, None, _, Some(json)) => vec![data_part(kind, json)],
+        (_, None, _, None) => Vec::new(),
+    }
+}
+
+/// Returns a piece of mixed content: text, or a pointer to a file of the export.
+fn piece(json: &Json) -> Part {
+    let Some(fields) = Fields::of(json) else { return text_part(json) };
+    let kind = fields.text("content_type").unwrap_or_default();
+    match (kind.as_str(), fields.text("asset_pointer")) {
+        ("image_asset_pointer", Some(url)) => {
+            let extra: Extra = [("asset".to_owned(), json.clone())].into_iter().collect();
+            Part::File(File { media_type: "image/*".to_owned(), url, filename: None, extra })
+        }
+        _ => data_part(if kind.is_empty() { "value" } else { &kind }, json),
+    }
+}

@@ -1,0 +1,493 @@
+//! Transcripts of Claude Code.
+//!
+//! Entries hang from each other by `uuid` and `parentUuid`. A file is mostly one session, but a
+//! resumed one may hold entries of the session before: those that hang together are one. What the
+//! model or a person said becomes a message; other entries with a place in the chain become asides
+//! there, and entries without a `uuid` become asides behind the entry they stand behind in the
+//! file, or session details (titles, tags). `progress` entries are steps of the chain and nothing
+//! else, and are left out.
+//!
+//! A compaction is a boundary that begins a new chain, and a summary: the boundary is hung back
+//! where the chain was cut, both become asides, and the summary is laid over all that lies before.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use super::blocks::{self, ToolNames};
+use super::draft::{
+    Body, Draft, DraftHead, Node, Orphans, Overlay, OverlayEnd, Reader, derive, mark, message_id,
+    name, session_id,
+};
+use super::fields::{Fields, data_part, text_part};
+use super::records::Record;
+use super::report::ImportReport;
+use crate::id::{CompactionId, MessageId};
+use crate::message::{Json, Message, Role};
+
+/// Reads Claude Code transcripts.
+pub(super) struct ClaudeCode {
+    now: DateTime<Utc>,
+    names: ToolNames,
+    talks: Vec<Talk>,
+    /// The talk of each session id; entries without one belong to the entry before.
+    by_session: HashMap<String, usize>,
+    current: usize,
+    /// Entries that only link others, and what they hang from.
+    links: HashMap<MessageId, Option<MessageId>>,
+    links_line: Option<u64>,
+    /// Summaries that stand for nothing in the file: they are read as messages.
+    plain_summaries: HashSet<MessageId>,
+}
+
+/// One session as it is read.
+struct Talk {
+    draft: Draft,
+    /// What the next entry to hang from a node hangs from instead: the aside behind it.
+    behind: HashMap<Option<MessageId>, MessageId>,
+    /// The node that the row of asides at the end began behind.
+    row: Option<(Option<MessageId>, MessageId)>,
+    ordinal: u64,
+    titles: Titles,
+    agent: Option<String>,
+    has_main: bool,
+    fallback_head: Option<MessageId>,
+    /// Boundaries, and the entry from which on they keep the messages before.
+    boundaries: HashMap<MessageId, Option<MessageId>>,
+}
+
+/// What names the session; a title given by a person goes before others.
+#[derive(Default)]
+struct Titles {
+    custom: Option<String>,
+    generated: Option<String>,
+    summary: Option<(String, MessageId, u64)>,
+}
+
+impl ClaudeCode {
+    pub(super) fn new(now: DateTime<Utc>) -> Self {
+        Self {
+            now,
+            names: ToolNames::new(),
+            talks: Vec::new(),
+            by_session: HashMap::new(),
+            current: 0,
+            links: HashMap::new(),
+            links_line: None,
+            plain_summaries: HashSet::new(),
+        }
+    }
+
+    /// Returns the session an entry belongs to.
+    fn talk(&mut self, record: &Record, entry: &Fields) -> &mut Talk {
+        let given = entry.text("sessionId");
+        let known = given.as_ref().and_then(|id| self.by_session.get(id)).copied();
+        let is_unnamed = self.talks.len() == 1 && self.by_session.is_empty();
+        self.current = match (&given, known) {
+            (_, Some(known)) => known,
+            (None, None) if !self.talks.is_empty() => self.current,
+            (Some(_), None) if is_unnamed => 0,
+            _ => {
+                self.talks.push(Talk::new(record.line));
+                self.talks.len() - 1
+            }
+        };
+        let talk = &mut self.talks[self.current];
+        if let (Some(id), None) = (given, known) {
+            talk.draft.session = session_id(id.as_str());
+            self.by_session.insert(id, self.current);
+        }
+        talk
+    }
+}
+
+impl Reader for ClaudeCode {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        report.records += 1;
+        let kind = entry.text("type").unwrap_or_default();
+        if let Some(message) = entry.object("message").filter(|_| kind == "assistant") {
+            blocks::note_calls(message.get("content"), &mut self.names);
+        }
+        let now = self.now;
+        let uuid = entry.text("uuid").map(message_id);
+        if kind == "progress"
+            && let Some(uuid) = uuid
+        {
+            self.links.insert(uuid, entry.text("parentUuid").map(message_id));
+            self.links_line.get_or_insert(record.line);
+            report.dropped += 1;
+            return None;
+        }
+        let talk = self.talk(record, &entry);
+        if talk.note_details(record, &kind, &entry) {
+            report.converted += 1;
+            return None;
+        }
+        match uuid.filter(|_| is_link(&kind) || entry.has("parentUuid")) {
+            Some(uuid) => talk.push_entry(record, &kind, &entry, uuid, now),
+            None => talk.push_behind(record),
+        }
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        if let Some(line) = self.links_line {
+            let count = self.links.len();
+            report.remark(line, format!("{count} progress entries hold nothing to keep"));
+        }
+        self.pass_links();
+        let mut drafts = Vec::new();
+        for mut talk in join(std::mem::take(&mut self.talks), report) {
+            talk.close(report, &mut self.plain_summaries);
+            drafts.push(talk.draft);
+        }
+        drafts
+    }
+
+    fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
+        let kind = entry.text("type").unwrap_or_default();
+        let time = entry.time("timestamp").unwrap_or(self.now);
+        let inner = entry.object("message").filter(|_| matches!(&*kind, "user" | "assistant"));
+        let message = match inner {
+            Some(inner) => self.said(&kind, entry, inner, node),
+            None if kind == "system" => noted(entry),
+            None => aside(&kind, entry),
+        };
+        message.with_id(node.id.clone()).at(time)
+    }
+}
+
+impl ClaudeCode {
+    fn said(&self, kind: &str, entry: Fields, inner: Fields, node: &Node) -> Message {
+        let parts = blocks::parts(inner.get("content"), &self.names);
+        let role = inner.text("role").unwrap_or_else(|| kind.to_owned());
+        let role = if blocks::are_results(&parts) { Role::Tool } else { Role::from(role) };
+        let is_summary =
+            entry.is_true("isCompactSummary") && !self.plain_summaries.contains(&node.id);
+        let about = inner.without(&["role", "content", "type"]).into_json();
+        // What each entry of a session repeats stands in the session's details.
+        let mut entry = entry.without(&[
+            "type",
+            "uuid",
+            "parentUuid",
+            "sessionId",
+            "timestamp",
+            "message",
+            "cwd",
+            "version",
+            "gitBranch",
+            "userType",
+            "toolUseResult",
+        ]);
+        if !entry.is_true("isSidechain") {
+            entry = entry.without(&["isSidechain"]);
+        }
+        let mut message = Message::new(role, parts);
+        message.metadata = entry.with("message", about).into_json();
+        message.is_aside = is_summary;
+        message
+    }
+
+    /// Hangs what hangs from a link from what the link hangs from.
+    fn pass_links(&mut self) {
+        for talk in &mut self.talks {
+            for node in &mut talk.draft.nodes {
+                let mut steps = 0;
+                let start = node.parent.clone();
+                while let Some(next) = node.parent.as_ref().and_then(|id| self.links.get(id)) {
+                    node.parent = next.clone();
+                    steps += 1;
+                    // Links in a circle lead nowhere.
+                    if steps > self.links.len() {
+                        node.parent = None;
+                    }
+                }
+                // The next node below the same long row of links finds its end at once.
+                if let Some(start) = start.filter(|_| steps > 1) {
+                    self.links.insert(start, node.parent.clone());
+                }
+            }
+        }
+    }
+}
+
+impl Talk {
+    fn new(line: u64) -> Self {
+        let mut draft = Draft::new(session_id(""), line);
+        draft.orphans = Orphans::FollowTheNodeBefore;
+        draft.details.source = Some("claude-code".to_owned());
+        Self {
+            draft,
+            behind: HashMap::new(),
+            row: None,
+            ordinal: 0,
+            titles: Titles::default(),
+            agent: None,
+            has_main: false,
+            fallback_head: None,
+            boundaries: HashMap::new(),
+        }
+    }
+
+    /// Takes what an entry tells of the whole session; `false` if it is more than that.
+    fn note_details(&mut self, record: &Record, kind: &str, entry: &Fields) -> bool {
+        match kind {
+            "custom-title" => self.titles.custom = entry.text("customTitle"),
+            "ai-title" => self.titles.generated = entry.text("aiTitle"),
+            "summary" => {
+                let (Some(text), Some(leaf)) = (entry.text("summary"), entry.text("leafUuid"))
+                else {
+                    return false;
+                };
+                self.titles.summary = Some((text, message_id(leaf), record.line));
+            }
+            "tag" => {
+                let tag = entry.get("tag").cloned();
+                self.draft
+                    .add_metadata(tag.map(|tag| ("tag".to_owned(), tag)).into_iter().collect());
+            }
+            "agent_metadata" => {
+                let about = entry.clone().without(&["type", "sessionId"]);
+                self.draft.add_metadata(about.into_pairs());
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn push_entry(
+        &mut self,
+        record: &Record,
+        kind: &str,
+        entry: &Fields,
+        id: MessageId,
+        now: DateTime<Utc>,
+    ) {
+        self.note_circumstances(kind, entry);
+        let is_side = entry.is_true("isSidechain");
+        let parent = entry.text("parentUuid").map(message_id);
+        let is_boundary = entry.text("subtype").as_deref() == Some("compact_boundary");
+        let parent = match is_boundary {
+            true => entry
+                .text("logicalParentUuid")
+                .map(message_id)
+                .or(parent)
+                .or_else(|| self.draft.last_id()),
+            // The first entry to follow a node goes on behind the asides that stand behind it.
+            false if is_side => parent,
+            false => self.behind.remove(&parent).or(parent),
+        };
+        if is_boundary {
+            let metadata = entry.object("compactMetadata");
+            let kept = metadata.and_then(|metadata| metadata.object("preservedSegment"));
+            let kept = kept.and_then(|kept| kept.text("headUuid")).map(message_id);
+            self.boundaries.insert(id.clone(), kept);
+        }
+        if entry.is_true("isCompactSummary") {
+            self.overlay(record, entry, &id, parent.as_ref(), now);
+        }
+        if matches!(kind, "user" | "assistant") {
+            let is_apart = is_side || entry.has("teamName") || entry.is_true("isMeta");
+            match is_apart {
+                true => self.fallback_head = Some(id.clone()),
+                false => self.draft.head = DraftHead::At(id.clone()),
+            }
+        }
+        self.row = None;
+        self.draft.push(node(id, parent, record));
+    }
+
+    /// Adds an entry without a place in the chain, as an aside behind the entry before.
+    fn push_behind(&mut self, record: &Record) {
+        self.ordinal += 1;
+        let ordinal = self.ordinal.to_string();
+        let id: MessageId = derive(&["claude-code", &ordinal, &record.text]).to_string().into();
+        let before = self.draft.last_id();
+        let begin = match self.row.take() {
+            Some((begin, last)) if before.as_ref() == Some(&last) => begin,
+            _ => before.clone(),
+        };
+        self.behind.insert(begin.clone(), id.clone());
+        self.row = Some((begin, id.clone()));
+        self.draft.push(node(id, before, record));
+    }
+
+    fn note_circumstances(&mut self, kind: &str, entry: &Fields) {
+        let details = &mut self.draft.details;
+        if details.created_at.is_none() {
+            details.created_at = entry.time("timestamp");
+        }
+        if kind == "assistant"
+            && let Some(model) = entry.object("message").and_then(|message| message.text("model"))
+            && model != "<synthetic>"
+        {
+            details.model = Some(model);
+        }
+        if details.metadata.is_none() {
+            let seen = ["cwd", "gitBranch", "version"].into_iter();
+            let seen = seen.filter_map(|name| Some((name.to_owned(), entry.get(name)?.clone())));
+            self.draft.add_metadata(seen.collect());
+        }
+        match entry.text("agentId").filter(|_| entry.is_true("isSidechain")) {
+            Some(agent) => self.agent = Some(agent),
+            None => self.has_main = true,
+        }
+    }
+
+    fn overlay(
+        &mut self,
+        record: &Record,
+        entry: &Fields,
+        id: &MessageId,
+        parent: Option<&MessageId>,
+        now: DateTime<Utc>,
+    ) {
+        let boundary = parent.filter(|parent| self.boundaries.contains_key(*parent));
+        let kept = boundary.and_then(|boundary| self.boundaries[boundary].clone());
+        let content = entry.object("message").and_then(|message| message.get("content").cloned());
+        let parts = blocks::parts(content.as_ref(), &ToolNames::new());
+        let last = kept.or_else(|| boundary.cloned()).unwrap_or_else(|| id.clone());
+        self.draft.overlays.push(Overlay {
+            id: CompactionId::from(id.as_str()),
+            line: record.line,
+            first: None,
+            last: OverlayEnd::Before(last),
+            marker: Some(id.clone()),
+            summary: Message::new(Role::User, parts).text(),
+            details: None,
+            created_at: entry.time("timestamp").unwrap_or(now),
+        });
+    }
+
+    /// Decides what could not be decided before the whole file was read.
+    fn close(&mut self, report: &mut ImportReport, plain_summaries: &mut HashSet<MessageId>) {
+        let draft = &mut self.draft;
+        if let Some(fallback) = self.fallback_head.take()
+            && matches!(draft.head, DraftHead::Last)
+        {
+            draft.head = DraftHead::At(fallback);
+        }
+        chain_if_unlinked(draft, report);
+        let ids: HashSet<&MessageId> = draft.nodes.iter().map(|node| &node.id).collect();
+        if let Some((text, leaf, line)) = self.titles.summary.take() {
+            match ids.contains(&leaf) {
+                true => self.titles.generated = self.titles.generated.take().or(Some(text)),
+                false => report.remark(line, "a title for messages of another file, not used"),
+            }
+        }
+        let title = self.titles.custom.take().or(self.titles.generated.take());
+        draft.details.name = title.as_deref().and_then(name);
+        // A summary of what another file holds is all that is known of it here.
+        let first = draft.nodes.first().map(|node| node.id.clone());
+        let boundaries = &self.boundaries;
+        draft.overlays.retain_mut(|overlay| {
+            let OverlayEnd::Before(end) = &overlay.last else { return true };
+            let is_empty = first.as_ref() == Some(end);
+            if let Some(boundary) = boundaries.iter().find(|(_, kept)| kept.as_ref() == Some(end))
+                && !ids.contains(end)
+            {
+                overlay.last = OverlayEnd::Before(boundary.0.clone());
+            }
+            if is_empty && let Some(marker) = &overlay.marker {
+                plain_summaries.insert(marker.clone());
+                report.remark(
+                    overlay.line,
+                    "a summary of what is not in the file, kept as a message",
+                );
+            }
+            !is_empty
+        });
+        if let Some(agent) = self.agent.take().filter(|_| !self.has_main) {
+            draft.details.parent_session = Some(draft.session.clone());
+            draft.session = session_id(format!("{}/subagents/agent-{agent}", draft.session));
+        }
+    }
+}
+
+/// Hangs each entry from the one before, if none of the file names a parent: some tools write
+/// transcripts so.
+fn chain_if_unlinked(draft: &mut Draft, report: &mut ImportReport) {
+    let is_unlinked = draft.nodes.len() > 1 && draft.nodes.iter().all(|node| node.parent.is_none());
+    if !is_unlinked {
+        return;
+    }
+    report.remark(draft.line, "no entry names a parent; each is taken to follow the one before");
+    for at in 1..draft.nodes.len() {
+        draft.nodes[at].parent = Some(draft.nodes[at - 1].id.clone());
+    }
+}
+
+/// Joins the sessions whose entries hang together.
+fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
+    if talks.len() < 2 {
+        return talks;
+    }
+    let owners: HashMap<MessageId, usize> = talks
+        .iter()
+        .enumerate()
+        .flat_map(|(at, talk)| talk.draft.nodes.iter().map(move |node| (node.id.clone(), at)))
+        .collect();
+    let mut into: Vec<usize> = (0..talks.len()).collect();
+    let find = |into: &[usize], mut at: usize| {
+        while into[at] != at {
+            at = into[at];
+        }
+        at
+    };
+    for at in 0..talks.len() {
+        for node in &talks[at].draft.nodes {
+            let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
+            if let Some(&other) = other.filter(|other| **other != at) {
+                let (a, b) = (find(&into, at), find(&into, other));
+                into[a.min(b)] = a.max(b);
+            }
+        }
+    }
+    for at in 0..talks.len() {
+        let end = find(&into, at);
+        if end == at {
+            continue;
+        }
+        let mut from = std::mem::replace(&mut talks[at], Talk::new(0));
+        let (line, id) = (from.draft.line, from.draft.session.clone());
+        let to = &mut talks[end];
+        report
+            .remark(line, format!("entries of session {id:?} are part of {:?}", to.draft.session));
+        to.draft.nodes.append(&mut from.draft.nodes);
+        to.draft.nodes.sort_by_key(|node| node.line);
+        to.draft.overlays.append(&mut from.draft.overlays);
+        to.draft.overlays.sort_by_key(|overlay| overlay.line);
+        to.boundaries.extend(from.boundaries);
+        to.has_main |= from.has_main;
+        to.draft.line = to.draft.line.min(line);
+        if from.draft.details.created_at.is_some() {
+            to.draft.details.created_at = from.draft.details.created_at;
+        }
+    }
+    talks.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, talk)| talk).collect()
+}
+
+fn node(id: MessageId, parent: Option<MessageId>, record: &Record) -> Node {
+    let body = Body::there(record);
+    Node { id, parent, line: record.line, mark: mark(&record.text), body }
+}
+
+/// Returns whether entries of this type are links of the chain.
+fn is_link(kind: &str) -> bool {
+    matches!(kind, "user" | "assistant" | "system" | "attachment")
+}
+
+/// Returns what the program noted in the chain.
+fn noted(entry: Fields) -> Message {
+    let parts = entry.get("content").map(text_part).into_iter().collect();
+    let mut message = Message::new(Role::System, parts).as_aside();
+    let known = ["type", "uuid", "parentUuid", "sessionId", "timestamp", "content"];
+    message.metadata = entry.without(&known).into_json();
+    message
+}
+
+fn aside(kind: &str, entry: Fields) -> Message {
+    let record: Option<Json> = entry.into_json();
+    let parts = record.iter().map(|record| data_part(kind, record)).collect();
+    Message::new(kind, parts).as_aside()
+}

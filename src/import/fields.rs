@@ -1,0 +1,186 @@
+//! Reading foreign JSON without changing it.
+//!
+//! A record's fields are kept as the text they came as and read one by one. What a Rust value
+//! cannot hold (lone surrogates, long numbers, deep nesting) goes through unchanged that way.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::message::{Extra, Json, Part};
+
+/// The fields of one JSON object, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    pub(super) fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// Returns the object's fields; `None` for any other value.
+    pub(super) fn of(json: &Json) -> Option<Self> {
+        Self::parse(json.as_str()).ok()
+    }
+
+    /// Returns a field; one that is null counts as missing.
+    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+        let found = self.0.iter().rev().find(|(field, _)| field == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(field, _)| field == name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(text)
+    }
+
+    pub(super) fn is_true(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|json| json.as_str() == "true")
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(|json| serde_json::from_str(json.as_str()).ok())
+    }
+
+    pub(super) fn object(&self, name: &str) -> Option<Self> {
+        self.get(name).and_then(Self::of)
+    }
+
+    pub(super) fn list(&self, name: &str) -> Option<Vec<Json>> {
+        self.get(name).and_then(list)
+    }
+
+    /// Returns a time: ISO 8601, or seconds or milliseconds since 1970.
+    pub(super) fn time(&self, name: &str) -> Option<DateTime<Utc>> {
+        self.get(name).and_then(time)
+    }
+
+    /// Returns the fields but these.
+    pub(super) fn without(mut self, names: &[&str]) -> Self {
+        self.0.retain(|(field, _)| !names.contains(&field.as_str()));
+        self
+    }
+
+    /// Returns the fields with one more, if there is a value for it.
+    pub(super) fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
+        if let Some(value) = value {
+            self.0.push((name.to_owned(), value.into()));
+        }
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn into_pairs(self) -> Vec<(String, Json)> {
+        self.0
+    }
+
+    /// Returns the fields as one object; `None` if there are none.
+    pub(super) fn into_json(self) -> Option<Json> {
+        if self.is_empty() {
+            return None;
+        }
+        let object: Extra = self.0.into_iter().collect();
+        serde_json::to_string(&object).ok().and_then(|text| Json::parse(&text).ok())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// Returns a JSON string's text, with U+FFFD for a lone surrogate; `None` for any other value.
+pub(super) fn text(json: &Json) -> Option<String> {
+    match json.as_str().starts_with('"') {
+        true => json.value().as_str().map(str::to_owned),
+        false => None,
+    }
+}
+
+pub(super) fn list(json: &Json) -> Option<Vec<Json>> {
+    serde_json::from_str(json.as_str()).ok()
+}
+
+fn time(json: &Json) -> Option<DateTime<Utc>> {
+    if let Some(text) = text(json) {
+        let zoned = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
+        let naive =
+            || NaiveDateTime::parse_from_str(&text.replace('T', " "), "%Y-%m-%d %H:%M:%S%.f");
+        return zoned.ok().or_else(|| naive().ok().map(|time| time.and_utc()));
+    }
+    let number: f64 = serde_json::from_str(json.as_str()).ok()?;
+    // Seconds until the year 5138; milliseconds since 1973.
+    let seconds = if number.abs() < 1e11 { number } else { number / 1e3 };
+    DateTime::from_timestamp_micros((seconds * 1e6).round() as i64)
+}
+
+/// Returns a text part of a JSON string, as it came if a Rust string cannot hold it.
+pub(super) fn text_part(json: &Json) -> Part {
+    if let Ok(text) = serde_json::from_str::<String>(json.as_str()) {
+        return Part::text(text);
+    }
+    let part = match json.as_str().starts_with('"') {
+        true => format!(r#"{{"type":"text","text":{json}}}"#),
+        false => format!(r#"{{"type":"data-value","data":{json}}}"#),
+    };
+    serde_json::from_str(&part).unwrap_or_else(|_| Part::Other(json.clone()))
+}
+
+/// Returns a part that keeps a value as it is, under a type of the `data-` kind.
+pub(super) fn data_part(kind: &str, json: &Json) -> Part {
+    let kind = Json::from(serde_json::Value::String(format!("data-{kind}")));
+    let part = format!(r#"{{"type":{kind},"data":{json}}}"#);
+    Json::parse(&part).map_or_else(|_| Part::Other(json.clone()), Part::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_the_spellings_that_occur() {
+        let fields = Fields::parse(
+            r#"{"a":"2026-01-02T03:04:05.5Z","b":1767323045.5,"c":1767323045500,
+                "d":"2026-01-02 03:04:05.5","e":"soon","f":null}"#,
+        )
+        .unwrap();
+        for name in ["a", "b", "c", "d"] {
+            let time = fields.time(name).unwrap();
+            assert_eq!(time.to_rfc3339(), "2026-01-02T03:04:05.500+00:00", "{name}");
+        }
+        assert_eq!((fields.time("e"), fields.time("f")), (None, None));
+    }
+
+    #[test]
+    fn a_lone_surrogate_goes_through_unchanged() {
+        let json = Json::parse(r#""a\ud800""#).unwrap();
+        let part = text_part(&json);
+        assert_eq!(serde_json::to_string(&part).unwrap(), r#"{"type":"text","text":"a\ud800"}"#);
+        assert_eq!(text(&json).as_deref(), Some("a\u{FFFD}"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Conversations that are a list of messages.
+//!
+//! Such a list is one record (`{"messages": [..]}`, with `id` and `title` beside it if it is given
+//! them) or the whole file (each record a message). Neither ids nor times are sure to be there. A
+//! message without an id gets one derived from its number and content, so that a list that has
+//! grown keeps the ids it had, and lists that part ways become branches. A list without an id gets
+//! one from the name of the file, its opening (all up to the first message that is no instruction:
+//! many begin with the same) and its number among those with the same opening.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::Format;
+use super::blocks::ToolNames;
+use super::draft::{
+    Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+};
+use super::fields::{self, Fields};
+use super::records::Record;
+use super::report::ImportReport;
+use crate::export::canonical;
+use crate::id::{MessageId, SessionId};
+use crate::message::{Json, Message, Role};
+
+/// How one format writes a message.
+pub(super) trait Dialect {
+    const FORMAT: Format;
+
+    /// Notes what later messages refer to.
+    fn note(&self, fields: &Fields, names: &mut ToolNames);
+
+    /// Returns the message; its id and time are set by the caller.
+    fn message(&self, fields: Fields, names: &ToolNames) -> Message;
+
+    /// Returns the parent that the message names, if the format lets it.
+    fn parent(&self, fields: &Fields) -> Option<Option<MessageId>>;
+}
+
+/// Reads lists of messages in one dialect.
+pub(super) struct Linear<D> {
+    dialect: D,
+    file: String,
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    names: ToolNames,
+    /// The messages that are records of their own: one conversation.
+    loose: List,
+    /// How many conversations with the same opening there were.
+    openings: HashMap<String, u64>,
+}
+
+/// A list as it is read.
+#[derive(Default)]
+struct List {
+    nodes: Vec<Node>,
+    line: u64,
+    /// Marks of the messages up to the first that is no instruction.
+    opening: Vec<u64>,
+    is_open: bool,
+}
+
+impl<D: Dialect> Linear<D> {
+    pub(super) fn new(dialect: D, file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+        let (names, loose, openings) = (ToolNames::new(), List::default(), HashMap::new());
+        Self { dialect, file, keeps_source, now, names, loose, openings }
+    }
+
+    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields) -> Node {
+        let content = canonical(json);
+        let mark = mark(&content);
+        let number = list.nodes.len().to_string();
+        let id = match given_id(fields) {
+            Some(id) => message_id(id),
+            None => derive(&[D::FORMAT.as_str(), &number, &content]).to_string().into(),
+        };
+        let before = list.nodes.last().map(|node| node.id.clone());
+        let parent = self.dialect.parent(fields).unwrap_or(before);
+        if !list.is_open {
+            list.opening.push(mark);
+            list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
+        }
+        Node { id, parent, line, mark, body: Body::There { offset: 0, bytes: 0 } }
+    }
+
+    fn message_of(&self, fields: Fields, id: MessageId) -> Message {
+        let time = ["created_at", "createdAt", "create_time", "timestamp"];
+        let time = time.iter().find_map(|name| fields.time(name)).unwrap_or(self.now);
+        self.dialect.message(fields, &self.names).with_id(id).at(time)
+    }
+
+    fn session(&mut self, given: Option<String>, list: &List) -> SessionId {
+        if let Some(given) = given {
+            return session_id(given);
+        }
+        let opening = format!("{:x?}", list.opening);
+        let count = self.openings.entry(opening.clone()).or_default();
+        *count += 1;
+        let texts = [D::FORMAT.as_str(), &self.file, &opening, &count.to_string()];
+        derive(&texts).to_string().into()
+    }
+
+    /// Reads a record that is a whole conversation.
+    fn conversation(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        messages: Vec<Json>,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let mut list = List { line: record.line, ..List::default() };
+        self.names.clear();
+        if messages.is_empty() {
+            report.records += 1;
+            report.leave_out(record.line, "a conversation without messages");
+        }
+        for (at, json) in messages.iter().enumerate() {
+            report.records += 1;
+            let message = Fields::of(json).filter(|fields| fields.text("role").is_some());
+            let Some(message) = message else {
+                report.lose(record.line, format!("message {}: no object with a role", at + 1));
+                continue;
+            };
+            self.dialect.note(&message, &mut self.names);
+            let mut node = self.node(&mut list, record.line, json.as_str(), &message);
+            let message = self.message_of(message, node.id.clone());
+            let message = if self.keeps_source { with_source(message, json) } else { message };
+            node.body = Body::Here(Box::new(message));
+            list.nodes.push(node);
+        }
+        if list.nodes.is_empty() {
+            return None;
+        }
+        let session = self.session(given_id(&fields), &list);
+        let mut draft = self.draft(session, list);
+        draft.details.name = fields.text("title").as_deref().and_then(name);
+        draft.details.model = fields.text("model");
+        draft.details.created_at = ["created_at", "createdAt"].iter().find_map(|n| fields.time(n));
+        let known = ["id", "title", "messages", "model", "created_at", "createdAt"];
+        draft.add_metadata(fields.without(&known).into_pairs());
+        Some(draft)
+    }
+
+    fn draft(&self, session: SessionId, list: List) -> Draft {
+        let mut draft = Draft::new(session, list.line);
+        draft.details.source = Some(D::FORMAT.as_str().to_owned());
+        draft.nodes = list.nodes;
+        draft
+    }
+}
+
+impl<D: Dialect> Reader for Linear<D> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        if let Some(messages) = fields.list("messages") {
+            return self.conversation(record, fields, messages, report);
+        }
+        report.records += 1;
+        if fields.text("role").is_none() {
+            report.lose(record.line, "neither a message with a role nor a list of messages");
+            return None;
+        }
+        self.dialect.note(&fields, &mut self.names);
+        let mut list = std::mem::take(&mut self.loose);
+        if list.nodes.is_empty() {
+            list.line = record.line;
+        }
+        let mut node = self.node(&mut list, record.line, &record.text, &fields);
+        node.body = Body::there(record);
+        list.nodes.push(node);
+        self.loose = list;
+        None
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        let list = std::mem::take(&mut self.loose);
+        if list.nodes.is_empty() {
+            return Vec::new();
+        }
+        let session = self.session(None, &list);
+        vec![self.draft(session, list)]
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        self.message_of(fields, node.id.clone())
+    }
+}
+
+/// Returns the id a record gives, as text or as a number.
+fn given_id(fields: &Fields) -> Option<String> {
+    let id = fields.get("id")?;
+    let number = || id.as_str().parse::<i64>().ok().map(|number| number.to_string());
+    fields::text(id).filter(|id| !id.is_empty()).or_else(number)
+}
+
+/// Returns a message with the rest of its fields as metadata.
+pub(super) fn message(role: impl Into<Role>, parts: Vec<crate::Part>, rest: Fields) -> Message {
+    let mut message = Message::new(role, parts);
+    message.metadata = rest.into_json();
+    message
+}

@@ -1,0 +1,325 @@
+//! OpenAssistant message trees.
+//!
+//! Nested: a record is a tree, each message with its `replies` inside it. Flat: a record is a
+//! message; a tree is a `message_tree_id`, or what hangs from one root where that is not given.
+//! Deleted messages are kept, with their mark in the metadata.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::draft::{
+    Body, Draft, DraftHead, Node, Reader, mark, message_id, session_id, with_source,
+};
+use super::fields::{Fields, text_part};
+use super::order::{Shape, arrange};
+use super::records::Record;
+use super::report::ImportReport;
+use crate::export::canonical;
+use crate::id::MessageId;
+use crate::message::{Json, Message};
+
+/// Reads OpenAssistant trees.
+pub(super) struct OpenAssistant {
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    flat: Vec<Flat>,
+}
+
+/// A message that is a record of its own.
+struct Flat {
+    node: Node,
+    tree: Option<String>,
+    rank: Option<f64>,
+}
+
+impl OpenAssistant {
+    pub(super) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { keeps_source, now, flat: Vec::new() }
+    }
+
+    fn tree(
+        &self,
+        line: u64,
+        record: Fields,
+        prompt: &Json,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let nested = unnest(prompt.as_str());
+        let mut ids: Vec<Option<MessageId>> = Vec::with_capacity(nested.len());
+        let (mut ranks, mut nodes) = (Vec::new(), Vec::new());
+        for Nested { parent, text } in &nested {
+            report.records += 1;
+            let fields = Fields::parse(text).ok();
+            let given = fields.as_ref().and_then(|fields| fields.text("message_id"));
+            let (Some(fields), Some(id)) = (fields, given) else {
+                report.lose(line, "a message of the tree has no message_id");
+                // Its replies hang from what it hangs from.
+                ids.push(parent.and_then(|parent| ids[parent].clone()));
+                continue;
+            };
+            let id = message_id(id);
+            ranks.push(fields.number("rank"));
+            let mut message = self.message_of(fields).with_id(id.clone());
+            if self.keeps_source
+                && let Ok(source) = Json::parse(text)
+            {
+                message = with_source(message, &source);
+            }
+            nodes.push(Node {
+                parent: parent.and_then(|parent| ids[parent].clone()),
+                line,
+                mark: mark(&canonical(text)),
+                body: Body::Here(Box::new(message)),
+                id: id.clone(),
+            });
+            ids.push(Some(id));
+        }
+        let first = nodes.first()?.id.clone();
+        let given = record.text("message_tree_id").unwrap_or_else(|| first.to_string());
+        let mut draft = draft(given, line);
+        draft.add_metadata(record.without(&["message_tree_id", "prompt"]).into_pairs());
+        draft.head = head(&nodes, &ranks);
+        nodes.into_iter().for_each(|node| draft.push(node));
+        Some(draft)
+    }
+
+    fn message_of(&self, fields: Fields) -> Message {
+        let role = match fields.text("role").unwrap_or_default().as_str() {
+            "prompter" => "user".to_owned(),
+            "" => "unknown".to_owned(),
+            role => role.to_owned(),
+        };
+        let time = fields.time("created_date").unwrap_or(self.now);
+        let text = fields.get("text").map(text_part);
+        let mut message = Message::new(role, text.into_iter().collect()).at(time);
+        let known = [
+            "message_id",
+            "user_message_id",
+            "parent_id",
+            "parent_message_id",
+            "message_tree_id",
+            "text",
+            "role",
+            "replies",
+            "created_date",
+        ];
+        message.metadata = fields.without(&known).into_json();
+        message
+    }
+}
+
+impl Reader for OpenAssistant {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        if let Some(prompt) = fields.get("prompt").cloned() {
+            return self.tree(record.line, fields, &prompt, report);
+        }
+        report.records += 1;
+        let id = fields.text("message_id").or_else(|| fields.text("user_message_id"));
+        let Some(id) = id else {
+            report.lose(record.line, "a message without an id");
+            return None;
+        };
+        let parent = fields.text("parent_id").or_else(|| fields.text("parent_message_id"));
+        self.flat.push(Flat {
+            node: Node {
+                id: message_id(id),
+                parent: parent.map(message_id),
+                line: record.line,
+                mark: mark(&canonical(&record.text)),
+                body: Body::there(record),
+            },
+            tree: fields.text("message_tree_id"),
+            rank: fields.number("rank"),
+        });
+        None
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        let flat = std::mem::take(&mut self.flat);
+        let mut trees: Vec<(String, Vec<Flat>)> = Vec::new();
+        let mut by_name: HashMap<String, usize> = HashMap::new();
+        for (root, message) in roots(&flat).into_iter().zip(flat) {
+            let name = message.tree.clone().unwrap_or(root);
+            let tree = *by_name.entry(name.clone()).or_insert_with(|| {
+                trees.push((name, Vec::new()));
+                trees.len() - 1
+            });
+            trees[tree].1.push(message);
+        }
+        trees.into_iter().map(|(name, messages)| flat_draft(name, messages)).collect()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        self.message_of(fields).with_id(node.id.clone())
+    }
+}
+
+fn draft(tree: String, line: u64) -> Draft {
+    let mut draft = Draft::new(session_id(tree), line);
+    draft.details.source = Some("open-assistant".to_owned());
+    draft
+}
+
+fn flat_draft(tree: String, messages: Vec<Flat>) -> Draft {
+    let mut draft = draft(tree, messages.first().map_or(1, |message| message.node.line));
+    let ranks: Vec<Option<f64>> = messages.iter().map(|message| message.rank).collect();
+    let nodes: Vec<Node> = messages.into_iter().map(|message| message.node).collect();
+    draft.head = head(&nodes, &ranks);
+    nodes.into_iter().for_each(|node| draft.push(node));
+    draft
+}
+
+/// Returns the id of each message's root.
+fn roots(messages: &[Flat]) -> Vec<String> {
+    let parents = parents_of(messages.iter().map(|message| &message.node));
+    let mut unbroken = parents;
+    let (order, _) = arrange(&mut unbroken);
+    let shape = Shape::new(&unbroken, &order);
+    shape.roots.iter().map(|root| messages[*root as usize].node.id.to_string()).collect()
+}
+
+fn parents_of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Option<u32>> {
+    let index: HashMap<&MessageId, u32> =
+        nodes.clone().enumerate().map(|(at, node)| (&node.id, at as u32)).collect();
+    nodes.map(|node| node.parent.as_ref().and_then(|parent| index.get(parent)).copied()).collect()
+}
+
+/// Returns the end of the path that goes from the first root by the best reply each time.
+fn head(nodes: &[Node], ranks: &[Option<f64>]) -> DraftHead {
+    let mut best: Vec<Option<u32>> = vec![None; nodes.len()];
+    let parents = parents_of(nodes.iter());
+    for (at, parent) in parents.iter().enumerate() {
+        let Some(parent) = parent.map(|parent| parent as usize) else { continue };
+        let rank = |at: usize| ranks[at].unwrap_or(f64::INFINITY);
+        if best[parent].is_none_or(|other| rank(at) < rank(other as usize)) {
+            best[parent] = Some(at as u32);
+        }
+    }
+    let root = parents.iter().position(Option::is_none);
+    let Some(mut at) = root else { return DraftHead::Last };
+    while let Some(next) = best[at] {
+        at = next as usize;
+    }
+    DraftHead::At(nodes[at].id.clone())
+}
+
+/// A message taken out of the tree it was nested in.
+struct Nested {
+    parent: Option<usize>,
+    /// The message, with its replies taken out.
+    text: String,
+}
+
+/// Takes the messages of a nested tree apart, each before its replies.
+///
+/// One pass over the text, whatever the depth: a parser that recurses ends at 128 levels, and one
+/// that reads each level's replies as text reads the deepest as often as it is deep.
+fn unnest(tree: &str) -> Vec<Nested> {
+    enum Level {
+        /// Inside a message: which one, and how many of its brackets are open.
+        Message(usize, u32),
+        /// Inside a list of replies to a message.
+        Replies(usize),
+    }
+    let mut nested: Vec<Nested> = Vec::new();
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
+    let (mut in_string, mut is_escaped) = (false, false);
+    // Where the string read last begins in its text, and whether a colon has followed it.
+    let (mut string_start, mut is_key) = (0, false);
+    for &byte in tree.as_bytes() {
+        let (at, depth) = match levels.last_mut() {
+            Some(Level::Message(at, depth)) => (*at, depth),
+            level => {
+                let parent = match level {
+                    Some(Level::Replies(parent)) => Some(*parent),
+                    _ => None,
+                };
+                match byte {
+                    b'{' => {
+                        levels.push(Level::Message(nested.len(), 1));
+                        nested.push(Nested { parent, text: String::new() });
+                        texts.push(vec![b'{']);
+                        is_key = false;
+                    }
+                    b']' => drop(levels.pop()),
+                    _ => {}
+                }
+                continue;
+            }
+        };
+        let text = &mut texts[at];
+        if in_string {
+            text.push(byte);
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => {
+                (string_start, in_string, is_key) = (text.len(), true, false);
+                text.push(byte);
+            }
+            b':' => {
+                is_key = *depth == 1 && text[string_start..].trim_ascii_end() == b"\"replies\"";
+                text.push(byte);
+            }
+            b'[' if is_key => {
+                text.extend_from_slice(b"[]");
+                is_key = false;
+                levels.push(Level::Replies(at));
+            }
+            b'{' | b'[' => {
+                *depth += 1;
+                text.push(byte);
+            }
+            b'}' | b']' => {
+                *depth -= 1;
+                text.push(byte);
+                if *depth == 0 {
+                    levels.pop();
+                }
+            }
+            _ => {
+                is_key &= byte.is_ascii_whitespace();
+                text.push(byte);
+            }
+        }
+    }
+    for (nested, text) in nested.iter_mut().zip(texts) {
+        // Cut at ASCII bytes only, so it is UTF-8 still.
+        nested.text = String::from_utf8(text).unwrap_or_default();
+    }
+    nested
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nested_tree_is_taken_apart() {
+        let tree = r#"{"id":"a","x":{"replies":[1]},"replies": [{"id":"b \" [","replies":[]},
+                       {"replies":[{"id":"d"}],"id":"c"}],"y":"replies"}"#;
+        let parts: Vec<_> = unnest(tree).into_iter().map(|n| (n.parent, n.text)).collect();
+        assert_eq!(
+            parts,
+            [
+                (None, r#"{"id":"a","x":{"replies":[1]},"replies": [],"y":"replies"}"#.to_owned()),
+                (Some(0), r#"{"id":"b \" [","replies":[]}"#.to_owned()),
+                (Some(0), r#"{"replies":[],"id":"c"}"#.to_owned()),
+                (Some(2), r#"{"id":"d"}"#.to_owned()),
+            ]
+        );
+    }
+}

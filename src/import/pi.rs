@@ -1,0 +1,289 @@
+//! Sessions of the Pi coding agent, versions 1 to 3.
+//!
+//! A file is one session: a header, then entries. From version 2 on entries have ids and parents;
+//! in version 1 each follows the one before. Every entry has a place in the tree, so every entry
+//! becomes a node: messages as messages, all others as asides. A compaction is an aside, and a
+//! summary laid from the beginning of its path to the entry before the first one it keeps, which
+//! version 1 names by its number in the file.
+
+use chrono::{DateTime, Utc};
+
+use super::blocks::{self, ToolNames};
+use super::draft::{
+    Body, Draft, DraftHead, DraftLabel, Node, Overlay, OverlayEnd, Reader, derive, mark,
+    message_id, name, session_id,
+};
+use super::fields::{Fields, data_part};
+use super::records::Record;
+use super::report::ImportReport;
+use crate::id::{CompactionId, MessageId};
+use crate::message::{Message, Part, Role};
+use crate::outcome::SessionDetails;
+
+/// Reads Pi sessions.
+pub(super) struct Pi {
+    file: String,
+    now: DateTime<Utc>,
+    /// The names of the calls that results answer without naming the tool.
+    names: ToolNames,
+    drafts: Vec<Talk>,
+}
+
+/// One session as it is read.
+struct Talk {
+    draft: Draft,
+    /// The id of each entry by its number; the header has none.
+    entries: Vec<Option<MessageId>>,
+    /// Compactions that name the first entry they keep by its number: overlay and number.
+    by_number: Vec<(usize, usize)>,
+}
+
+impl Pi {
+    pub(super) fn new(file: String, now: DateTime<Utc>) -> Self {
+        Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
+    }
+
+    fn begin(&mut self, record: &Record, header: &Fields) {
+        let id = header.text("id").unwrap_or_else(|| self.derived_session());
+        let mut draft = Draft::new(session_id(id), record.line);
+        let ancestor = header.text("parentSession").or_else(|| header.text("branchedFrom"));
+        draft.details = SessionDetails {
+            model: header.text("modelId"),
+            source: Some("pi".to_owned()),
+            parent_session: ancestor.as_deref().and_then(session_of_path).map(session_id),
+            created_at: header.time("timestamp"),
+            ..SessionDetails::default()
+        };
+        let rest = header.clone().without(&["type", "id", "timestamp", "modelId"]);
+        draft.add_metadata(rest.into_pairs());
+        self.drafts.push(Talk { draft, entries: vec![None], by_number: Vec::new() });
+    }
+
+    fn derived_session(&self) -> String {
+        derive(&["pi", &self.file]).to_string()
+    }
+
+    /// Returns the session that entries belong to; one whose header is lost is named by its file.
+    fn talk(&mut self, line: u64) -> &mut Talk {
+        if self.drafts.is_empty() {
+            let mut draft = Draft::new(session_id(self.derived_session()), line);
+            draft.details.source = Some("pi".to_owned());
+            self.drafts.push(Talk { draft, entries: Vec::new(), by_number: Vec::new() });
+        }
+        let last = self.drafts.len() - 1;
+        &mut self.drafts[last]
+    }
+}
+
+impl Reader for Pi {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        report.records += 1;
+        let Some(kind) = fields.text("type") else {
+            report.lose(record.line, "an entry without a type");
+            return None;
+        };
+        if kind == "session" {
+            report.converted += 1;
+            self.begin(record, &fields);
+            return None;
+        }
+        let message = fields.object("message");
+        if let Some(message) = &message {
+            blocks::note_calls(message.get("content"), &mut self.names);
+        }
+        let now = self.now;
+        if self.drafts.is_empty() {
+            report.fault(record.line, "no header before the first entry");
+        }
+        let talk = self.talk(record.line);
+        let number = talk.entries.len().to_string();
+        let id = match fields.text("id") {
+            Some(id) => message_id(id),
+            None => derive(&["pi", &number, &record.text]).to_string().into(),
+        };
+        let parent = match fields.has("parentId") {
+            true => fields.text("parentId").map(message_id),
+            false => talk.draft.last_id(),
+        };
+        talk.entries.push(Some(id.clone()));
+        match kind.as_str() {
+            "compaction" => talk.compaction(record, &fields, &id, now),
+            "label" => talk.label(record, &fields),
+            "session_info" => {
+                let given = fields.text("name").as_deref().and_then(name);
+                talk.draft.details.name = given.or(talk.draft.details.name.take());
+            }
+            "model_change" if talk.draft.details.model.is_none() => {
+                talk.draft.details.model = fields.text("modelId");
+            }
+            _ => {}
+        }
+        // What was written last is what Pi goes on from.
+        talk.draft.head = DraftHead::At(id.clone());
+        talk.draft.push(Node {
+            id,
+            parent,
+            line: record.line,
+            mark: mark(&record.text),
+            body: Body::there(record),
+        });
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        for mut talk in self.drafts.drain(..) {
+            for (overlay, number) in talk.by_number {
+                let overlay = &mut talk.draft.overlays[overlay];
+                match talk.entries.get(number).cloned().flatten() {
+                    Some(kept) => overlay.last = OverlayEnd::Before(kept),
+                    None => {
+                        let why = format!("there is no entry number {number}, the first it keeps");
+                        report.remark(overlay.line, why);
+                    }
+                }
+            }
+            drafts.push(talk.draft);
+        }
+        drafts
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        let kind = fields.text("type").unwrap_or_default();
+        let inner = fields.object("message");
+        let time = fields.time("timestamp");
+        let time = time.or_else(|| inner.as_ref()?.time("timestamp")).unwrap_or(self.now);
+        let message = match (kind.as_str(), inner) {
+            ("message", Some(inner)) => self.said(&fields, inner),
+            ("branch_summary", _) => {
+                let text = fields.text("summary").unwrap_or_default();
+                let rest = fields.without(&["type", "id", "parentId", "timestamp", "summary"]);
+                told(&text, rest, &kind)
+            }
+            ("custom_message", _) => {
+                let parts = blocks::parts(fields.get("content"), &self.names);
+                let rest = fields.without(&["type", "id", "parentId", "timestamp", "content"]);
+                let metadata = rest.with("kind", Some(text_json(&kind)));
+                with_metadata(Message::new(Role::User, parts), metadata)
+            }
+            _ => aside(&fields, &kind),
+        };
+        message.with_id(node.id.clone()).at(time)
+    }
+}
+
+impl Pi {
+    /// Returns what was said by a person, the model or a tool.
+    fn said(&self, entry: &Fields, inner: Fields) -> Message {
+        let role = inner.text("role").unwrap_or_default();
+        let rest = entry.clone().without(&["type", "id", "parentId", "timestamp", "message"]);
+        let rest = inner
+            .clone()
+            .without(&["role", "content", "timestamp"])
+            .into_pairs()
+            .into_iter()
+            .fold(rest, |rest, (field, value)| rest.with(&field, Some(value)));
+        let content = || blocks::parts(inner.get("content"), &self.names);
+        match role.as_str() {
+            "user" | "assistant" | "system" => {
+                with_metadata(Message::new(role.as_str(), content()), rest)
+            }
+            "toolResult" => {
+                let id = inner.text("toolCallId").unwrap_or_default();
+                let named = inner.text("toolName").or_else(|| self.names.get(&id).cloned());
+                let name = named.unwrap_or_else(|| "unknown".to_owned());
+                let part = blocks::result(name, id, inner.get("content"), inner.is_true("isError"));
+                let rest = rest.without(&["toolCallId", "toolName", "isError"]);
+                with_metadata(Message::new(Role::Tool, vec![part]), rest)
+            }
+            "bashExecution" => {
+                let (command, output) = (inner.text("command"), inner.text("output"));
+                let text = format!(
+                    "Ran `{}`\n```\n{}\n```",
+                    command.unwrap_or_default(),
+                    output.unwrap_or_default()
+                );
+                let message = told(&text, rest.without(&["output"]), &role);
+                match inner.is_true("excludeFromContext") {
+                    true => message.as_aside(),
+                    false => message,
+                }
+            }
+            "branchSummary" | "compactionSummary" => {
+                let text = inner.text("summary").unwrap_or_default();
+                told(&text, rest.without(&["summary"]), &role)
+            }
+            "custom" | "hookMessage" => {
+                let metadata = rest.with("kind", Some(text_json(&role)));
+                with_metadata(Message::new(Role::User, content()), metadata)
+            }
+            _ => with_metadata(Message::new(role.as_str(), content()), rest),
+        }
+    }
+}
+
+impl Talk {
+    fn compaction(&mut self, record: &Record, fields: &Fields, id: &MessageId, now: DateTime<Utc>) {
+        let kept = fields.text("firstKeptEntryId").map(message_id);
+        let number = fields.number("firstKeptEntryIndex");
+        let overlays = self.draft.overlays.len();
+        if let (None, Some(number)) = (&kept, number) {
+            self.by_number.push((overlays, number as usize));
+        }
+        let details = fields.clone().without(&["type", "id", "parentId", "timestamp", "summary"]);
+        self.draft.overlays.push(Overlay {
+            id: CompactionId::from(id.as_str()),
+            line: record.line,
+            first: None,
+            // Without a first entry to keep, nothing before the compaction is kept.
+            last: OverlayEnd::Before(kept.unwrap_or_else(|| id.clone())),
+            marker: Some(id.clone()),
+            summary: fields.text("summary").unwrap_or_default(),
+            details: details.into_json(),
+            created_at: fields.time("timestamp").unwrap_or(now),
+        });
+    }
+
+    /// Notes a label; one without a name takes the label off its message.
+    fn label(&mut self, record: &Record, fields: &Fields) {
+        let Some(target) = fields.text("targetId").map(message_id) else { return };
+        self.draft.labels.retain(|label| label.target != target);
+        if let Some(name) = fields.text("label").as_deref().and_then(name) {
+            let line = record.line;
+            self.draft.labels.push(DraftLabel { name, target, line, is_record: false });
+        }
+    }
+}
+
+/// Returns the session id that the name of a Pi file ends with: `<time>_<id>.jsonl`.
+fn session_of_path(path: &str) -> Option<String> {
+    let file = path.rsplit(['/', '\\']).next()?;
+    let (_, id) = file.strip_suffix(".jsonl")?.rsplit_once('_')?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Returns what Pi tells the model in a user's name.
+fn told(text: &str, rest: Fields, kind: &str) -> Message {
+    let message = Message::new(Role::User, vec![Part::text(text)]);
+    with_metadata(message, rest.with("kind", Some(text_json(kind))))
+}
+
+fn aside(fields: &Fields, kind: &str) -> Message {
+    let record = fields.clone().without(&["id", "parentId", "timestamp"]).into_json();
+    let parts = record.iter().map(|record| data_part(kind, record)).collect();
+    Message::new(kind, parts).as_aside()
+}
+
+fn with_metadata(mut message: Message, fields: Fields) -> Message {
+    message.metadata = fields.into_json();
+    message
+}
+
+fn text_json(text: &str) -> serde_json::Value {
+    serde_json::Value::from(text)
+}

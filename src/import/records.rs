@@ -1,0 +1,345 @@
+//! Cutting a file into records.
+//!
+//! A file is lines of JSON, one JSON array, or JSON objects that each run over several lines. Its
+//! first bytes say which; then it is read once from front to back, holding one record at a time. A
+//! record is known by its line and its place, so that it can be read a second time.
+//!
+//! Invariant: every byte that is not white space or punctuation between records is in exactly one
+//! record or one damage.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+/// The largest record that is read: 512 MiB. A longer one is damage.
+pub(super) const MAX_RECORD_BYTES: usize = 512 << 20;
+
+/// What a file is read through.
+pub(super) trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
+
+/// One record, as text.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// The line it begins on, from 1.
+    pub(super) line: u64,
+    /// Where its first byte is.
+    pub(super) offset: u64,
+    pub(super) text: String,
+}
+
+/// A stretch of the file that is no record.
+#[derive(Debug)]
+pub(super) struct Damage {
+    pub(super) line: u64,
+    pub(super) why: String,
+}
+
+/// How the records of a file are set apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One a line.
+    Lines,
+    /// The elements of one array.
+    Array,
+    /// Objects one after the other, over several lines each.
+    Values,
+}
+
+/// A file as a row of records.
+pub(super) struct Records<'a> {
+    reader: BufReader<&'a mut dyn ReadSeek>,
+    shape: Shape,
+    /// Where the next byte is.
+    at: u64,
+    /// The line the next byte is on.
+    line: u64,
+    /// Where the records begin.
+    start: u64,
+    size: u64,
+    is_over: bool,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn open(source: &'a mut dyn ReadSeek) -> io::Result<Self> {
+        let size = source.seek(SeekFrom::End(0))?;
+        source.seek(SeekFrom::Start(0))?;
+        let reader = BufReader::with_capacity(1 << 18, source);
+        let mut records =
+            Self { reader, shape: Shape::Lines, at: 0, line: 1, start: 0, size, is_over: false };
+        records.skip_byte_order_mark()?;
+        records.start = records.at;
+        records.shape = records.find_shape()?;
+        records.rewind()?;
+        Ok(records)
+    }
+
+    /// Returns the bytes of the file.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns how many bytes have been passed.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes back to the first record.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.reader.seek(SeekFrom::Start(self.start))?;
+        (self.at, self.line, self.is_over) = (self.start, 1, false);
+        if self.shape == Shape::Array {
+            // Past the bracket; what stands before it is white space.
+            while self.byte()?.is_some_and(|byte| byte != b'[') {}
+        }
+        Ok(())
+    }
+
+    /// Returns the next record, or what stands in its place.
+    pub(super) fn next(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
+        match self.shape {
+            Shape::Lines => self.next_line(),
+            Shape::Array | Shape::Values => self.next_value(),
+        }
+    }
+
+    /// Returns the text at a place that was read before.
+    pub(super) fn text_at(&mut self, offset: u64, bytes: usize) -> io::Result<String> {
+        // Keeps what is buffered where the next record is near, as it mostly is.
+        self.reader.seek_relative(offset.wrapping_sub(self.at) as i64)?;
+        self.at = offset;
+        let mut text = vec![0; bytes];
+        self.reader.read_exact(&mut text)?;
+        self.at += bytes as u64;
+        String::from_utf8(text).map_err(|_| changed())
+    }
+
+    fn skip_byte_order_mark(&mut self) -> io::Result<()> {
+        if self.reader.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
+            self.reader.consume(3);
+            self.at += 3;
+        }
+        Ok(())
+    }
+
+    fn find_shape(&mut self) -> io::Result<Shape> {
+        match self.byte_after_space()? {
+            Some(b'[') => return Ok(Shape::Array),
+            Some(b'{') => {}
+            _ => return Ok(Shape::Lines),
+        }
+        let mut first = vec![b'{'];
+        self.line_into(&mut first)?;
+        let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok();
+        // The second line of an object that goes on is a field or the end; a line of its own
+        // begins with an object, also when the first is damaged.
+        match self.byte_after_space()? {
+            Some(b'"' | b'}') if !is_whole => Ok(Shape::Values),
+            _ => Ok(Shape::Lines),
+        }
+    }
+
+    fn byte_after_space(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            match self.byte()? {
+                Some(byte) if byte.is_ascii_whitespace() => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        Ok(self.reader.fill_buf()?.first().copied())
+    }
+
+    fn byte(&mut self) -> io::Result<Option<u8>> {
+        let byte = self.peek()?;
+        if let Some(byte) = byte {
+            self.reader.consume(1);
+            self.at += 1;
+            self.line += u64::from(byte == b'\n');
+        }
+        Ok(byte)
+    }
+
+    /// Reads to the end of the line, which is passed; keeps what fits.
+    fn line_into(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
+        let mut fits = true;
+        loop {
+            let buffered = self.reader.fill_buf()?;
+            if buffered.is_empty() {
+                return Ok(fits);
+            }
+            let end = buffered.iter().position(|byte| *byte == b'\n');
+            let piece = &buffered[..end.unwrap_or(buffered.len())];
+            fits &= text.len() + piece.len() <= MAX_RECORD_BYTES;
+            if fits {
+                text.extend_from_slice(piece);
+            }
+            let passed = piece.len() + usize::from(end.is_some());
+            self.reader.consume(passed);
+            self.at += passed as u64;
+            if end.is_some() {
+                self.line += 1;
+                return Ok(fits);
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
+        while self.peek()?.is_some() {
+            let (line, offset) = (self.line, self.at);
+            let mut bytes = Vec::new();
+            if !self.line_into(&mut bytes)? {
+                return Ok(Some(Err(too_long(line))));
+            }
+            let record = finish(bytes, line, offset);
+            if record.as_ref().is_ok_and(|record| record.text.is_empty()) {
+                continue;
+            }
+            return Ok(Some(record));
+        }
+        Ok(None)
+    }
+
+    fn next_value(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
+        loop {
+            let Some(byte) = self.peek()? else {
+                let is_cut = self.shape == Shape::Array && !self.is_over;
+                self.is_over = true;
+                let why = || "the file ends before its array does".to_owned();
+                return Ok(is_cut.then(|| Err(Damage { line: self.line, why: why() })));
+            };
+            match byte {
+                b',' if self.shape == Shape::Array && !self.is_over => {}
+                b']' if self.shape == Shape::Array && !self.is_over => self.is_over = true,
+                byte if byte.is_ascii_whitespace() => {}
+                _ if self.is_over => return self.rest().map(Some),
+                _ => return self.value().map(Some),
+            }
+            self.byte()?;
+        }
+    }
+
+    /// Reads what follows the end of the array.
+    fn rest(&mut self) -> io::Result<Result<Record, Damage>> {
+        let line = self.line;
+        while self.byte()?.is_some() {}
+        Ok(Err(Damage { line, why: "something follows the end of the array".to_owned() }))
+    }
+
+    fn value(&mut self) -> io::Result<Result<Record, Damage>> {
+        let (line, offset) = (self.line, self.at);
+        let (mut depth, mut in_string, mut is_escaped) = (0_u64, false, false);
+        let mut bytes = Vec::new();
+        let mut length = 0_usize;
+        while let Some(byte) = self.peek()? {
+            let is_scalar_end = matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
+            if depth == 0 && !in_string && length > 0 && is_scalar_end {
+                return Ok(self.close(bytes, length, line, offset));
+            }
+            self.byte()?;
+            length += 1;
+            if length <= MAX_RECORD_BYTES {
+                bytes.push(byte);
+            }
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if in_string => is_escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 && !in_string && matches!(byte, b'}' | b']' | b'"') {
+                return Ok(self.close(bytes, length, line, offset));
+            }
+        }
+        self.is_over = true;
+        let why = "the file ends inside this record".to_owned();
+        Ok(Err(Damage { line, why }))
+    }
+
+    fn close(
+        &self,
+        bytes: Vec<u8>,
+        length: usize,
+        line: u64,
+        offset: u64,
+    ) -> Result<Record, Damage> {
+        match length > MAX_RECORD_BYTES {
+            true => Err(too_long(line)),
+            false => finish(bytes, line, offset),
+        }
+    }
+}
+
+fn finish(bytes: Vec<u8>, line: u64, offset: u64) -> Result<Record, Damage> {
+    let text = String::from_utf8(bytes).map_err(|error| Damage {
+        line,
+        why: format!("not UTF-8 at byte {} of the record", error.utf8_error().valid_up_to()),
+    })?;
+    let leading = text.len() - text.trim_start().len();
+    let text = match text.trim() {
+        trimmed if trimmed.len() == text.len() => text,
+        trimmed => trimmed.to_owned(),
+    };
+    Ok(Record { line, offset: offset + leading as u64, text })
+}
+
+fn too_long(line: u64) -> Damage {
+    Damage { line, why: format!("longer than the limit of {MAX_RECORD_BYTES} bytes") }
+}
+
+/// The error of a file that does not hold what it held a moment ago.
+pub(super) fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it was imported")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    /// The records of a file as `line:text`, damage as `line!`.
+    #[track_caller]
+    fn cut(file: &str) -> Vec<String> {
+        let mut source = Cursor::new(file.as_bytes().to_vec());
+        let mut records = Records::open(&mut source).unwrap();
+        let (mut cut, mut places) = (Vec::new(), Vec::new());
+        while let Some(record) = records.next().unwrap() {
+            cut.push(match record {
+                Ok(record) => {
+                    places.push((record.offset, record.text.clone()));
+                    format!("{}:{}", record.line, record.text)
+                }
+                Err(damage) => format!("{}!", damage.line),
+            });
+        }
+        for (offset, text) in places.iter().rev() {
+            assert_eq!(records.text_at(*offset, text.len()).unwrap(), *text);
+        }
+        cut
+    }
+
+    #[test]
+    fn files_are_cut_into_records() {
+        for (file, records) in [
+            ("", vec![]),
+            (" \n\n", vec![]),
+            ("{\"a\":1}\n\n{\"b\":2}", vec!["1:{\"a\":1}", "3:{\"b\":2}"]),
+            ("\u{FEFF}{}\r\n {} \r\n", vec!["1:{}", "2:{}"]),
+            ("{\"a\":\n{\"b\":2}\n", vec!["1:{\"a\":", "2:{\"b\":2}"]),
+            ("[{\"a\":\"]\\\"\"},\n {}\n]\n", vec!["1:{\"a\":\"]\\\"\"}", "2:{}"]),
+            ("[1, \"x\",[2]]", vec!["1:1", "1:\"x\"", "1:[2]"]),
+            ("[{},\n{\"a\":", vec!["1:{}", "2!"]),
+            ("[{}", vec!["1:{}", "1!"]),
+            ("[]x", vec!["1!"]),
+            ("[]", vec![]),
+            ("{\n\"a\": 1\n}\n{\n}\n", vec!["1:{\n\"a\": 1\n}", "4:{\n}"]),
+            ("nonsense", vec!["1:nonsense"]),
+        ] {
+            assert_eq!(cut(file), records, "{file:?}");
+        }
+    }
+}

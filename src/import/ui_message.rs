@@ -1,0 +1,75 @@
+//! `UIMessage`s of the Vercel AI SDK, and talktree's own messages as JSON.
+//!
+//! Parts are kept to the letter: they are what talktree stores. Version 4 of the SDK wrote `content`
+//! and `toolInvocations` instead, which become parts. A message that names its `parent` hangs there.
+
+use chrono::{DateTime, Utc};
+
+use super::Format;
+use super::blocks::{self, ToolNames};
+use super::draft::message_id;
+use super::fields::{Fields, data_part};
+use super::linear::{Dialect, Linear};
+use crate::id::MessageId;
+use crate::message::{Json, Message, Part, Tool};
+
+/// Returns a reader of `UIMessage`s.
+pub(super) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<UiMessage> {
+    Linear::new(UiMessage, file, keeps_source, now)
+}
+
+/// The `UIMessage` dialect.
+pub(super) struct UiMessage;
+
+impl Dialect for UiMessage {
+    const FORMAT: Format = Format::UiMessage;
+
+    fn note(&self, _: &Fields, _: &mut ToolNames) {}
+
+    fn message(&self, fields: Fields, names: &ToolNames) -> Message {
+        let parts = match fields.list("parts") {
+            Some(parts) => parts.iter().map(part).collect(),
+            None => {
+                let calls = fields.list("toolInvocations").unwrap_or_default();
+                let calls =
+                    calls.iter().filter_map(Fields::of).filter_map(|call| invocation(&call));
+                let mut parts: Vec<Part> = calls.collect();
+                parts.extend(blocks::parts(fields.get("content"), names));
+                parts
+            }
+        };
+        let mut known = vec!["id", "role", "parts", "metadata", "parent", "aside"];
+        // Only where they were understood; else they stay as they are.
+        known.extend(["created_at", "createdAt"].iter().filter(|n| fields.time(n).is_some()));
+        if !fields.has("parts") {
+            known.extend(["content", "toolInvocations"]);
+        }
+        let mut message = Message::new(fields.text("role").unwrap_or_default(), parts);
+        message.metadata = fields.get("metadata").cloned();
+        message.is_aside = fields.is_true("aside");
+        message.extra = fields.without(&known).into_pairs().into_iter().collect();
+        message
+    }
+
+    fn parent(&self, fields: &Fields) -> Option<Option<MessageId>> {
+        fields.has("parent").then(|| fields.text("parent").map(message_id))
+    }
+}
+
+fn part(json: &Json) -> Part {
+    serde_json::from_str(json.as_str()).unwrap_or_else(|_| data_part("value", json))
+}
+
+/// Returns a call of the shape of version 4.
+fn invocation(call: &Fields) -> Option<Part> {
+    let output = call.get("result").cloned();
+    let state = if output.is_some() { "output-available" } else { "input-available" };
+    Some(Part::Tool(Tool {
+        name: call.text("toolName")?,
+        call_id: call.text("toolCallId")?,
+        state: Some(state.to_owned()),
+        input: call.get("args").cloned(),
+        output,
+        ..Tool::default()
+    }))
+}
