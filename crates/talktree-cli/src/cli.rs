@@ -15,7 +15,13 @@ use crate::commands::Command;
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// The store; talktree/talktree.db in your data folder if it is not given.
-    #[arg(long, value_name = "FILE", env = "TALKTREE_STORE", global = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TALKTREE_STORE",
+        hide_env_values = true,
+        global = true
+    )]
     pub(crate) store: Option<PathBuf>,
 
     /// Answer with JSON, one object a line.

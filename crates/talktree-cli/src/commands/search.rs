@@ -207,7 +207,7 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     pieces.extend(snippet(&hit.snippet, out.is_coloured()));
     out.line(&pieces)?;
     if hit.sessions.len() > 1 {
-        out.line(&[(paint::FAINT, &format!("  also in {} forks", hit.sessions.len() - 1))])?;
+        out.line(&[(paint::FAINT, &format!("  also in {} more", hit.sessions.len() - 1))])?;
     }
     Ok(out.line(&[])?)
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use talktree::import::{Format, ImportOptions, ImportReport};
 use talktree::{Error, SessionId, Store};
 
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// The format, if it is not to be told from the content.
-    #[arg(long, value_parser = parse_format)]
+    #[arg(long, value_parser = formats())]
     format: Option<Format>,
 
     /// Import into this session; for a file that holds one conversation.
@@ -50,8 +51,9 @@ pub(crate) struct Args {
     keep_source: bool,
 }
 
-fn parse_format(text: &str) -> std::result::Result<Format, String> {
-    text.parse().map_err(|error: Error| error.to_string())
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let names = PossibleValuesParser::new(Format::ALL.map(Format::as_str));
+    names.try_map(|name| name.parse::<Format>())
 }
 
 /// A file to import.
@@ -76,8 +78,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         match import(&store, source, &options) {
             Ok(reports) => {
                 for report in &reports {
-                    total.add(report);
+                    if brought_something(report) {
+                        total.add(report);
+                    }
                     write(context, report)?;
+                }
+                if !reports.iter().any(brought_something) {
+                    failed += 1;
+                    total.is_refused |= !source.is_found;
                 }
             }
             // Of a store that fails, the next file will tell nothing new.
@@ -109,6 +117,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
         _ => Err(Failure::Input(format!("{failed} of {} files were not imported", sources.len()))),
     }
+}
+
+/// Returns whether anything of a file could be used; an empty one is used up, too.
+fn brought_something(report: &ImportReport) -> bool {
+    report.records == 0 || report.kept + report.converted > 0
 }
 
 #[derive(Default)]
