@@ -56,12 +56,10 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 }
 
 fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {
-    Ok(match is_json {
-        true => out.json(label)?,
-        false => out.line(&[
-            (paint::LABEL, &label.name),
-            (paint::PLAIN, "  "),
-            (paint::ID, label.id.as_str()),
-        ])?,
-    })
+    if is_json {
+        return Ok(out.json(label)?);
+    }
+    let pieces =
+        [(paint::LABEL, &*label.name), (paint::PLAIN, "  "), (paint::ID, label.id.as_str())];
+    Ok(out.line(&pieces)?)
 }
