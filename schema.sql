@@ -138,13 +138,21 @@ CREATE TABLE setting (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- For people with the sqlite3 shell: the tree with ids instead of addresses.
+-- For people with the sqlite3 shell: the tree with ids instead of addresses. A deleted message is passed
+-- over: what hung from it shows the nearest message above.
 CREATE VIEW message_tree AS
-    SELECT session.id AS session, message.id, parent.id AS parent, message.role, message.parts,
-           message.aside, message.tokens,
+    SELECT session.id AS session, message.id,
+           (WITH RECURSIVE above (id, parent) AS (
+                SELECT direct.id, direct.parent FROM message AS direct WHERE direct.address = message.parent
+                 UNION ALL
+                SELECT next.id, next.parent
+                  FROM above
+                  JOIN message AS next ON next.address = above.parent
+                 WHERE above.id IS NULL)
+            SELECT id FROM above WHERE id IS NOT NULL) AS parent,
+           message.role, message.parts, message.aside, message.tokens,
            strftime('%Y-%m-%dT%H:%M:%fZ', message.created_at / 1e6, 'unixepoch') AS created_at,
            message.address
       FROM message
       JOIN session ON session.key = message.session
-      LEFT JOIN message AS parent ON parent.address = message.parent
      WHERE message.id IS NOT NULL;

@@ -97,6 +97,14 @@ pub enum Error {
         /// The compaction it lies under.
         compaction: CompactionId,
     },
+    /// A stretch that holds nothing a model sees, so that a summary of it would lengthen the history.
+    #[error("from {first:?} to {last:?} there is nothing that a model sees")]
+    NothingToFold {
+        /// The first message of the stretch.
+        first: MessageId,
+        /// The last message of the stretch.
+        last: MessageId,
+    },
     /// A summary without text.
     #[error("a summary needs text; the one given is blank")]
     BlankSummary,
@@ -107,6 +115,12 @@ pub enum Error {
         session: SessionId,
         /// The number of messages a session can take in its life.
         max: u64,
+    },
+    /// The store has used up the keys that sessions are stored under.
+    #[error("the store is full: it has held {max} sessions")]
+    StoreFull {
+        /// The number of sessions a store can hold in its life.
+        max: i64,
     },
     /// The file is no talktree store.
     #[error("{} is no talktree store: {why}", path.display())]

@@ -36,6 +36,9 @@ mod tokens;
 mod tree;
 mod view;
 
+#[doc = include_str!("../docs/async.md")]
+pub mod _async {}
+
 pub mod export;
 pub mod import;
 #[cfg(feature = "testing")]
@@ -60,3 +63,8 @@ pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions
 pub use tokens::estimate_tokens;
 pub use tree::{Segment, Tree};
 pub use view::{Budget, Order, Place, View};
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

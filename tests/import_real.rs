@@ -68,7 +68,10 @@ fn flat_open_assistant_messages_become_their_trees() -> Result<()> {
 fn a_long_pi_log_of_version_1_shows_its_later_summary_in_place() -> Result<()> {
     let Some(path) = data("pi/before-compaction.jsonl") else { return Ok(()) };
     let (store, report) = import_new(&path)?;
-    assert_eq!((report.records, report.kept, report.converted, report.dropped), (1_003, 990, 13, 0));
+    assert_eq!(
+        (report.records, report.kept, report.converted, report.dropped),
+        (1_003, 990, 13, 0)
+    );
     assert_eq!(store.stats()?.messages, 990);
     let chat = only(&store, &report)?;
     let folds = chat.compactions()?;
@@ -99,7 +102,7 @@ fn pi_files_of_version_3_are_read_honestly() -> Result<()> {
             "branching" => (5, 0, 0),
             "fields" => (9, 0, 0),
             "full_format" => (13, 1, 0),
-            "real_world" => (7, 1, 0) /* one is kept from the model */,
+            "real_world" => (7, 1, 0), /* one is kept from the model */,
             "sample" => (3, 0, 0),
             "v1_legacy" => (4, 0, 1),
             other => panic!("what is {other}?"),

@@ -66,7 +66,10 @@ mod tests {
     #[test]
     fn equal_values_have_one_spelling() {
         for (json, spelled) in [
-            (r#"{ "b" : [1, 2.50], "a": {"d":null,"c":"x y"} }"#, r#"{"a":{"c":"x y","d":null},"b":[1,2.5]}"#),
+            (
+                r#"{ "b" : [1, 2.50], "a": {"d":null,"c":"x y"} }"#,
+                r#"{"a":{"c":"x y","d":null},"b":[1,2.5]}"#,
+            ),
             (r#"{"b": "\ud800 \" x", "a" : 1}"#, r#"{"b":"\ud800 \" x","a":1}"#),
             (r#""\u0041""#, r#""A""#),
         ] {

@@ -159,9 +159,11 @@ impl<W: Write> Chat<'_, W> {
             return Ok(());
         }
         let Some(result) = result else { return Ok(()) };
-        let open = self.turn.calls.iter_mut().find(|call| {
-            call.id == tool.call_id && call.result.is_none()
-        });
+        let open = self
+            .turn
+            .calls
+            .iter_mut()
+            .find(|call| call.id == tool.call_id && call.result.is_none());
         if let Some(call) = open {
             call.result = Some(result);
             return Ok(());

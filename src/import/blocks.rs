@@ -133,7 +133,8 @@ fn file(block: &Fields) -> Option<Part> {
             Some(data_url(&media, &data))
         }
         (media, _, Some(url)) => {
-            let any = || format!("{}/*", if url.ends_with(".pdf") { "application" } else { "image" });
+            let any =
+                || format!("{}/*", if url.ends_with(".pdf") { "application" } else { "image" });
             Some(Part::file(media.unwrap_or_else(any), url))
         }
         _ => None,

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::draft::{Body, Draft, DraftHead, Node, Reader, derive, mark, message_id, name, session_id, with_source};
+use super::draft::{
+    Body, Draft, DraftHead, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+};
 use super::fields::{self, Fields, data_part, text_part};
 use super::records::Record;
 use super::report::ImportReport;
@@ -37,7 +39,13 @@ impl ChatGpt {
         Self { keeps_source, now }
     }
 
-    fn node(&self, place: &Place, parent: Option<&Living>, line: u64, start: DateTime<Utc>) -> Node {
+    fn node(
+        &self,
+        place: &Place,
+        parent: Option<&Living>,
+        line: u64,
+        start: DateTime<Utc>,
+    ) -> Node {
         let fields = place.message.clone().unwrap_or_default();
         // What is said, and not what a later export may tell of it.
         let said = fields.get("content").map(|content| canonical(content.as_str()));
@@ -65,7 +73,12 @@ struct Living {
 }
 
 impl Reader for ChatGpt {
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport) -> Option<Draft> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
         let line = record.line;
         let Some(mapping) = fields.object("mapping") else {
             report.records += 1;
@@ -134,12 +147,19 @@ impl Reader for ChatGpt {
             draft.head = DraftHead::At(living.id.clone());
         }
         let known = [
-            "mapping", "title", "create_time", "update_time", "current_node", "conversation_id",
-            "id", "default_model_slug",
+            "mapping",
+            "title",
+            "create_time",
+            "update_time",
+            "current_node",
+            "conversation_id",
+            "id",
+            "default_model_slug",
         ];
         let rest = fields.without(&known).into_pairs();
         // Most of these fields are null or empty.
-        let rest = rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
+        let rest =
+            rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
         draft.add_metadata(rest.collect());
         (!draft.nodes.is_empty()).then_some(draft)
     }
@@ -222,7 +242,8 @@ fn message(fields: Fields) -> Message {
         .with("metadata", metadata.into_json());
     let about = about.into_pairs().into_iter().filter(|(_, value)| !value.is_null());
     let about = about.filter(|(field, value)| field != "recipient" || value.as_str() != "\"all\"");
-    let about = about.fold(Fields::default(), |about, (field, value)| about.with(&field, Some(value)));
+    let about =
+        about.fold(Fields::default(), |about, (field, value)| about.with(&field, Some(value)));
     let mut message = Message::new(role, parts);
     message.metadata = about.into_json();
     message.is_aside = is_hidden;

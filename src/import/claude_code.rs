@@ -167,8 +167,17 @@ impl ClaudeCode {
         let about = inner.without(&["role", "content", "type"]).into_json();
         // What each entry of a session repeats stands in the session's details.
         let mut entry = entry.without(&[
-            "type", "uuid", "parentUuid", "sessionId", "timestamp", "message", "cwd", "version",
-            "gitBranch", "userType", "toolUseResult",
+            "type",
+            "uuid",
+            "parentUuid",
+            "sessionId",
+            "timestamp",
+            "message",
+            "cwd",
+            "version",
+            "gitBranch",
+            "userType",
+            "toolUseResult",
         ]);
         if !entry.is_true("isSidechain") {
             entry = entry.without(&["isSidechain"]);
@@ -226,14 +235,16 @@ impl Talk {
             "custom-title" => self.titles.custom = entry.text("customTitle"),
             "ai-title" => self.titles.generated = entry.text("aiTitle"),
             "summary" => {
-                let (Some(text), Some(leaf)) = (entry.text("summary"), entry.text("leafUuid")) else {
+                let (Some(text), Some(leaf)) = (entry.text("summary"), entry.text("leafUuid"))
+                else {
                     return false;
                 };
                 self.titles.summary = Some((text, message_id(leaf), record.line));
             }
             "tag" => {
                 let tag = entry.get("tag").cloned();
-                self.draft.add_metadata(tag.map(|tag| ("tag".to_owned(), tag)).into_iter().collect());
+                self.draft
+                    .add_metadata(tag.map(|tag| ("tag".to_owned(), tag)).into_iter().collect());
             }
             "agent_metadata" => {
                 let about = entry.clone().without(&["type", "sessionId"]);
@@ -257,7 +268,11 @@ impl Talk {
         let parent = entry.text("parentUuid").map(message_id);
         let is_boundary = entry.text("subtype").as_deref() == Some("compact_boundary");
         let parent = match is_boundary {
-            true => entry.text("logicalParentUuid").map(message_id).or(parent).or_else(|| self.draft.last_id()),
+            true => entry
+                .text("logicalParentUuid")
+                .map(message_id)
+                .or(parent)
+                .or_else(|| self.draft.last_id()),
             // The first entry to follow a node goes on behind the asides that stand behind it.
             false if is_side => parent,
             false => self.behind.remove(&parent).or(parent),
@@ -375,7 +390,10 @@ impl Talk {
             }
             if is_empty && let Some(marker) = &overlay.marker {
                 plain_summaries.insert(marker.clone());
-                report.remark(overlay.line, "a summary of what is not in the file, kept as a message");
+                report.remark(
+                    overlay.line,
+                    "a summary of what is not in the file, kept as a message",
+                );
             }
             !is_empty
         });
@@ -433,7 +451,8 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
         let mut from = std::mem::replace(&mut talks[at], Talk::new(0));
         let (line, id) = (from.draft.line, from.draft.session.clone());
         let to = &mut talks[end];
-        report.remark(line, format!("entries of session {id:?} are part of {:?}", to.draft.session));
+        report
+            .remark(line, format!("entries of session {id:?} are part of {:?}", to.draft.session));
         to.draft.nodes.append(&mut from.draft.nodes);
         to.draft.nodes.sort_by_key(|node| node.line);
         to.draft.overlays.append(&mut from.draft.overlays);

@@ -153,8 +153,7 @@ impl Draft {
             return;
         }
         let known = self.details.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
-        let merged: BTreeMap<String, Json> =
-            known.into_pairs().into_iter().chain(fields).collect();
+        let merged: BTreeMap<String, Json> = known.into_pairs().into_iter().chain(fields).collect();
         let text = serde_json::to_string(&merged).unwrap_or_default();
         self.details.metadata = Json::parse(&text).ok();
     }

@@ -43,7 +43,8 @@ pub(super) fn import(
             return Err(refused(fault.line, fault.why.clone()));
         }
         if options.session.is_some() && conversations > 1 {
-            let why = format!("holds {conversations} conversations; a session can be given for one");
+            let why =
+                format!("holds {conversations} conversations; a session can be given for one");
             return Err(refused(None, why));
         }
         if options.is_dry_run {

@@ -129,7 +129,8 @@ pub(super) fn list(json: &Json) -> Option<Vec<Json>> {
 fn time(json: &Json) -> Option<DateTime<Utc>> {
     if let Some(text) = text(json) {
         let zoned = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
-        let naive = || NaiveDateTime::parse_from_str(&text.replace('T', " "), "%Y-%m-%d %H:%M:%S%.f");
+        let naive =
+            || NaiveDateTime::parse_from_str(&text.replace('T', " "), "%Y-%m-%d %H:%M:%S%.f");
         return zoned.ok().or_else(|| naive().ok().map(|time| time.and_utc()));
     }
     let number: f64 = serde_json::from_str(json.as_str()).ok()?;

@@ -13,7 +13,9 @@ use chrono::{DateTime, Utc};
 
 use super::Format;
 use super::blocks::ToolNames;
-use super::draft::{Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source};
+use super::draft::{
+    Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+};
 use super::fields::{self, Fields};
 use super::records::Record;
 use super::report::ImportReport;
@@ -148,7 +150,12 @@ impl<D: Dialect> Linear<D> {
 }
 
 impl<D: Dialect> Reader for Linear<D> {
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport) -> Option<Draft> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
         if let Some(messages) = fields.list("messages") {
             return self.conversation(record, fields, messages, report);
         }

@@ -188,8 +188,8 @@ impl Store {
         progress: impl FnMut(Progress),
     ) -> Result<ImportReport> {
         let path = path.as_ref();
-        let file = File::open(path)
-            .map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let file =
+            File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
         self.import_reader(path, file, options, progress)
     }
 

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use super::draft::{Body, Draft, DraftHead, Node, Reader, mark, message_id, session_id, with_source};
+use super::draft::{
+    Body, Draft, DraftHead, Node, Reader, mark, message_id, session_id, with_source,
+};
 use super::fields::{Fields, text_part};
 use super::order::{Shape, arrange};
 use super::records::Record;
@@ -92,8 +94,15 @@ impl OpenAssistant {
         let text = fields.get("text").map(text_part);
         let mut message = Message::new(role, text.into_iter().collect()).at(time);
         let known = [
-            "message_id", "user_message_id", "parent_id", "parent_message_id", "message_tree_id",
-            "text", "role", "replies", "created_date",
+            "message_id",
+            "user_message_id",
+            "parent_id",
+            "parent_message_id",
+            "message_tree_id",
+            "text",
+            "role",
+            "replies",
+            "created_date",
         ];
         message.metadata = fields.without(&known).into_json();
         message
@@ -101,7 +110,12 @@ impl OpenAssistant {
 }
 
 impl Reader for OpenAssistant {
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport) -> Option<Draft> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
         if let Some(prompt) = fields.get("prompt").cloned() {
             return self.tree(record.line, fields, &prompt, report);
         }

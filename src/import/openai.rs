@@ -33,8 +33,15 @@ impl Dialect for OpenAi {
     fn message(&self, fields: Fields, names: &ToolNames) -> Message {
         let role = fields.text("role").unwrap_or_default();
         let known = [
-            "id", "role", "content", "tool_calls", "function_call", "tool_call_id", "created_at",
-            "createdAt", "reasoning_content",
+            "id",
+            "role",
+            "content",
+            "tool_calls",
+            "function_call",
+            "tool_call_id",
+            "created_at",
+            "createdAt",
+            "reasoning_content",
         ];
         let rest = fields.clone().without(&known);
         if role == "tool" || role == "function" {

@@ -146,7 +146,12 @@ impl Own {
 }
 
 impl Reader for Own {
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport) -> Option<Draft> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
         report.records += 1;
         self.last_line = record.line;
         if fields.has("format") {
@@ -190,7 +195,8 @@ impl Reader for Own {
 
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
         // It was read once before.
-        let message = fields.get("message").and_then(|json| serde_json::from_str(json.as_str()).ok());
+        let message =
+            fields.get("message").and_then(|json| serde_json::from_str(json.as_str()).ok());
         message.unwrap_or_else(|| Message::new("", Vec::new())).with_id(node.id.clone())
     }
 }

@@ -76,7 +76,12 @@ impl Pi {
 }
 
 impl Reader for Pi {
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport) -> Option<Draft> {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
         report.records += 1;
         let Some(kind) = fields.text("type") else {
             report.lose(record.line, "an entry without a type");

@@ -31,7 +31,8 @@ impl Dialect for UiMessage {
             Some(parts) => parts.iter().map(part).collect(),
             None => {
                 let calls = fields.list("toolInvocations").unwrap_or_default();
-                let calls = calls.iter().filter_map(Fields::of).filter_map(|call| invocation(&call));
+                let calls =
+                    calls.iter().filter_map(Fields::of).filter_map(|call| invocation(&call));
                 let mut parts: Vec<Part> = calls.collect();
                 parts.extend(blocks::parts(fields.get("content"), names));
                 parts

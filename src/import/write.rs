@@ -266,7 +266,8 @@ impl<'a> Work<'a> {
                     self.report.leave_out(line, format!("repeats the record of line {before}"));
                 }
                 false => {
-                    let why = format!("id {:?} stands on line {before} with other content", node.id);
+                    let why =
+                        format!("id {:?} stands on line {before} with other content", node.id);
                     self.report.lose(line, why);
                 }
             }
@@ -289,12 +290,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn parent_of(
-        &mut self,
-        at: u32,
-        orphans: Orphans,
-        before: Option<u32>,
-    ) -> Result<Option<u32>> {
+    fn parent_of(&mut self, at: u32, orphans: Orphans, before: Option<u32>) -> Result<Option<u32>> {
         let Node { id, parent, line, .. } = &self.nodes[at as usize];
         let Some(parent) = parent else { return Ok(None) };
         if let Some(&found) = self.index.get(parent) {
@@ -321,7 +317,11 @@ impl<'a> Work<'a> {
     }
 
     /// Returns why the session that stands is another conversation than this, if it is.
-    fn conflict(&mut self, records: &mut Records<'_>, reader: &dyn Reader) -> Result<Option<String>> {
+    fn conflict(
+        &mut self,
+        records: &mut Records<'_>,
+        reader: &dyn Reader,
+    ) -> Result<Option<String>> {
         let (mut equal, mut other) = (0_usize, 0_usize);
         for at in 0..self.order.len() {
             let node = self.order[at];
@@ -418,7 +418,8 @@ impl<'a> Work<'a> {
                 }
                 Err(error @ Error::MessageTooLarge { .. }) => {
                     let Error::MessageTooLarge { id, .. } = &error else { return Err(error) };
-                    let Some(at) = records.iter().position(|record| record.message.id == *id) else {
+                    let Some(at) = records.iter().position(|record| record.message.id == *id)
+                    else {
                         return Err(error);
                     };
                     let node = nodes[at];
@@ -556,7 +557,9 @@ impl<'a> Work<'a> {
             OverlayEnd::At(id) => find(id),
             OverlayEnd::Before(kept) => find(kept).and_then(|at| {
                 if marker.is_some_and(|marker| !shape.is_ancestor(at, marker)) {
-                    return Err(format!("the first message it keeps, {kept:?}, is on another branch"));
+                    return Err(format!(
+                        "the first message it keeps, {kept:?}, is on another branch"
+                    ));
                 }
                 self.parents[at as usize]
                     .ok_or_else(|| format!("nothing lies before {kept:?}, the first it keeps"))
@@ -568,7 +571,8 @@ impl<'a> Work<'a> {
             (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
         };
         if marker.is_some_and(|m| shape.is_ancestor(last, m) && shape.has_branch_between(last, m)) {
-            let why = "a branch leaves the path before this compaction: the summary shows there, too";
+            let why =
+                "a branch leaves the path before this compaction: the summary shows there, too";
             self.report.remark(overlay.line, why);
         }
         if overlay.summary.trim().is_empty() {

@@ -5,19 +5,25 @@
 //! into characters, for the index and for the query alike, so that one- and two-character words
 //! are found. No I/O here: the index itself is the storage's.
 
+pub(crate) mod choose;
 mod hit;
 pub(crate) mod indexed;
 mod lex;
 mod parse;
 mod prefix;
 pub(crate) mod query;
+pub(crate) mod rank;
+pub(crate) mod reading;
 mod request;
+pub(crate) mod scan;
 pub(crate) mod script;
 pub(crate) mod snippet;
 pub(crate) mod spot;
 pub(crate) mod stem;
+pub(crate) mod stop;
 mod tables;
 pub(crate) mod token;
+pub(crate) mod when;
 
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
 pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};

@@ -1,5 +1,7 @@
 //! What is asked of a search.
 
+use chrono::{DateTime, Utc};
+
 use crate::id::{MessageId, SessionId};
 
 /// How many hits a search answers with when no limit is given.
@@ -30,12 +32,14 @@ pub struct SearchRequest {
     pub limit: usize,
     /// How many of the best to leave out, for the pages after the first.
     pub offset: usize,
+    /// When it is asked, for questions that speak of `last week`; `None` for now.
+    pub now: Option<DateTime<Utc>>,
 }
 
 impl SearchRequest {
     /// Returns a request for the 20 best hits within a scope.
     #[must_use]
     pub fn new(text: impl Into<String>, scope: Scope) -> Self {
-        Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0 }
+        Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0, now: None }
     }
 }

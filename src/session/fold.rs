@@ -18,7 +18,8 @@ impl Session {
     /// # Errors
     /// [`Error::BlankSummary`]; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
     /// is not in this session; [`Error::NotAncestor`] if `first` does not lie on the path to
-    /// `last`; [`Error::InsideSummary`] if an end lies inside a summary shown there.
+    /// `last`; [`Error::InsideSummary`] if an end lies inside a summary shown there;
+    /// [`Error::NothingToFold`] if a model sees nothing of the stretch.
     pub fn add_compaction(
         &self,
         summary: impl Into<String>,
@@ -66,7 +67,7 @@ impl Session {
     /// Lays a summary that was made elsewhere, with its id and time; one of an id that stands is
     /// left as it is.
     ///
-    /// Its `count` is counted anew.
+    /// A `count` of 0 is counted.
     ///
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).

@@ -57,6 +57,12 @@ impl Session {
         Self { provider, events }
     }
 
+    /// Returns the storage behind the session.
+    #[must_use]
+    pub fn provider(&self) -> Arc<dyn SessionProvider> {
+        Arc::clone(&self.provider)
+    }
+
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {

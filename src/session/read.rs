@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::outcome::{Page, RowStat};
+use crate::storage::Cursor;
 use crate::tree::Tree;
 use crate::view::{Order, View};
 
@@ -17,12 +18,10 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>> {
-        let Some(compaction) = CompactionId::from_message(id) else {
-            return self.provider.message(id);
-        };
-        let Some(compaction) = self.find_compaction(&compaction)? else { return Ok(None) };
-        let first = self.provider.message(&compaction.first)?;
-        Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
+        match CompactionId::from_message(id) {
+            None => self.provider.message(id),
+            Some(compaction) => self.provider.summary(&compaction),
+        }
     }
 
     /// Returns the path to the head as a model should see it, oldest first: summaries in place of
@@ -239,25 +238,40 @@ impl PageBuilder<'_> {
     /// session or, for `after`, not on the view's path.
     pub fn run(self) -> Result<Page> {
         match &self.from {
-            From::End => self.run_before(Some(self.view.clone()), false),
-            From::Before(id) => {
-                // What comes before a message is its own path: that holds whatever the head does.
-                let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
-                let view = message.parent.map(|parent| match self.view.is_raw() {
-                    true => View::at(&parent).raw(),
-                    false => View::at(&parent),
-                });
-                self.run_before(view, true)
+            From::End => {
+                let cursor = self.session.provider.cursor(&self.view, Order::NewestFirst)?;
+                self.run_before(Some(cursor), false)
             }
+            From::Before(id) => self.run_before(self.cursor_before(id)?, true),
             From::After(id) => self.run_after(id),
         }
     }
 
-    fn run_before(&self, view: Option<View>, has_after: bool) -> Result<Page> {
+    /// Opens a stream over what comes before a message or summary.
+    fn cursor_before(&self, id: &MessageId) -> Result<Option<Box<dyn Cursor>>> {
+        let message = self.session.message(id)?.ok_or_else(|| self.session.unknown(id))?;
+        let at = |leaf: &MessageId| match self.view.is_raw() {
+            true => View::at(leaf).raw(),
+            false => View::at(leaf),
+        };
+        // What comes before a message is its own path: that holds whatever the head does. A summary
+        // has none of its own: it shows on the view, or where it stood there is its parent.
+        let own = match CompactionId::from_message(id) {
+            None => at(id),
+            Some(_) => self.view.clone(),
+        };
+        let mut cursor = self.session.provider.cursor(&own, Order::NewestFirst)?;
+        if cursor.skip_past(id)? {
+            return Ok(Some(cursor));
+        }
+        let parent = message.parent.map(|parent| at(&parent));
+        parent.map(|view| self.session.provider.cursor(&view, Order::NewestFirst)).transpose()
+    }
+
+    fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
         let mut messages = Vec::new();
         let mut is_start = true;
-        if let Some(view) = view {
-            let mut cursor = self.session.provider.cursor(&view, Order::NewestFirst)?;
+        if let Some(mut cursor) = cursor {
             messages = fill(&mut *cursor, self.limit)?;
             is_start = cursor.next(1)?.is_empty();
         }
@@ -285,7 +299,7 @@ impl PageBuilder<'_> {
 }
 
 /// Reads until the page is full: a batch of a cursor may be shorter than asked for.
-fn fill(cursor: &mut dyn crate::storage::Cursor, limit: usize) -> Result<Vec<Message>> {
+fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
     while messages.len() < limit {
         let batch = cursor.next(limit - messages.len())?;

@@ -1,5 +1,7 @@
 //! Searching one conversation.
 
+use chrono::{DateTime, Utc};
+
 use super::Session;
 use crate::error::Result;
 use crate::id::MessageId;
@@ -53,6 +55,13 @@ impl SessionSearch<'_> {
     /// Leaves out this many of the best hits, for the pages after the first.
     pub fn offset(mut self, offset: usize) -> Self {
         self.request.offset = offset;
+        self
+    }
+
+    /// Takes the question as asked at this time: `last week` is the week before it. The clock's time if it is not
+    /// called.
+    pub fn now(mut self, now: DateTime<Utc>) -> Self {
+        self.request.now = Some(now);
         self
     }
 

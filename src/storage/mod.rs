@@ -184,6 +184,16 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "remove_compaction" })
     }
 
+    /// Returns a summary as it reads in a history; its parent is the nearest living message before
+    /// what it covers.
+    fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
+        let compactions = self.compactions()?;
+        let found = compactions.iter().find(|compaction| compaction.id == *id);
+        let Some(compaction) = found else { return Ok(None) };
+        let first = self.expand(id)?.into_iter().next();
+        Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
+    }
+
     /// Returns the stored messages under a summary, oldest first.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let unknown = || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };

@@ -1,5 +1,7 @@
 //! Searching the whole store.
 
+use chrono::{DateTime, Utc};
+
 use super::Store;
 use crate::error::Result;
 use crate::id::SessionId;
@@ -44,6 +46,13 @@ impl<'a> StoreSearch<'a> {
         self
     }
 
+    /// Takes the question as asked at this time: `last week` is the week before it. The clock's time if it is not
+    /// called.
+    pub fn now(mut self, now: DateTime<Utc>) -> Self {
+        self.request.now = Some(now);
+        self
+    }
+
     /// Finds whole conversations instead of messages.
     pub fn by_session(self) -> SessionsSearch<'a> {
         SessionsSearch(self)
@@ -72,6 +81,11 @@ impl SessionsSearch<'_> {
     /// Leaves out this many of the best conversations.
     pub fn offset(self, offset: usize) -> Self {
         Self(self.0.offset(offset))
+    }
+
+    /// Takes the question as asked at this time, as [`StoreSearch::now`] does.
+    pub fn now(self, now: DateTime<Utc>) -> Self {
+        Self(self.0.now(now))
     }
 
     /// Returns the conversations found with their best messages, best first.

@@ -3,6 +3,9 @@
 /// How many messages a session takes in its life; their places are never used again.
 pub(crate) const MAX_MESSAGES: u64 = u32::MAX as u64 - 1;
 
+/// How many sessions a store holds in its life: what the upper half of an address can tell.
+pub(crate) const MAX_SESSIONS: i64 = i32::MAX as i64;
+
 /// The place of a message: its session's key, and its number in that session's order of appends.
 ///
 /// Invariant: the number is at least 1, so the place before the first message is no message.

@@ -22,13 +22,22 @@ pub(crate) struct Cut {
     open_results: HashMap<String, usize>,
     /// Newest first.
     taken: Vec<Message>,
+    /// Whether all that was taken is within the budget.
+    taken_fits: bool,
     /// How many of the taken make the longest stretch that begins at a sound place.
     sound: usize,
 }
 
 impl Cut {
     pub(crate) fn new(max: u64) -> Self {
-        Self { max, spent: 0, open_results: HashMap::new(), taken: Vec::new(), sound: 0 }
+        Self {
+            max,
+            spent: 0,
+            open_results: HashMap::new(),
+            taken: Vec::new(),
+            taken_fits: true,
+            sound: 0,
+        }
     }
 
     /// Offers the next older message; `false` when no older one is needed.
@@ -39,14 +48,25 @@ impl Cut {
         self.spent = self.spent.saturating_add(cost);
         let fits = self.spent <= self.max || self.taken.is_empty();
         if !fits && self.sound > 0 {
-            if is_summary && self.sound == self.taken.len() {
-                self.take(message);
+            if is_summary && self.taken_fits {
+                self.take_summary(message);
             }
             return false;
         }
-        self.take(message);
+        self.taken_fits = fits;
+        match is_summary {
+            true => self.take_summary(message),
+            false => self.take(message),
+        }
         // Past the budget only to reach the call of a result that the newest messages hold.
         fits || self.sound == 0
+    }
+
+    /// Takes a summary. Calls whose results were met lie under it or before it: what came of them
+    /// is told by it, and the stretch may begin here.
+    fn take_summary(&mut self, message: Message) {
+        self.open_results.clear();
+        self.take(message);
     }
 
     fn take(&mut self, message: Message) {
@@ -115,6 +135,11 @@ mod tests {
             ("xsua", 2, "sua"),
             ("sxua", 2, "ua"),
             ("oua", 2, "ua"),
+            ("sra", 9, "sra"),
+            ("sra", 2, "sra"),
+            ("xsra", 9, "xsra"),
+            ("xsra", 3, "sra"),
+            ("sra", 1, "a"),
         ] {
             assert_eq!(cut(drawn, max), stretch, "{drawn} cut at {max}");
         }

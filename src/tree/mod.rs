@@ -12,7 +12,7 @@ mod cut;
 mod outline;
 mod walk;
 
-pub(crate) use address::{Address, MAX_MESSAGES};
+pub(crate) use address::{Address, MAX_MESSAGES, MAX_SESSIONS};
 pub(crate) use cut::Cut;
 pub use outline::{Segment, Tree};
 pub(crate) use walk::{Overlay, Plan, Run, Stretch, TreeSource, Walk};

@@ -1,16 +1,29 @@
 //! The folder of real conversations, which is not part of the repository.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Returns a file of the data folder: `$TALKTREE_DATA`, or `../shared/data` above the repository.
-/// `None`, and a line that says so, where it is absent: the test is skipped.
-pub fn data(file: &str) -> Option<PathBuf> {
-    let root = env!("CARGO_MANIFEST_DIR");
+/// Returns the folder: `TALKTREE_DATA`, else `shared/data` beside the repository (or beside the
+/// folder of its worktrees); `None`, and a line that says so, where it is absent: the test is
+/// skipped.
+pub fn folder() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let given = std::env::var_os("TALKTREE_DATA").map(PathBuf::from);
-    let usual = ["../shared/data", "../../shared/data"].iter().map(|path| PathBuf::from(root).join(path));
-    let path = given.into_iter().chain(usual).map(|folder| folder.join(file)).find(|path| path.exists());
-    if path.is_none() {
-        println!("skipped: no {file} in $TALKTREE_DATA or ../shared/data");
+    let beside = ["../shared/data", "../../shared/data"].map(|folder| here.join(folder));
+    let found = given.map_or(beside.to_vec(), |folder| vec![folder]);
+    let found = found.into_iter().find(|folder| folder.is_dir());
+    if found.is_none() {
+        println!("skipped: no real conversations in $TALKTREE_DATA or ../shared/data");
     }
-    path
+    found
+}
+
+/// Returns a file of the folder; `None`, and a line that says so, where it is absent.
+pub fn data(file: &str) -> Option<PathBuf> {
+    let path = folder()?.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: no {file} in the folder of real conversations");
+    None
 }

@@ -46,7 +46,7 @@ pub(super) fn append(
         return Ok(Vec::new());
     }
     let mut session = catalog::find_or_make(conn, name)?;
-    let mut parent = attach_point(conn, name, &session, place)?;
+    let mut parent = attach_point(conn, name, &session, place, &messages[0])?;
     let mut answers = Vec::with_capacity(messages.len());
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
@@ -82,6 +82,7 @@ fn attach_point(
     name: &SessionId,
     session: &SessionRow,
     place: &Place,
+    message: &Message,
 ) -> Outcome<Option<Address>> {
     match place {
         Place::Head => Ok(session.head),
@@ -89,7 +90,9 @@ fn attach_point(
         Place::To(id) => message::require(conn, Some(session.key), name, id).map(Some),
         Place::HeadAt(expected) => {
             let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
-            if found != *expected {
+            // A retry after a lost answer finds its own message as the head: that is no refusal.
+            let is_known = || message::find(conn, session.key, &message.id);
+            if found != *expected && is_known()?.is_none() {
                 let expected = expected.clone();
                 return Err(Fault::Own(Error::HeadMoved { expected, found }));
             }

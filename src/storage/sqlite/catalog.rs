@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::message::Json;
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::tree::Address;
+use crate::tree::{Address, MAX_SESSIONS};
 
 /// What the verbs need of a session's row.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,11 @@ pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> Outcome<Session
 pub(super) fn make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {
     conn.prepare_cached("INSERT INTO session (id, created_at, updated_at) VALUES (?1, ?2, ?2)")?
         .execute(params![id.as_str(), now()])?;
-    Ok(SessionRow { key: conn.last_insert_rowid(), next: 1, head: None, head_position: 0 })
+    let key = conn.last_insert_rowid();
+    if key > MAX_SESSIONS {
+        return Err(Fault::Own(Error::StoreFull { max: MAX_SESSIONS }));
+    }
+    Ok(SessionRow { key, next: 1, head: None, head_position: 0 })
 }
 
 /// Stores what the verbs changed of a session's row, and that it was written to.

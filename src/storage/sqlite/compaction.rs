@@ -10,8 +10,8 @@ use super::shape::Shape;
 use crate::compaction::Compaction;
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
-use crate::message::Json;
-use crate::tree::{Address, Overlay, Stretch, Walk};
+use crate::message::{Json, Message};
+use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
 
 /// Lays a summary over whole items of the view at its last message.
 pub(super) fn add(
@@ -25,14 +25,18 @@ pub(super) fn add(
     }
     let first = message::require(conn, Some(session.key), name, &compaction.first)?;
     let last = message::require(conn, Some(session.key), name, &compaction.last)?;
-    check_ends(conn, (first, &compaction.first), (last, &compaction.last))?;
+    check_stretch(conn, (first, &compaction.first), (last, &compaction.last))?;
     let overlay = Overlay { key: 0, first, last };
-    let count = path::count_between(conn, first, last)?;
+    let count = match compaction.count {
+        0 => path::count_between(conn, first, last)?,
+        // One that was made elsewhere knows what it stood for then.
+        count => count,
+    };
     insert(conn, session.key, overlay, &Compaction { count, ..compaction.clone() })
 }
 
-/// Checks that a stretch folds whole items of the view at its last message.
-fn check_ends(
+/// Checks that a stretch folds whole items of the view at its last message, and one that shows.
+fn check_stretch(
     conn: &Connection,
     first: (Address, &MessageId),
     last: (Address, &MessageId),
@@ -48,14 +52,30 @@ fn check_ends(
     }
     let mut shape = Shape::new(conn, last.0.session());
     let mut walk = Walk::visible(&mut shape, Some(last.0));
+    let mut folded = Plan::new();
     while let Some(stretch) = walk.next()? {
-        match stretch {
-            Stretch::Messages { first: start, .. } if start <= first.0 => return Ok(()),
-            Stretch::Summary(overlay) if overlay.first == first.0 => return Ok(()),
+        let start = match stretch {
             Stretch::Summary(overlay) if overlay.first < first.0 => {
                 return Err(inside(first.1, overlay)?);
             }
-            _ => {}
+            Stretch::Summary(overlay) => {
+                folded.push(stretch);
+                overlay.first
+            }
+            Stretch::Messages { first: start, last } => {
+                folded.push(Stretch::Messages { first: start.max(first.0), last });
+                start
+            }
+        };
+        if start <= first.0 {
+            // A summary in place of nothing would lengthen the history.
+            return match path::count(conn, &folded, true)? {
+                0 => Err(Fault::Own(Error::NothingToFold {
+                    first: first.1.clone(),
+                    last: last.1.clone(),
+                })),
+                _ => Ok(()),
+            };
         }
     }
     Err(not_ancestor())
@@ -119,6 +139,14 @@ pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>>
     )?;
     let mut rows = statement.query([key])?;
     rows.next()?.map(read).transpose()
+}
+
+/// Returns the summary as it reads in a history, with what it follows.
+pub(super) fn summary(conn: &Connection, overlay: Overlay) -> Outcome<Option<Message>> {
+    let Some(compaction) = by_key(conn, overlay.key)? else { return Ok(None) };
+    let parent = message::parent(conn, overlay.first)?;
+    let parent = message::nearest_living(conn, parent)?.map(|(_, id)| id);
+    Ok(Some(compaction.to_message(parent)))
 }
 
 /// Returns where the compaction of this id lies.

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, Outcome};
 use super::interrupt::{InterruptSignal, interruptible};
-use super::{functions, schema};
+use super::{functions, index, schema};
 use crate::error::{Error, Result};
 
 /// How many statements a connection keeps prepared; there are fewer.
@@ -75,6 +75,7 @@ impl Database {
             .map_err(Fault::from)
             .and_then(|conn| prepare(&conn, &config).map(|()| conn))
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
+            .and_then(|conn| index::bring_up_to_date(&conn).map(|()| conn))
             .map_err(|fault| not_a_store(fault, path, busy_ms))?;
         Ok(Self::new(config, Place::File(path.to_owned()), Some(writer)))
     }

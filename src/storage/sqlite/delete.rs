@@ -41,6 +41,7 @@ pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> 
     for address in addresses.iter().rev() {
         prune(conn, Some(*address), &mut removed)?;
     }
+    touched.extend(ending_at(conn, removed.keys())?);
     let survivor = |mut at: Option<Address>| {
         while let Some(parent) = at.and_then(|address| removed.get(&address)) {
             at = *parent;
@@ -79,6 +80,7 @@ pub(super) fn delete_branch(
     }
     let mut removed = HashMap::new();
     prune(conn, parent, &mut removed)?;
+    touched.extend(ending_at(conn, removed.keys())?);
     let survivor = |mut at: Option<Address>| {
         while let Some(address) = at {
             let place = stretches.partition_point(|(first, _)| *first <= address);
@@ -246,6 +248,19 @@ fn ids_between(
         ids.push(MessageId::from(row.get_ref(0)?.as_str()?));
     }
     Ok(())
+}
+
+/// Returns the compactions that end at places that went: tombstones above what is deleted may be
+/// among them, which none of the compactions that cover what is deleted reaches.
+fn ending_at<'a>(
+    conn: &Connection,
+    places: impl Iterator<Item = &'a Address>,
+) -> Outcome<Vec<i64>> {
+    let mut keys = Vec::new();
+    for place in places {
+        keys.extend(ending_in(conn, *place, *place)?);
+    }
+    Ok(keys)
 }
 
 fn ending_in(conn: &Connection, first: Address, last: Address) -> Outcome<Vec<i64>> {

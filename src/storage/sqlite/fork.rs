@@ -10,7 +10,7 @@ use crate::id::{MessageId, SessionId};
 use crate::outcome::SessionDetails;
 use crate::tree::{Address, Overlay, Stretch};
 
-/// A stretch of living messages of the path, and where its copy begins.
+/// A stretch of the path, and where its copy begins.
 struct Copy {
     first: Address,
     last: Address,
@@ -18,6 +18,9 @@ struct Copy {
 }
 
 /// Copies the path to a message into a new session: messages, compactions, labels.
+///
+/// Tombstones are copied, too: without them compactions that end at different ones would end at one
+/// message, and the fork would show another of them than its source.
 pub(super) fn fork(
     conn: &Connection,
     from: &SessionId,
@@ -63,28 +66,15 @@ fn inherit(
     Ok(())
 }
 
-/// Returns what to copy, oldest first: the stretches of the path without its tombstones.
+/// Returns what to copy, oldest first.
 fn plan_copies(conn: &Connection, leaf: Address) -> Outcome<Vec<Copy>> {
     let mut copies: Vec<Copy> = Vec::new();
     let mut start = 1;
-    let mut add = |first: Address, last: Address| {
-        if first <= last {
-            copies.push(Copy { first, last, start });
-            start += (last.raw() - first.raw()) as u32 + 1;
-        }
-    };
-    let mut tombstones = conn.prepare_cached(
-        "SELECT address FROM message WHERE id IS NULL AND address BETWEEN ?1 AND ?2 ORDER BY address",
-    )?;
     for stretch in path::plan(conn, leaf.session(), Some(leaf), true)?.iter().rev() {
         let Stretch::Messages { first, last } = *stretch else { continue };
-        let mut from = first;
-        for tombstone in tombstones.query_map([first, last], |row| row.get(0))? {
-            let tombstone: Address = tombstone?;
-            add(from, tombstone.before());
-            from = tombstone.after();
-        }
-        add(from, last);
+        let copy = Copy { first, last, start };
+        start += copy.width();
+        copies.push(copy);
     }
     Ok(copies)
 }
@@ -107,7 +97,8 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Out
 pub(super) const COPY: &str = "INSERT INTO message
         (address, parent, id, role, parts, metadata, extra, tokens, aside, origin, created_at)
  SELECT address + ?3, CASE WHEN address + ?3 = ?4 THEN NULL ELSE address + ?3 - 1 END,
-        id, role, parts, metadata, extra, tokens, aside, coalesce(origin, address), created_at
+        id, role, parts, metadata, extra, tokens, aside,
+        CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address";
@@ -120,12 +111,8 @@ fn copy_compactions(
     copies: &[Copy],
 ) -> Outcome<()> {
     for (overlay, compaction) in compaction::all(conn, leaf.session())? {
-        if !path::holds(conn, Some(leaf), overlay.last)? {
-            continue;
-        }
-        // A tombstone at an end has no copy: the stretch begins and ends at what lives.
-        let first = number_at_or_after(copies, overlay.first);
-        let last = number_at_or_before(copies, overlay.last);
+        let first = number(copies, overlay.first);
+        let last = number(copies, overlay.last);
         if let (Some(first), Some(last)) = (first, last) {
             let copy = Overlay {
                 key: 0,
@@ -145,26 +132,17 @@ fn copy_labels(
     copies: &[Copy],
 ) -> Outcome<()> {
     for (found, address) in label::all(conn, source)? {
-        if let Some(number) = number_at_or_after(copies, address)
-            && number_at_or_before(copies, address) == Some(number)
-        {
+        if let Some(number) = number(copies, address) {
             label::set(conn, target.key, &found.name, Address::new(target.key, number))?;
         }
     }
     Ok(())
 }
 
-/// Returns the number of the copy of the first message at or after an address of the path.
-fn number_at_or_after(copies: &[Copy], address: Address) -> Option<u32> {
-    let copy = copies.get(copies.partition_point(|copy| copy.last < address))?;
-    Some(copy.number(address.max(copy.first)))
-}
-
-/// Returns the number of the copy of the last message at or before an address of the path.
-fn number_at_or_before(copies: &[Copy], address: Address) -> Option<u32> {
-    let place = copies.partition_point(|copy| copy.first <= address).checked_sub(1)?;
-    let copy = &copies[place];
-    Some(copy.number(address.min(copy.last)))
+/// Returns the number of the copy of an address, if it lies on the path.
+fn number(copies: &[Copy], address: Address) -> Option<u32> {
+    let place = copies.partition_point(|copy| copy.last < address);
+    copies.get(place).filter(|copy| copy.first <= address).map(|copy| copy.number(address))
 }
 
 impl Copy {

@@ -7,19 +7,29 @@
 //! holds no text of its own, so an entry is taken out with the old text, before the row changes.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::connection::Database;
 use super::fault::Outcome;
+use super::interrupt::Watch;
 use crate::error::Result;
 use crate::search::indexed;
 use crate::tree::Address;
 
 /// How many appends of this handle go by before it brings the index up to date.
 const APPENDS_BETWEEN: u64 = 512;
-/// How many messages are indexed in one transaction, so that other writers wait only briefly.
-const CHUNK: usize = 2_048;
+/// How many messages are indexed in the first transaction of a row; the next ones take as many as fit the time.
+const FIRST_CHUNK: usize = 512;
+const MAX_CHUNK: usize = 8_192;
+/// How long one such transaction may hold off other writers.
+const CHUNK_TIME: Duration = Duration::from_millis(100);
+/// With so many pending a search would rather wait for its turn to write than index them for itself ..
+const MANY_PENDING: usize = 2_048;
+/// .. for so long.
+const TURNS: u32 = 100;
+const TURN: Duration = Duration::from_millis(2);
 
 /// Notes that a message's text is not in the index.
 pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
@@ -88,12 +98,49 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
     Ok(count)
 }
 
-/// Returns whether any message is pending.
-pub(super) fn has_pending(conn: &Connection) -> Outcome<bool> {
+/// Returns how many messages are pending, counting to `max`.
+fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
     let found = conn
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM search_pending)")?
-        .query_row([], |row| row.get(0))?;
+        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM search_pending LIMIT ?1)")?
+        .query_row([max], |row| row.get(0))?;
     Ok(found)
+}
+
+/// Sees to it that the index is made with the present cutting of text.
+///
+/// If not, all is taken out and pending: the store opens at once, and what follows indexes a chunk at a time.
+pub(super) fn bring_up_to_date(conn: &Connection) -> Outcome<()> {
+    if has_present_version(conn)? {
+        return Ok(());
+    }
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let answer = empty_if_old(conn).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+    if answer.is_err() && !conn.is_autocommit() {
+        conn.execute_batch("ROLLBACK")?;
+    }
+    answer
+}
+
+fn empty_if_old(conn: &Connection) -> Outcome<()> {
+    // Another process may have been quicker.
+    if has_present_version(conn)? {
+        return Ok(());
+    }
+    conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+    conn.execute(
+        "INSERT OR IGNORE INTO search_pending (address)
+         SELECT address FROM message WHERE id IS NOT NULL ORDER BY address",
+        [],
+    )?;
+    stamp_version(conn)
+}
+
+fn has_present_version(conn: &Connection) -> Outcome<bool> {
+    let version: Option<String> = conn
+        .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(version.is_some_and(|version| version == indexed::VERSION.to_string()))
 }
 
 /// Records which cutting of text the index was made with.
@@ -132,11 +179,47 @@ impl Database {
     /// Gives way to other writers: where the lock is not free at once, it stays pending.
     pub(super) fn index_pending(&self) -> Result<bool> {
         self.unindexed.store(0, Ordering::Relaxed);
+        self.index_chunks(|is_free| Ok(is_free))
+    }
+
+    /// Indexes what is pending before a search; what cannot be indexed now stays pending.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted) between two chunks.
+    pub(super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
+        let pending = self.read(|conn| count_pending(conn, MANY_PENDING))?;
+        if pending == 0 || self.is_read_only() {
+            return Ok(());
+        }
+        let mut turns = if pending < MANY_PENDING { 0 } else { TURNS };
+        self.index_chunks(|is_free| {
+            watch.check()?;
+            if is_free || turns == 0 {
+                return Ok(is_free);
+            }
+            turns -= 1;
+            std::thread::sleep(TURN);
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
+    /// Indexes chunks until nothing is left; `goes_on` is asked after each, and told whether the lock was free.
+    fn index_chunks(&self, mut goes_on: impl FnMut(bool) -> Result<bool>) -> Result<bool> {
+        let mut chunk = FIRST_CHUNK;
         loop {
-            match self.try_write(|conn| catch_up(conn, CHUNK))? {
-                None => return Ok(false),
-                Some(count) if count < CHUNK => return Ok(true),
-                Some(_) => {}
+            let began = Instant::now();
+            let count = self.try_write(|conn| catch_up(conn, chunk))?;
+            if count.is_some_and(|count| count < chunk) {
+                return Ok(true);
+            }
+            if !goes_on(count.is_some())? {
+                return Ok(false);
+            }
+            if count.is_some() && began.elapsed() < CHUNK_TIME / 2 {
+                chunk = MAX_CHUNK.min(chunk * 2);
+            } else if count.is_some() && began.elapsed() > CHUNK_TIME {
+                chunk = (chunk / 2).max(1);
             }
         }
     }

@@ -24,16 +24,16 @@ impl StoredMessage {
         let Some(id) = row.get_ref(2)?.as_str_or_null()? else {
             return Ok(Self { address, parent, message: None });
         };
-        let metadata = row.get_ref(5)?.as_str_or_null()?.map(Json::parse).transpose()?;
-        let mut message = Message::new(
-            Role::from(row.get_ref(3)?.as_str()?),
-            parts_from_text(row.get_ref(4)?.as_str()?)?,
-        )
-        .with_id(id)
-        .at(time(row.get(8)?)?);
-        message.metadata = metadata;
-        message.extra = extra_from_text(row.get_ref(6)?.as_str_or_null()?)?;
-        message.is_aside = row.get(7)?;
+        let message = Message {
+            id: MessageId::from(id),
+            parent: None,
+            role: Role::from(row.get_ref(3)?.as_str()?),
+            parts: parts_from_text(row.get_ref(4)?.as_str()?)?,
+            metadata: row.get_ref(5)?.as_str_or_null()?.map(Json::parse).transpose()?,
+            created_at: time(row.get(8)?)?,
+            is_aside: row.get(7)?,
+            extra: extra_from_text(row.get_ref(6)?.as_str_or_null()?)?,
+        };
         Ok(Self { address, parent, message: Some(message) })
     }
 }

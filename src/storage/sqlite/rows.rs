@@ -126,9 +126,12 @@ impl PlanReader {
             if !self.reaches(address) {
                 continue;
             }
-            bytes += row.get_ref(4)?.as_bytes_or_null()?.map_or(0, <[u8]>::len);
             let item = self.item(row)?;
-            count += usize::from(item.message.is_some());
+            // What is not shown is not kept: counting it could end a batch with nothing in it.
+            if item.message.is_some() {
+                count += 1;
+                bytes += row.get_ref(4)?.as_bytes_or_null()?.map_or(0, <[u8]>::len);
+            }
             items.push(item);
             self.set_from(match self.order {
                 Order::OldestFirst => address.after(),

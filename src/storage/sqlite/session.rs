@@ -162,9 +162,9 @@ impl SessionProvider for SqliteSession {
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
         self.database.write(|conn| {
             let session = catalog::find(conn, &self.id)?;
-            let key = session.map(|session| session.key);
-            message::require(conn, key, &self.id, &compaction.first)?;
-            let Some(session) = session else { return Ok(()) };
+            let Some(session) = session else {
+                return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
+            };
             compaction::add(conn, &session, &self.id, compaction)?;
             catalog::touch(conn, session.key)
         })
@@ -293,6 +293,13 @@ impl SessionProvider for SqliteSession {
             let overlay = compaction::require(conn, session, &self.id, id)?;
             compaction::remove(conn, overlay.key)?;
             catalog::touch(conn, overlay.last.session())
+        })
+    }
+
+    fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
+        self.read(|conn, session| match compaction::find(conn, session.key, id)? {
+            Some(overlay) => compaction::summary(conn, overlay),
+            None => Ok(None),
         })
     }
 

@@ -32,7 +32,7 @@ impl Database {
             let asides = count("SELECT count(*) FROM message WHERE aside = 1")?;
             let tombstones = count("SELECT count(*) FROM message WHERE id IS NULL")?;
             let places = count("SELECT count(*) FROM message")?;
-            let (branching_messages, max_children) = fans(conn)?;
+            let (branching_messages, max_children) = fans(conn, places - tombstones)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
                 messages: places - tombstones - asides,
@@ -52,8 +52,9 @@ impl Database {
     }
 }
 
-/// Returns how many messages have more than one child, and the most children of one.
-fn fans(conn: &Connection) -> Outcome<(u64, u64)> {
+/// Returns how many messages have more than one child, and the most children of one; `living` is
+/// how many messages there are.
+fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
     // Children beside the next in the run, which every message of a run but the last has.
     let mut statement = conn.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1
@@ -66,21 +67,23 @@ fn fans(conn: &Connection) -> Outcome<(u64, u64)> {
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut roots: u64 = conn
+        .prepare_cached(
+            "SELECT count(*) FROM message WHERE parent IS NULL AND parent IS NOT address - 1",
+        )?
+        .query_row([], |row| row.get(0))?;
     // The children of a tombstone count as its parent's: from the newest, as they nest.
     for (tombstone, parent) in tombstones(conn)?.into_iter().rev() {
         let count = children.remove(&tombstone).unwrap_or(1);
-        if let Some(parent) = parent {
-            *children.entry(parent).or_insert(1) += count - 1;
+        match parent {
+            Some(parent) => *children.entry(parent).or_insert(1) += count - 1,
+            None => roots += count - 1,
         }
     }
     let branching = children.values().filter(|count| **count > 1).count() as u64;
-    let runs_on: bool = conn
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM message WHERE parent IS NOT NULL AND id IS NOT NULL)",
-        )?
-        .query_row([], |row| row.get(0))?;
+    // Runs are not among the children counted here: there is one if not every message is a root.
     let widest = children.values().copied().max().unwrap_or(0);
-    Ok((branching, widest.max(u64::from(runs_on))))
+    Ok((branching, widest.max(u64::from(living > roots))))
 }
 
 /// Returns the tombstones with what they hang from, in order.

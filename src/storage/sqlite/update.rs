@@ -5,11 +5,12 @@ use rusqlite::{Connection, params};
 use super::append::Content;
 use super::catalog;
 use super::compaction;
-use super::fault::{Outcome, corrupt};
+use super::fault::Outcome;
 use super::{index, message};
 use crate::id::SessionId;
 use crate::message::{Json, Message};
 use crate::outcome::Updated;
+use crate::tree::Address;
 
 /// Replaces role, parts, metadata and further fields; place, time and aside flag stay.
 pub(super) fn update(
@@ -20,19 +21,15 @@ pub(super) fn update(
 ) -> Outcome<Updated> {
     let session = catalog::find(conn, name)?.map(|session| session.key);
     let address = message::require(conn, session, name, &message.id)?;
-    let stored = message::stored(conn, address)?.message;
-    let mut stored =
-        stored.ok_or_else(|| corrupt(format!("message {:?} has lost its row", message.id)))?;
     let overlays = compaction::covering(conn, address)?;
     let covered_by = overlays
         .iter()
         .map(|overlay| compaction::id_of(conn, overlay.key))
         .collect::<Outcome<_>>()?;
-    stored.is_aside = message.is_aside;
-    if stored.says_the_same(message) {
+    let content = Content::of(message, max_bytes)?;
+    if is_stored(conn, address, message, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
     }
-    let content = Content::of(message, max_bytes)?;
     index::refresh(conn, address)?;
     conn.prepare_cached(
         "UPDATE message
@@ -49,4 +46,32 @@ pub(super) fn update(
     ])?;
     catalog::touch(conn, address.session())?;
     Ok(Updated { is_changed: true, covered_by })
+}
+
+/// Returns whether the row holds this very content.
+///
+/// Text by text: JSON that means the same to a reader of `f64` may still be another number.
+fn is_stored(
+    conn: &Connection,
+    address: Address,
+    message: &Message,
+    content: &Content,
+) -> Outcome<bool> {
+    let is_stored = conn
+        .prepare_cached(
+            "SELECT role = ?2 AND parts = ?3 AND metadata IS ?4 AND extra IS ?5
+               FROM message
+              WHERE address = ?1",
+        )?
+        .query_row(
+            params![
+                address,
+                message.role.as_str(),
+                content.parts,
+                message.metadata.as_ref().map(Json::as_str),
+                content.extra,
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(is_stored)
 }

@@ -1,0 +1,53 @@
+# Every command that people type. `just` lists them.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# The folder with real conversations; what needs it is skipped where it is absent.
+export TALKTREE_DATA := env("TALKTREE_DATA", justfile_directory() / "../shared/data")
+
+_default:
+    @just --list
+
+# Format, lints, documents, tests, package: what a change has to pass.
+check: format-check lint docs test msrv package
+
+# Write the code as it should be formatted.
+format:
+    cargo fmt --all
+
+format-check:
+    cargo fmt --all -- --check
+
+# Lints, warnings denied. Tests and benches may unwrap and print.
+lint:
+    cargo clippy --workspace --lib --bins --all-features -- -D warnings
+    cargo clippy --workspace --tests --benches --examples --all-features -- -D warnings \
+        -A clippy::unwrap_used -A clippy::expect_used -A clippy::print_stdout -A clippy::print_stderr
+
+# The documents, warnings denied.
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --document-private-items
+
+# All tests: the library, its examples in the documents, the command.
+test:
+    cargo test
+
+# The packaged crate compiles by itself.
+package:
+    cargo package -p talktree {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
+
+# The stated minimum Rust version is the greatest that a dependency states.
+msrv:
+    python3 tools/msrv.py
+
+# What the library's own dependency tree holds.
+tree:
+    cargo tree -e normal -p talktree
+
+# A tour of the command on a temporary store.
+tour:
+    cargo run --release -p talktree-cli -- tour
+
+# How well search answers 231 labelled questions over 940 chats.
+bench-search:
+    cargo bench --bench longmemeval

@@ -1,0 +1,83 @@
+//! What is pending, indexed for the length of a search.
+//!
+//! Where the index could not be brought up to date (others hold the store, or it is read-only), the pending messages are
+//! put into an index of the connection's own, in its temporary schema, which is searched as the other one is.
+//!
+//! The table is kept as long as nobody writes to the store, so that a read-only handle fills it once.
+
+use rusqlite::Connection;
+
+use super::super::fault::Outcome;
+use crate::tree::Address;
+
+/// The same tokenizer as in `schema.sql`; nothing of the text is kept.
+const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_fresh USING fts5 (
+    text, tools,
+    content = '',
+    tokenize = \"porter unicode61 remove_diacritics 2 categories 'L* N* Co So'\"
+);
+CREATE TABLE IF NOT EXISTS temp.search_fresh_of (version, low, high)";
+
+/// Indexes what is pending in a stretch of addresses; returns whether anything is.
+pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome<bool> {
+    let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
+    let is_made: bool = conn
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'search_fresh')",
+        )?
+        .query_row([], |row| row.get(0))?;
+    if !is_any {
+        if is_made {
+            clear(conn)?;
+        }
+        return Ok(false);
+    }
+    if !is_made {
+        conn.execute_batch(CREATE)?;
+    }
+    // A connection that writes does not count its own changes in the version.
+    let is_reader = conn.is_readonly("main")?;
+    let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
+    let is_same: bool = conn
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM temp.search_fresh_of WHERE (version, low, high) = (?1, ?2, ?3))",
+        )?
+        .query_row((version, low, high), |row| row.get(0))?;
+    if is_same && is_reader {
+        return Ok(true);
+    }
+    clear(conn)?;
+    conn.prepare_cached(FILL)?.execute([low, high])?;
+    conn.prepare_cached("INSERT INTO temp.search_fresh_of VALUES (?1, ?2, ?3)")?
+        .execute((version, low, high))?;
+    Ok(true)
+}
+
+fn clear(conn: &Connection) -> Outcome<()> {
+    let count = conn.prepare_cached("DELETE FROM temp.search_fresh_of")?.execute([])?;
+    if count > 0 {
+        conn.prepare_cached("INSERT INTO temp.search_fresh (search_fresh) VALUES ('delete-all')")?
+            .execute([])?;
+    }
+    Ok(())
+}
+
+pub(super) const IS_PENDING: &str =
+    "SELECT EXISTS (SELECT 1 FROM search_pending WHERE address BETWEEN ?1 AND ?2)";
+
+pub(super) const FILL: &str = "INSERT INTO temp.search_fresh (rowid, text, tools)
+ SELECT address, talktree_text(parts), talktree_tools(parts)
+   FROM search_pending CROSS JOIN message USING (address)
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+  ORDER BY address";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tokenizer_is_that_of_the_index() {
+        let schema = include_str!("../../../../schema.sql");
+        let line = schema.lines().find(|line| line.trim_start().starts_with("tokenize"));
+        assert!(super::CREATE.contains(line.unwrap_or("missing").trim()));
+    }
+}

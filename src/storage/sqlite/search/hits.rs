@@ -1,0 +1,214 @@
+//! Making hits of the messages found: their text, their flags, their copies.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::super::compaction;
+use super::super::fault::{Outcome, corrupt};
+use super::super::interrupt::Watch;
+use super::super::message::time;
+use super::super::shape::Shape;
+use super::candidates::{self, Index};
+use super::place::{self, SessionNames};
+use crate::id::{MessageId, SessionId};
+use crate::message::{Part, Role, parts_from_text};
+use crate::search::reading::Reading;
+use crate::search::snippet::snippet;
+use crate::search::{Columns, Hit, Matched, Query, SNIPPET_CHARS, indexed};
+use crate::tree::{Address, Overlay, Stretch, Walk};
+
+/// A stored message as far as search needs it.
+pub(super) struct Row {
+    pub(super) id: MessageId,
+    pub(super) role: String,
+    pub(super) parts: String,
+    /// Where it was first written.
+    pub(super) origin: Address,
+    pub(super) created_at: i64,
+}
+
+/// Returns the message at an address.
+pub(super) fn row(conn: &Connection, address: Address) -> Outcome<Row> {
+    let row = conn.prepare_cached(AT)?.query_row([address], |row| {
+        Ok(Row {
+            id: MessageId::from(row.get_ref(0)?.as_str()?),
+            role: row.get(1)?,
+            parts: row.get(2)?,
+            origin: row.get(3)?,
+            created_at: row.get(4)?,
+        })
+    })?;
+    Ok(row)
+}
+
+pub(super) const AT: &str = "SELECT id, role, parts, coalesce(origin, address), created_at
+   FROM message
+  WHERE address = ?1";
+
+impl Row {
+    /// Returns the text that was searched, as people read it.
+    pub(super) fn text(&self, columns: Columns) -> Outcome<String> {
+        let parts = parts_from_text(&self.parts)?;
+        Ok(match columns {
+            Columns::Text => indexed::plain_text(&parts),
+            Columns::Tools => indexed::plain_tools(&parts),
+            Columns::All => everything(&parts),
+        })
+    }
+}
+
+fn everything(parts: &[Part]) -> String {
+    let (text, tools) = (indexed::plain_text(parts), indexed::plain_tools(parts));
+    if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
+}
+
+/// Makes hits of messages.
+pub(super) struct HitMaker<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) reading: &'c Reading,
+    pub(super) indexes: &'c [Index],
+    pub(super) matched: Matched,
+    pub(super) watch: &'c Watch,
+}
+
+impl HitMaker<'_> {
+    /// Returns the hits for messages and their scores, in the same order.
+    pub(super) fn hits(&self, found: &[(Address, f64)]) -> Outcome<Vec<Hit>> {
+        let mut oldest: HashMap<i64, Address> = HashMap::new();
+        for (address, _) in found {
+            let oldest = oldest.entry(address.session()).or_insert(*address);
+            *oldest = (*oldest).min(*address);
+        }
+        let mut sessions: HashMap<i64, (SessionNames, HeadPath)> = HashMap::new();
+        let shown = [self.reading.shown(false), self.reading.shown(true)];
+        let all = self.reading.all().filter(|_| self.matched == Matched::Relaxed);
+        let mut hits = Vec::with_capacity(found.len());
+        for &(address, score) in found {
+            self.watch.check()?;
+            let key = address.session();
+            if !sessions.contains_key(&key) {
+                let names = place::names(self.conn, key)?
+                    .ok_or_else(|| corrupt(format!("message {} has no session", address.raw())))?;
+                let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
+                sessions.insert(key, (names, path));
+            }
+            let (names, path) = &sessions[&key];
+            let matched = match &all {
+                Some(all) => self.matched_of(all, address)?,
+                None => self.matched,
+            };
+            let query = &shown[usize::from(matched == Matched::Relaxed)];
+            hits.push(self.hit(address, score, matched, names, path, query)?);
+        }
+        Ok(hits)
+    }
+
+    fn hit(
+        &self,
+        address: Address,
+        score: f64,
+        matched: Matched,
+        names: &SessionNames,
+        path: &HeadPath,
+        query: &Query,
+    ) -> Outcome<Hit> {
+        let row = row(self.conn, address)?;
+        let mut text = row.text(query.filters.columns)?;
+        if text.is_empty() && !query.has_terms() {
+            text = row.text(Columns::All)?;
+        }
+        let on_path = path.holds(address);
+        let under = match path.summary_over(address).filter(|_| on_path) {
+            Some(overlay) => Some(compaction::id_of(self.conn, overlay.key)?),
+            None => None,
+        };
+        Ok(Hit {
+            session: names.id.clone(),
+            snippet: snippet(&text, query, SNIPPET_CHARS),
+            created_at: time(row.created_at)?,
+            sessions: self.copies(&row)?,
+            role: Role::from(row.role),
+            id: row.id,
+            score,
+            matched,
+            on_path,
+            under,
+        })
+    }
+
+    fn matched_of(&self, all: &str, address: Address) -> Outcome<Matched> {
+        for index in self.indexes {
+            if candidates::matches(self.conn, *index, all, address)? {
+                return Ok(Matched::All);
+            }
+        }
+        Ok(Matched::Relaxed)
+    }
+
+    /// Returns the sessions that hold a message of the same origin and content, the oldest first.
+    fn copies(&self, row: &Row) -> Outcome<Vec<SessionId>> {
+        let mut statement = self.conn.prepare_cached(COPIES)?;
+        let ids = statement.query_map((row.origin, &row.role, &row.parts), |row| {
+            Ok(SessionId::from(row.get_ref(0)?.as_str()?))
+        })?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+}
+
+pub(super) const COPIES: &str = "SELECT session.id
+   FROM (SELECT address FROM message
+          WHERE address = ?1 AND id IS NOT NULL AND role = ?2 AND parts = ?3
+         UNION ALL
+         SELECT address FROM message
+          WHERE origin = ?1 AND role = ?2 AND parts = ?3) AS copy
+   JOIN session ON session.key = copy.address >> 32
+  ORDER BY copy.address";
+
+/// The path to a session's head, back to a message.
+struct HeadPath {
+    /// Its stretches, newest first.
+    stretches: Vec<(Address, Address)>,
+    summaries: Vec<Overlay>,
+}
+
+impl HeadPath {
+    fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> Outcome<Self> {
+        let mut path = Self { stretches: Vec::new(), summaries: Vec::new() };
+        let mut shape = Shape::new(conn, down_to.session());
+        let mut walk = Walk::raw(&mut shape, head);
+        while let Some(stretch) = walk.next()? {
+            let Stretch::Messages { first, last } = stretch else { continue };
+            path.stretches.push((first, last));
+            if first <= down_to {
+                break;
+            }
+        }
+        let mut shape = Shape::new(conn, down_to.session());
+        let mut walk = Walk::visible(&mut shape, head);
+        while let Some(stretch) = walk.next()? {
+            let first = match stretch {
+                Stretch::Messages { first, .. } => first,
+                Stretch::Summary(overlay) => {
+                    path.summaries.push(overlay);
+                    overlay.first
+                }
+            };
+            if first <= down_to {
+                break;
+            }
+        }
+        Ok(path)
+    }
+
+    fn holds(&self, address: Address) -> bool {
+        let at = self.stretches.partition_point(|stretch| stretch.0 > address);
+        self.stretches.get(at).is_some_and(|stretch| address <= stretch.1)
+    }
+
+    /// Returns the summary shown in whose stretch of addresses this one lies.
+    fn summary_over(&self, address: Address) -> Option<Overlay> {
+        let at = self.summaries.partition_point(|overlay| overlay.first > address);
+        self.summaries.get(at).filter(|overlay| address <= overlay.last).copied()
+    }
+}

@@ -1,0 +1,115 @@
+//! Where to search, as stretches of addresses.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::super::fault::Outcome;
+use super::super::{catalog, message, path};
+use crate::id::SessionId;
+use crate::search::{Query, Scope};
+use crate::tree::{Address, Stretch};
+
+/// Where to search.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Place {
+    /// Everywhere.
+    Store,
+    /// Within these sessions, by key, in ascending order; nowhere if there is none.
+    Sessions(Vec<i64>),
+    /// On a path: its stretches, oldest first.
+    Path(Vec<(Address, Address)>),
+}
+
+impl Place {
+    /// Returns the place a request names; adds a notice for each session of the query that is not there.
+    pub(super) fn of(
+        conn: &Connection,
+        scope: &Scope,
+        query: &Query,
+        notices: &mut Vec<String>,
+    ) -> Outcome<Self> {
+        let mut named = Vec::new();
+        for id in &query.filters.sessions {
+            match catalog::find(conn, &SessionId::from(id.as_str()))? {
+                Some(session) => named.push(session.key),
+                None => notices.push(format!("no session is called {:?}", shortened(id))),
+            }
+        }
+        named.sort_unstable();
+        let is_named = |key: i64| query.filters.sessions.is_empty() || named.contains(&key);
+        match scope {
+            Scope::Store if query.filters.sessions.is_empty() => Ok(Self::Store),
+            Scope::Store => Ok(Self::Sessions(named)),
+            Scope::Session(id) => {
+                let session = catalog::find(conn, id)?.map(|session| session.key);
+                Ok(Self::Sessions(session.filter(|&key| is_named(key)).into_iter().collect()))
+            }
+            Scope::Path(id, leaf) => {
+                let session = catalog::find(conn, id)?;
+                let key = session.map(|session| session.key);
+                let leaf = match leaf {
+                    Some(leaf) => Some(message::require(conn, key, id, leaf)?),
+                    None => session.and_then(|session| session.head),
+                };
+                let mut stretches = Vec::new();
+                if let Some(key) = key.filter(|&key| is_named(key)) {
+                    for stretch in path::plan(conn, key, leaf, true)?.into_iter().rev() {
+                        if let Stretch::Messages { first, last } = stretch {
+                            stretches.push((first, last));
+                        }
+                    }
+                }
+                Ok(Self::Path(stretches))
+            }
+        }
+    }
+
+    /// Returns the stretches of addresses that hold the place, in ascending order; the whole of a path is one.
+    pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
+        match self {
+            Self::Store => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
+            Self::Sessions(keys) => keys.iter().map(|&key| Address::range_of(key)).collect(),
+            Self::Path(stretches) => match (stretches.first(), stretches.last()) {
+                (Some(first), Some(last)) => vec![(first.0, last.1)],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// Returns whether the place holds an address that lies in one of its ranges.
+    pub(super) fn holds(&self, address: Address) -> bool {
+        match self {
+            Self::Store | Self::Sessions(_) => true,
+            Self::Path(stretches) => {
+                let at = stretches.partition_point(|stretch| stretch.0 <= address);
+                at > 0 && address <= stretches[at - 1].1
+            }
+        }
+    }
+}
+
+/// What is known of a session that holds hits.
+#[derive(Debug, Clone)]
+pub(super) struct SessionNames {
+    pub(super) id: SessionId,
+    pub(super) name: Option<String>,
+    pub(super) head: Option<Address>,
+}
+
+/// Returns what is known of the session of this key.
+pub(super) fn names(conn: &Connection, key: i64) -> Outcome<Option<SessionNames>> {
+    let found = conn
+        .prepare_cached("SELECT id, name, head FROM session WHERE key = ?1")?
+        .query_row([key], |row| {
+            Ok(SessionNames {
+                id: SessionId::from(row.get::<_, String>(0)?),
+                name: row.get(1)?,
+                head: row.get(2)?,
+            })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+fn shortened(id: &str) -> String {
+    id.chars().take(80).collect()
+}

@@ -1,1 +1,0 @@
-//! The conformance suite for a storage of your own.

@@ -1,0 +1,50 @@
+//! What several test files share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod data;
+pub mod model;
+
+use talktree::{Durability, Message, Result, Store};
+
+/// A store in a folder of its own, which goes with it.
+pub struct Scratch {
+    pub store: Store,
+    pub folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Result<Self> {
+        let folder = folder()?;
+        let store = open(&folder)?;
+        Ok(Self { store, folder })
+    }
+
+    /// Closes the store and opens it anew.
+    pub fn reopen(&mut self) -> Result<()> {
+        self.store = Store::open_in_memory()?;
+        self.store = open(&self.folder)?;
+        Ok(())
+    }
+}
+
+/// Returns a folder that goes when it is dropped.
+pub fn folder() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(|source| talktree::Error::Io { path: std::env::temp_dir(), source })
+}
+
+/// Opens the store in a folder. Tests do not wait for the disk.
+pub fn open(folder: &tempfile::TempDir) -> Result<Store> {
+    Store::options().durability(Durability::Normal).open(folder.path().join("talk.db"))
+}
+
+/// Returns ids as one text, as trees are drawn.
+pub fn drawn(messages: &[Message]) -> String {
+    let ids: Vec<&str> = messages.iter().map(|message| message.id.as_str()).collect();
+    ids.join(" ")
+}
+
+/// Returns messages of one letter each, which is also the id.
+pub fn letters(text: &str) -> Vec<Message> {
+    let message = |letter: char| Message::user(letter.to_string()).with_id(letter.to_string());
+    text.chars().filter(|letter| *letter != ' ').map(message).collect()
+}

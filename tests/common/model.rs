@@ -1,0 +1,418 @@
+//! A plain model of a store: messages in a list with parent pointers, everything found by looking
+//! at all of it. Slow, and simple enough to be believed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One line of a history, as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub id: String,
+    pub parent: Option<String>,
+    pub role: String,
+    pub text: String,
+    pub is_aside: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub id: String,
+    pub parent: Option<usize>,
+    pub role: &'static str,
+    pub text: String,
+    pub is_aside: bool,
+    pub state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Living,
+    Tombstone,
+    Removed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fold {
+    pub id: String,
+    pub first: usize,
+    pub last: usize,
+    pub first_id: String,
+    pub last_id: String,
+    pub count: u64,
+    pub summary: String,
+}
+
+/// An item of a view, newest first: a node, living or not, or a fold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item {
+    Node(usize),
+    /// The place of the fold in `folds`.
+    Fold(usize),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    Unknown,
+    NotAncestor,
+    /// Of which fold.
+    Inside(String),
+    /// Nothing that a model sees lies in it.
+    Nothing,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    pub messages: Vec<String>,
+    pub covered_by: BTreeSet<String>,
+    pub gone: BTreeSet<String>,
+    pub back: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    pub exists: bool,
+    pub nodes: Vec<Node>,
+    pub head: Option<usize>,
+    pub log: Vec<Option<usize>>,
+    /// The place of the present entry in `log`; that entry is the head itself.
+    pub position: usize,
+    /// In the order they were made.
+    pub folds: Vec<Fold>,
+    pub labels: BTreeMap<String, usize>,
+    pub imported: BTreeSet<String>,
+}
+
+impl Model {
+    pub fn new() -> Self {
+        Self { log: vec![None], ..Self::default() }
+    }
+
+    pub fn living(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.nodes.len()).filter(|at| self.nodes[*at].state == State::Living)
+    }
+
+    pub fn find(&self, id: &str) -> Option<usize> {
+        self.living().find(|at| self.nodes[*at].id == id)
+    }
+
+    /// The nearest living node at a node or above it.
+    pub fn nearest(&self, mut at: Option<usize>) -> Option<usize> {
+        while let Some(node) = at {
+            if self.nodes[node].state == State::Living {
+                return at;
+            }
+            at = self.nodes[node].parent;
+        }
+        None
+    }
+
+    pub fn id_of(&self, at: Option<usize>) -> Option<String> {
+        self.nearest(at).map(|at| self.nodes[at].id.clone())
+    }
+
+    /// The path to a node, oldest first, with tombstones.
+    pub fn path(&self, mut at: Option<usize>) -> Vec<usize> {
+        let mut path = Vec::new();
+        while let Some(node) = at {
+            path.push(node);
+            at = self.nodes[node].parent;
+        }
+        path.reverse();
+        path
+    }
+
+    fn is_living(&self, at: &usize) -> bool {
+        self.nodes[*at].state == State::Living
+    }
+
+    pub fn line(&self, at: usize) -> Line {
+        let node = &self.nodes[at];
+        Line {
+            id: node.id.clone(),
+            parent: self.id_of(node.parent),
+            role: node.role.to_owned(),
+            text: node.text.clone(),
+            is_aside: node.is_aside,
+        }
+    }
+
+    fn fold_line(&self, fold: &Fold) -> Line {
+        Line {
+            id: format!("compaction_{}", fold.id),
+            parent: self.id_of(self.nodes[fold.first].parent),
+            role: "assistant".to_owned(),
+            text: fold.summary.clone(),
+            is_aside: false,
+        }
+    }
+
+    pub fn raw(&self, at: Option<usize>) -> Vec<Line> {
+        self.path(at).iter().filter(|at| self.is_living(at)).map(|at| self.line(*at)).collect()
+    }
+
+    /// The view at a node, newest first, with tombstones and asides.
+    pub fn items(&self, mut at: Option<usize>) -> Vec<Item> {
+        let mut items = Vec::new();
+        while let Some(node) = at {
+            let ending = (0..self.folds.len()).filter(|fold| self.folds[*fold].last == node);
+            match ending.min_by_key(|fold| (self.folds[*fold].first, std::cmp::Reverse(*fold))) {
+                Some(fold) => {
+                    items.push(Item::Fold(fold));
+                    at = self.nodes[self.folds[fold].first].parent;
+                }
+                None => {
+                    items.push(Item::Node(node));
+                    at = self.nodes[node].parent;
+                }
+            }
+        }
+        items
+    }
+
+    fn is_shown(&self, item: &Item) -> bool {
+        match item {
+            Item::Fold(_) => true,
+            Item::Node(at) => self.is_living(at) && !self.nodes[*at].is_aside,
+        }
+    }
+
+    pub fn history(&self, at: Option<usize>) -> Vec<Line> {
+        let items = self.items(at);
+        let shown = items.iter().rev().filter(|item| self.is_shown(item));
+        shown
+            .map(|item| match item {
+                Item::Node(at) => self.line(*at),
+                Item::Fold(fold) => self.fold_line(&self.folds[*fold]),
+            })
+            .collect()
+    }
+
+    /// The living children of a node, those of its tombstones in their place.
+    pub fn children(&self, at: Option<usize>) -> Vec<usize> {
+        self.living()
+            .filter(|child| {
+                let mut parent = self.nodes[*child].parent;
+                while let Some(node) = parent.filter(|parent| Some(*parent) != at) {
+                    if self.is_living(&node) {
+                        return false;
+                    }
+                    parent = self.nodes[node].parent;
+                }
+                parent == at
+            })
+            .collect()
+    }
+
+    pub fn leaves(&self) -> Vec<usize> {
+        self.living().filter(|at| self.children(Some(*at)).is_empty()).collect()
+    }
+
+    /// Adds a node; `None` if its id stands.
+    pub fn add(&mut self, parent: Option<usize>, node: Node) -> Option<usize> {
+        if self.find(&node.id).is_some() {
+            return None;
+        }
+        self.exists = true;
+        self.nodes.push(Node { parent, ..node });
+        Some(self.nodes.len() - 1)
+    }
+
+    fn set_head(&mut self, head: Option<usize>) {
+        self.head = head;
+        self.log[self.position] = head;
+    }
+
+    pub fn move_head(&mut self, head: Option<usize>) {
+        if self.head != head {
+            self.log.truncate(self.position + 1);
+            self.log.push(head);
+            self.position += 1;
+            self.head = head;
+        }
+    }
+
+    /// Attaches nodes one below the other.
+    pub fn append(&mut self, mut parent: Option<usize>, nodes: Vec<Node>) {
+        self.exists |= !nodes.is_empty();
+        let (mut head, mut is_branching) = (self.head, false);
+        for node in nodes {
+            let id = node.id.clone();
+            match self.add(parent, node) {
+                Some(at) => {
+                    is_branching |= head != parent;
+                    head = Some(at);
+                    parent = head;
+                }
+                None => parent = self.find(&id),
+            }
+        }
+        match is_branching {
+            true => self.move_head(head),
+            false => self.set_head(head),
+        }
+    }
+
+    pub fn import(&mut self, parent: Option<usize>, node: Node) {
+        self.exists = true;
+        if !self.imported.insert(node.id.clone()) {
+            return;
+        }
+        let is_at_head = self.head == parent;
+        if let Some(at) = self.add(parent, node)
+            && is_at_head
+        {
+            self.set_head(Some(at));
+        }
+    }
+
+    pub fn step_head(&mut self, by: isize) -> bool {
+        let target = self.position.checked_add_signed(by).filter(|at| *at < self.log.len());
+        let Some(target) = target else { return false };
+        self.position = target;
+        self.head = self.log[target];
+        true
+    }
+
+    fn covers(&self, fold: &Fold, at: usize) -> bool {
+        fold.first <= at && self.path(Some(fold.last)).contains(&at)
+    }
+
+    pub fn covered_by(&self, at: usize) -> BTreeSet<String> {
+        let folds = self.folds.iter().filter(|fold| self.covers(fold, at));
+        folds.map(|fold| fold.id.clone()).collect()
+    }
+
+    /// The living nodes under a fold.
+    pub fn under(&self, first: usize, last: usize) -> Vec<usize> {
+        let path = self.path(Some(last));
+        path.into_iter().filter(|at| *at >= first && self.is_living(at)).collect()
+    }
+
+    pub fn check_fold(&self, first: usize, last: usize) -> Result<(), Refusal> {
+        if !self.path(Some(last)).contains(&first) {
+            return Err(Refusal::NotAncestor);
+        }
+        let mut is_shown = false;
+        for item in self.items(Some(last)) {
+            is_shown |= self.is_shown(&item);
+            let start = match item {
+                Item::Node(at) => at,
+                Item::Fold(fold) => self.folds[fold].first,
+            };
+            match item {
+                _ if start == first && !is_shown => return Err(Refusal::Nothing),
+                _ if start == first => return Ok(()),
+                Item::Fold(fold) if start < first => {
+                    return Err(Refusal::Inside(self.folds[fold].id.clone()));
+                }
+                _ => {}
+            }
+        }
+        Err(Refusal::NotAncestor)
+    }
+
+    pub fn delete(&mut self, targets: &[usize]) -> Gone {
+        let mut gone = Gone::default();
+        let touched: BTreeSet<String> =
+            targets.iter().flat_map(|target| self.covered_by(*target)).collect();
+        for target in targets {
+            if self.is_living(target) {
+                gone.messages.push(self.nodes[*target].id.clone());
+                self.nodes[*target].state = State::Tombstone;
+                self.labels.retain(|_, at| at != target);
+            }
+        }
+        // A tombstone that nothing hangs from goes; newest first, so that chains go whole.
+        for at in (0..self.nodes.len()).rev() {
+            let has_children = self
+                .nodes
+                .iter()
+                .any(|node| node.parent == Some(at) && node.state != State::Removed);
+            if self.nodes[at].state == State::Tombstone && !has_children {
+                self.nodes[at].state = State::Removed;
+            }
+        }
+        let folds = std::mem::take(&mut self.folds);
+        let (kept, lost): (Vec<Fold>, Vec<Fold>) = folds.into_iter().partition(|fold| {
+            self.nodes[fold.last].state != State::Removed
+                && !self.under(fold.first, fold.last).is_empty()
+        });
+        self.folds = kept;
+        let kept = self.folds.iter().map(|fold| fold.id.clone());
+        gone.covered_by = kept.filter(|id| touched.contains(id)).collect();
+        for fold in &lost {
+            gone.gone.insert(fold.id.clone());
+            for item in self.items(self.survivor(Some(fold.last))) {
+                match item {
+                    Item::Node(at) if at > fold.first => {}
+                    Item::Fold(shown) if self.folds[shown].first >= fold.first => {
+                        gone.back.insert(self.folds[shown].id.clone());
+                    }
+                    _ => break,
+                }
+            }
+        }
+        self.relocate();
+        gone
+    }
+
+    fn survivor(&self, mut at: Option<usize>) -> Option<usize> {
+        while let Some(node) = at.filter(|at| self.nodes[*at].state == State::Removed) {
+            at = self.nodes[node].parent;
+        }
+        at
+    }
+
+    fn relocate(&mut self) {
+        let places: Vec<_> = self.log.iter().map(|place| self.survivor(*place)).collect();
+        if places == self.log {
+            return;
+        }
+        let (mut kept, mut present) = (Vec::new(), 0);
+        for (at, place) in places.into_iter().enumerate() {
+            if kept.last() != Some(&place) {
+                kept.push(place);
+            }
+            if at == self.position {
+                present = kept.len() - 1;
+            }
+        }
+        (self.log, self.position) = (kept, present);
+        self.head = self.log[self.position];
+    }
+
+    pub fn subtree(&self, top: usize) -> Vec<usize> {
+        self.living().filter(|at| self.path(Some(*at)).contains(&top)).collect()
+    }
+
+    pub fn clear(&mut self) {
+        for node in &mut self.nodes {
+            node.state = State::Removed;
+        }
+        self.folds.clear();
+        self.labels.clear();
+        self.head = None;
+        self.log = vec![None];
+        self.position = 0;
+    }
+
+    /// The path to a node as a session of its own.
+    pub fn fork(&self, at: usize) -> Self {
+        let path = self.path(Some(at));
+        let place = |node: usize| path.iter().position(|at| *at == node);
+        let mut fork = Self { exists: true, ..Self::new() };
+        for (number, node) in path.iter().enumerate() {
+            let parent = number.checked_sub(1);
+            fork.nodes.push(Node { parent, ..self.nodes[*node].clone() });
+        }
+        for fold in &self.folds {
+            if let (Some(first), Some(last)) = (place(fold.first), place(fold.last)) {
+                fork.folds.push(Fold { first, last, ..fold.clone() });
+            }
+        }
+        for (name, at) in &self.labels {
+            fork.labels.extend(place(*at).map(|at| (name.clone(), at)));
+        }
+        fork.set_head(Some(path.len() - 1));
+        fork
+    }
+}

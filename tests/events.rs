@@ -1,0 +1,138 @@
+//! What subscribers hear: each committed change, once, in order.
+
+mod common;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use common::letters;
+use talktree::{Change, Event, Message, Result, Session, Store, Subscription};
+
+/// What was heard, in order.
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Vec<Event>>>);
+
+impl Ear {
+    fn on(chat: &Session) -> (Self, Subscription) {
+        let ear = Self::default();
+        let subscription = chat.subscribe(ear.listener());
+        (ear, subscription)
+    }
+
+    fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let heard = Arc::clone(&self.0);
+        move |event| heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone())
+    }
+
+    /// Returns what was heard since the last call.
+    fn heard(&self) -> Vec<Change> {
+        let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        events.into_iter().map(|event| event.change).collect()
+    }
+}
+
+#[test]
+fn every_verb_that_changes_something_is_heard_once() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let (ear, _subscription) = Ear::on(&chat);
+
+    chat.append_all(letters("a b c"))?;
+    assert_eq!(ear.heard(), [Change::Append { ids: ["a", "b", "c"].map(Into::into).to_vec() }]);
+    chat.update(Message::user("other").with_id("b"))?;
+    assert_eq!(ear.heard(), [Change::Update { id: "b".into() }]);
+    chat.checkout(&"a".into())?;
+    chat.undo_head()?;
+    chat.redo_head()?;
+    let head = |id: &str| Change::Head { id: Some(id.into()) };
+    assert_eq!(ear.heard(), [head("a"), head("c"), head("a")]);
+    chat.checkout_start()?;
+    assert_eq!(ear.heard(), [Change::Head { id: None }]);
+    let fold = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+    chat.remove_compaction(&fold)?;
+    assert_eq!(ear.heard(), [Change::Compact { id: fold.clone() }, Change::Expand { id: fold }]);
+    chat.import_message(Some(&"c".into()), Message::user("d").with_id("d"))?;
+    assert_eq!(ear.heard(), [Change::Import { messages: 1 }]);
+    chat.delete([&"b".into()])?;
+    chat.delete_branch(&"c".into())?;
+    let gone = |ids: &[&str]| Change::Delete { ids: ids.iter().map(|id| (*id).into()).collect() };
+    assert_eq!(ear.heard(), [gone(&["b"]), gone(&["c", "d"])]);
+    chat.clear()?;
+    assert_eq!(ear.heard(), [Change::Clear]);
+    Ok(())
+}
+
+#[test]
+fn what_changes_nothing_is_not_heard() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append_all(letters("a b"))?;
+    chat.import_message(None, Message::user("i").with_id("i"))?;
+    let (ear, _subscription) = Ear::on(&chat);
+
+    chat.append_all(letters("a b"))?;
+    chat.append_all([])?;
+    chat.update(Message::user("a").with_id("a"))?;
+    chat.import_message(None, Message::user("i").with_id("i"))?;
+    chat.delete([])?;
+    assert!(!chat.redo_head()?);
+    assert!(chat.append_to(&"x".into(), Message::user("x")).is_err());
+    assert!(chat.delete([&"a".into(), &"x".into()]).is_err());
+    assert_eq!(ear.heard(), []);
+    Ok(())
+}
+
+#[test]
+fn a_session_hears_of_itself_and_the_store_of_all() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let (chat, other) = (store.session("s")?, store.session("other")?);
+    let (ear, _subscription) = Ear::on(&chat);
+    let all = Ear::default();
+    let _all = store.subscribe(all.listener());
+
+    other.append(Message::user("x"))?;
+    store.session("s")?.append(Message::user("y"))?;
+    store.remove(other.id())?;
+    assert_eq!((ear.heard().len(), all.heard().len()), (1, 3));
+    Ok(())
+}
+
+#[test]
+fn a_fork_is_heard_under_its_own_name() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(letters("a b"))?;
+    let all = Ear::default();
+    let _all = store.subscribe(all.listener());
+    let (own, _own) = Ear::on(&chat);
+
+    chat.fork(&"b".into(), "fork")?;
+    assert_eq!((all.heard(), own.heard()), (vec![Change::Import { messages: 2 }], vec![]));
+    Ok(())
+}
+
+#[test]
+fn a_dropped_subscription_hears_nothing_more() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let (ear, subscription) = Ear::on(&chat);
+    chat.append(Message::user("a"))?;
+    drop(subscription);
+    chat.append(Message::user("b"))?;
+    assert_eq!(ear.heard().len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_listener_may_read_write_and_subscribe() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let inner = chat.clone();
+    let _subscription = chat.subscribe(move |event| {
+        let Change::Append { ids } = &event.change else { return };
+        let length = inner.path_length().unwrap_or_default();
+        if length < 3 {
+            assert!(inner.message(&ids[0]).is_ok_and(|message| message.is_some()));
+            drop(inner.subscribe(|_| {}));
+            let _ = inner.append(Message::assistant("echo"));
+        }
+    });
+    chat.append(Message::user("hello"))?;
+    assert_eq!(chat.path_length()?, 3);
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Pages and streams: they hold still while others write.
+
+mod common;
+
+use common::{drawn, letters};
+use talktree::{Error, Message, MessageId, Result, Session, Store, View};
+
+fn chat(path: &str) -> Result<Session> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append_all(letters(path))?;
+    Ok(chat)
+}
+
+fn numbers(count: usize) -> impl Iterator<Item = Message> {
+    (0..count).map(|n| Message::user(n.to_string()).with_id(n.to_string()))
+}
+
+#[test]
+fn pages_go_back_to_the_beginning_and_forth_to_the_end() -> Result<()> {
+    let chat = chat("a b c d e f g")?;
+    let last = chat.page().limit(3).run()?;
+    assert_eq!((drawn(&last.messages), &last.after), ("e f g".into(), &None));
+    let middle = chat.page().before(&"e".into()).limit(3).run()?;
+    assert_eq!(drawn(&middle.messages), "b c d");
+    assert_eq!((middle.before, middle.after), (Some("b".into()), Some("d".into())));
+    let first = chat.page().before(&"b".into()).limit(3).run()?;
+    assert_eq!((drawn(&first.messages), first.before), ("a".into(), None));
+    let next = chat.page().after(&"d".into()).limit(2).run()?;
+    assert_eq!((drawn(&next.messages), next.after), ("e f".into(), Some("f".into())));
+    let end = chat.page().after(&"f".into()).limit(2).run()?;
+    assert_eq!((drawn(&end.messages), end.after), ("g".into(), None));
+    Ok(())
+}
+
+#[test]
+fn before_the_first_and_after_the_last_there_is_nothing() -> Result<()> {
+    let chat = chat("a b")?;
+    let none = chat.page().before(&"a".into()).run()?;
+    assert_eq!((none.messages.len(), none.before, none.after), (0, None, None));
+    let none = chat.page().after(&"b".into()).run()?;
+    assert_eq!((none.messages.len(), none.after), (0, None));
+    assert_eq!(chat.page().limit(0).run()?.messages.len(), 0);
+    let empty = Store::open_in_memory()?.session("s")?;
+    assert_eq!(empty.page().run()?.messages.len(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_page_of_an_unknown_message_is_an_error() -> Result<()> {
+    let chat = chat("a b")?;
+    chat.append_to(&"a".into(), Message::user("x").with_id("x"))?;
+    chat.checkout(&"b".into())?;
+    for page in [chat.page().before(&"?".into()), chat.page().after(&"?".into())] {
+        assert!(matches!(page.run(), Err(Error::UnknownMessage { .. })));
+    }
+    // What comes after a message on another path cannot be said.
+    assert!(matches!(chat.page().after(&"x".into()).run(), Err(Error::UnknownMessage { .. })));
+    // What comes before it can.
+    assert_eq!(drawn(&chat.page().before(&"x".into()).run()?.messages), "a");
+    Ok(())
+}
+
+#[test]
+fn pages_hold_still_while_others_append_and_move_the_head() -> Result<()> {
+    let chat = chat("a b c d e")?;
+    let page = chat.page().limit(2).run()?;
+    let before = page.before.unwrap_or_default();
+    chat.append_all(letters("f g"))?;
+    chat.append_to(&"a".into(), Message::user("x").with_id("x"))?;
+    assert_eq!(drawn(&chat.page().before(&before).limit(2).run()?.messages), "b c");
+    Ok(())
+}
+
+/// The message before an item was taken by its id. Where that was deleted the nearest living one
+/// stood in for it, which lies above the end of the summary: the page showed what it covers.
+#[test]
+fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
+    let chat = chat("a b c d e")?;
+    let fold = chat.add_compaction("summary", &"b".into(), &"d".into())?.as_message();
+    chat.delete([&"d".into()])?;
+    assert_eq!(drawn(&chat.history()?), format!("a {fold} e"));
+    let page = chat.page().before(&"e".into()).run()?;
+    assert_eq!(drawn(&page.messages), format!("a {fold}"));
+    Ok(())
+}
+
+/// A summary's parent was read off its first message, which may be deleted.
+#[test]
+fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<()> {
+    let chat = chat("a b c d")?;
+    let fold = chat.add_compaction("summary", &"b".into(), &"c".into())?.as_message();
+    chat.delete([&"b".into()])?;
+    let shown = chat.history()?;
+    assert_eq!(shown[1].parent, Some("a".into()));
+    assert_eq!(chat.message(&fold)?.as_ref(), Some(&shown[1]));
+    assert_eq!(drawn(&chat.page().before(&fold).run()?.messages), "a");
+    Ok(())
+}
+
+#[test]
+fn neighbouring_summaries_page_as_they_read() -> Result<()> {
+    let chat = chat("a b c d e")?;
+    let one = chat.add_compaction("one", &"a".into(), &"b".into())?.as_message();
+    let two = chat.add_compaction("two", &"c".into(), &"d".into())?.as_message();
+    chat.delete([&"b".into(), &"d".into()])?;
+    assert_eq!(drawn(&chat.history()?), format!("{one} {two} e"));
+    assert_eq!(drawn(&chat.page().before(&two).run()?.messages), one.as_str());
+    assert_eq!(drawn(&chat.page().before(&"e".into()).run()?.messages), format!("{one} {two}"));
+    assert_eq!(drawn(&chat.page().after(&one).run()?.messages), format!("{two} e"));
+    assert!(chat.page().before(&one).run()?.messages.is_empty());
+    Ok(())
+}
+
+#[test]
+fn an_open_stream_skips_what_is_deleted_meanwhile_and_ignores_what_is_new() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append_all(numbers(100))?;
+    let mut forth = chat.iter()?;
+    let mut back = chat.iter_rev();
+    let begun: Vec<Message> = forth.by_ref().take(16).collect::<Result<_>>()?;
+    let rev: Vec<Message> = back.by_ref().take(16).collect::<Result<_>>()?;
+    assert_eq!((begun[15].id.as_str(), rev[15].id.as_str()), ("15", "84"));
+
+    let gone: Vec<MessageId> = (30..70).map(|n| MessageId::from(n.to_string())).collect();
+    chat.delete(&gone)?;
+    chat.delete([&"99".into(), &"98".into()])?;
+    chat.append(Message::user("new"))?;
+
+    let rest: Vec<String> =
+        forth.map(|message| Ok(message?.id.to_string())).collect::<Result<_>>()?;
+    let expected: Vec<String> =
+        (16..98).filter(|n| !(30..70).contains(n)).map(|n: usize| n.to_string()).collect();
+    assert_eq!(rest, expected);
+    let rest: Vec<String> =
+        back.map(|message| Ok(message?.id.to_string())).collect::<Result<_>>()?;
+    let expected: Vec<String> =
+        (0..84).rev().filter(|n| !(30..70).contains(n)).map(|n: usize| n.to_string()).collect();
+    assert_eq!(rest, expected);
+    Ok(())
+}
+
+#[test]
+fn an_open_stream_outlives_a_clear() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append_all(numbers(40))?;
+    let mut stream = chat.iter()?;
+    assert_eq!(stream.by_ref().take(16).count(), 16);
+    chat.clear()?;
+    chat.append_all(numbers(40))?;
+    assert_eq!(stream.count(), 0);
+    Ok(())
+}
+
+/// A batch ends after 4 MiB. Asides, which are not shown, counted: a batch could end with nothing
+/// in it, and that was taken for the end of the stream.
+#[test]
+fn a_stream_goes_on_after_a_large_aside() -> Result<()> {
+    let chat = chat("a b")?;
+    let large = Message::user("x".repeat(5 << 20)).with_id("x").as_aside();
+    chat.append(large)?;
+    chat.append_all(letters("c d"))?;
+    let forth: Vec<Message> = chat.iter()?.collect::<Result<_>>()?;
+    let back: Vec<Message> = chat.iter_rev().collect::<Result<_>>()?;
+    assert_eq!((drawn(&forth), drawn(&back)), ("a b c d".into(), "d c b a".into()));
+    assert_eq!(drawn(&chat.page().run()?.messages), "a b c d");
+    assert_eq!(drawn(&chat.page().before(&"c".into()).run()?.messages), "a b");
+    // A large message that is shown ends a batch, not the stream.
+    let raw: Vec<Message> = chat.stream(View::head().raw())?.collect::<Result<_>>()?;
+    assert_eq!(drawn(&raw), "a b x c d");
+    Ok(())
+}
+
+#[test]
+fn a_stream_of_an_unknown_leaf_is_one_error() -> Result<()> {
+    let chat = chat("a")?;
+    let mut stream = chat.stream_rev(View::at(&"?".into()));
+    assert!(matches!(stream.next(), Some(Err(Error::UnknownMessage { .. }))));
+    assert!(stream.next().is_none());
+    assert!(chat.stream(View::at(&"?".into())).is_err());
+    Ok(())
+}

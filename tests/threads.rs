@@ -1,0 +1,195 @@
+//! Many threads on one store.
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use common::Scratch;
+use talktree::{Error, Message, MessageId, Result, Session, Store};
+
+const THREADS: usize = 6;
+const EACH: usize = 60;
+
+/// Runs work in several threads that begin together.
+fn in_threads(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let start = Barrier::new(count);
+    let run = |at| {
+        start.wait();
+        work(at)
+    };
+    thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..count).map(|at| scope.spawn(move || run(at))).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(answer) => answer,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
+}
+
+fn numbered(thread: usize, n: usize) -> Message {
+    Message::user(format!("{n}")).with_id(format!("{thread}-{n}"))
+}
+
+#[test]
+fn handles_are_cheap_and_shared() {
+    fn is_shared<T: Send + Sync + Clone + 'static>() {}
+    is_shared::<Store>();
+    is_shared::<Session>();
+}
+
+#[test]
+fn appends_of_many_threads_to_one_session_make_one_chain() -> Result<()> {
+    for store in [Scratch::new()?.store, Store::open_in_memory()?] {
+        let chat = store.session("s")?;
+        in_threads(THREADS, |thread| {
+            for n in 0..EACH {
+                assert!(chat.append(numbered(thread, n))?.is_new);
+            }
+            Ok(())
+        })?;
+        let path = chat.raw_history()?;
+        assert_eq!(path.len(), THREADS * EACH);
+        for thread in 0..THREADS {
+            let own = path.iter().filter(|m| m.id.as_str().starts_with(&format!("{thread}-")));
+            let said: Vec<usize> = own.filter_map(|message| message.text().parse().ok()).collect();
+            assert!(said.is_sorted(), "what one thread says stays in its order");
+        }
+        assert_eq!(store.stats()?.branching_messages, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn threads_that_write_to_sessions_of_their_own_do_not_mix() -> Result<()> {
+    let scratch = Scratch::new()?;
+    in_threads(THREADS, |thread| {
+        let chat = scratch.store.session(format!("chat {thread}"))?;
+        for n in 0..EACH {
+            chat.append(numbered(thread, n))?;
+            assert_eq!(chat.path_length()?, n as u64 + 1);
+        }
+        Ok(())
+    })?;
+    assert_eq!(scratch.store.sessions()?.len(), THREADS);
+    for thread in 0..THREADS {
+        let path = scratch.store.session(format!("chat {thread}"))?.raw_history()?;
+        assert_eq!(path.len(), EACH);
+        assert!(path.iter().all(|message| message.id.as_str().starts_with(&format!("{thread}-"))));
+    }
+    Ok(())
+}
+
+#[test]
+fn readers_see_prefixes_while_others_append() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    let is_done = AtomicBool::new(false);
+    in_threads(4, |thread| {
+        if thread == 0 {
+            for n in 0..200 {
+                chat.append_all([numbered(n, 0), numbered(n, 1)])?;
+            }
+            is_done.store(true, Ordering::SeqCst);
+            return Ok(());
+        }
+        let mut longest = 0;
+        while !is_done.load(Ordering::SeqCst) {
+            let path = chat.raw_history()?;
+            assert!(path.len() >= longest, "nothing that was read is gone");
+            assert!(path.len().is_multiple_of(2), "two in one transaction show together");
+            for (at, message) in path.iter().enumerate() {
+                assert_eq!(*message.id.as_str(), *format!("{}-{}", at / 2, at % 2));
+            }
+            longest = path.len();
+        }
+        Ok(())
+    })?;
+    assert_eq!(chat.path_length()?, 400);
+    Ok(())
+}
+
+#[test]
+fn of_racing_appends_to_one_head_exactly_one_wins() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    for round in 0..10 {
+        let head = chat.head()?;
+        let wins = AtomicUsize::new(0);
+        in_threads(THREADS, |thread| {
+            match chat.append_if_head(head.as_ref(), numbered(thread, round)) {
+                Ok(_) => wins.fetch_add(1, Ordering::SeqCst),
+                Err(Error::HeadMoved { expected, found }) => {
+                    assert_eq!(expected, head);
+                    assert_ne!(found, head);
+                    0
+                }
+                Err(error) => return Err(error),
+            };
+            Ok(())
+        })?;
+        assert_eq!(wins.load(Ordering::SeqCst), 1);
+    }
+    assert_eq!(chat.path_length()?, 10);
+    Ok(())
+}
+
+#[test]
+fn of_racing_appends_of_one_id_exactly_one_is_new() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    let wins = AtomicUsize::new(0);
+    in_threads(THREADS, |_| {
+        let is_new = chat.append(Message::user("same").with_id("same"))?.is_new;
+        wins.fetch_add(usize::from(is_new), Ordering::SeqCst);
+        Ok(())
+    })?;
+    assert_eq!((wins.into_inner(), chat.path_length()?), (1, 1));
+    Ok(())
+}
+
+#[test]
+fn every_verb_at_once_leaves_a_sound_tree() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    let root = chat.append(Message::user("root").with_id("root"))?.id;
+    in_threads(THREADS, |thread| {
+        for n in 0..EACH / 2 {
+            let id = chat.append_to(&root, numbered(thread, n))?.id;
+            chat.append_to(&id, Message::user("reply"))?;
+            match thread % 3 {
+                0 => drop(chat.delete([&id])?),
+                1 => drop(chat.add_compaction("summary", &id, &id)?),
+                _ => drop((chat.checkout(&id)?, chat.label("here", &id)?)),
+            }
+            chat.undo_head()?;
+            chat.history()?;
+        }
+        Ok(())
+    })?;
+    let all: Vec<Message> = chat.all_messages()?.collect::<Result<_>>()?;
+    let ids: HashSet<&MessageId> = all.iter().map(|message| &message.id).collect();
+    assert_eq!(ids.len(), 1 + THREADS * (EACH / 2) + THREADS / 3 * 2 * (EACH / 2));
+    assert!(
+        all.iter().skip(1).all(|message| ids.contains(message.parent.as_ref().unwrap_or(&root)))
+    );
+    assert_eq!(chat.branches(&root)?.len(), THREADS * (EACH / 2));
+    Ok(())
+}
+
+#[test]
+fn a_panic_in_a_listener_does_not_hold_the_store() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let subscription = chat.subscribe(|_| panic!("a listener that fails"));
+    let writer = Arc::new(chat.clone());
+    let joined = thread::spawn(move || writer.append(Message::user("heard"))).join();
+    assert!(joined.is_err());
+    drop(subscription);
+    chat.append(Message::user("after"))?;
+    assert_eq!(chat.path_length()?, 2);
+    Ok(())
+}
