@@ -60,9 +60,12 @@ fn everything_of_a_session_makes_the_round_trip() -> Result<()> {
     let a = chat.append(Message::user("a \u{2028} \0").with_id("a").with_metadata(metadata))?.id;
     let b = chat
         .append(
-            Message::new("critic", vec![Part::reasoning("hm"), Part::tool_call("t", "c", json!({"x": null}))])
-                .with_part(Part::Other(Json::parse("{\"type\":\"data-x\",\n\"data\":[1.0, 1]}")?))
-                .with_id("b"),
+            Message::new(
+                "critic",
+                vec![Part::reasoning("hm"), Part::tool_call("t", "c", json!({"x": null}))],
+            )
+            .with_part(Part::Other(Json::parse("{\"type\":\"data-x\",\n\"data\":[1.0, 1]}")?))
+            .with_id("b"),
         )?
         .id;
     let mut odd = Message::assistant("c").as_aside().with_metadata(odd_metadata);
@@ -102,7 +105,9 @@ fn the_hash_tells_what_differs() -> Result<()> {
         let time = "2026-01-02T03:04:05Z".parse().unwrap();
         chat.set_details(&SessionDetails { created_at: Some(time), ..SessionDetails::default() })?;
         for id in ["a", "b"] {
-            chat.append(Message::user(id).with_id(id).at(time).with_metadata(json!({"x": 1, "y": 2})))?;
+            chat.append(
+                Message::user(id).with_id(id).at(time).with_metadata(json!({"x": 1, "y": 2})),
+            )?;
         }
         Ok((store, chat))
     };
@@ -116,7 +121,10 @@ fn the_hash_tells_what_differs() -> Result<()> {
         |chat| chat.update(Message::user("b").with_id("b")).map(|_| ()),
         |chat| chat.delete([&"b".into()]).map(|_| ()),
         |chat| {
-            chat.set_details(&SessionDetails { model: Some("m".into()), ..SessionDetails::default() })
+            chat.set_details(&SessionDetails {
+                model: Some("m".into()),
+                ..SessionDetails::default()
+            })
         },
     ];
     for (at, change) in changes.iter().enumerate() {
@@ -156,7 +164,9 @@ fn deleted_messages_are_passed_over_and_compactions_end_at_living_ones() -> Resu
 #[test]
 fn a_cut_or_changed_export_is_noticed() -> Result<()> {
     let store = Store::open_in_memory()?;
-    store.session("s")?.append_all([Message::user("one").with_id("a"), Message::user("two").with_id("b")])?;
+    store
+        .session("s")?
+        .append_all([Message::user("one").with_id("a"), Message::user("two").with_id("b")])?;
     let whole = String::from_utf8(export(&store)?).unwrap();
     let lenient = ImportOptions::default();
     let lines: Vec<&str> = whole.lines().collect();
@@ -193,17 +203,28 @@ fn a_cut_or_changed_export_is_noticed() -> Result<()> {
 #[test]
 fn records_of_an_export_that_do_not_fit_are_reported() -> Result<()> {
     let file = concat!(
-        r#"{"format":"talktree","version":1}"#, "\n",
-        r#"{"type":"message","message":{"id":"z","role":"user","parts":[]}}"#, "\n",
-        r#"{"type":"session","id":"s"}"#, "\n",
-        r#"{"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[]}}"#, "\n",
-        r#"{"type":"message","message":{"role":"user","parts":[]}}"#, "\n",
-        r#"{"type":"message","message":{"id":"b","parts":[]}}"#, "\n",
-        r#"{"type":"message","message":{"id":"compaction_1","role":"user"}}"#, "\n",
-        r#"{"type":"compaction","id":"c","first":"a","last":"nobody","summary":"x","created_at":"2026-01-01T00:00:00Z"}"#, "\n",
-        r#"{"type":"label","name":"l","id":"nobody"}"#, "\n",
-        r#"{"type":"label","name":"","id":"a"}"#, "\n",
-        r#"{"type":"novelty"}"#, "\n",
+        r#"{"format":"talktree","version":1}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"z","role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"session","id":"s"}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"b","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"compaction_1","role":"user"}}"#,
+        "\n",
+        r#"{"type":"compaction","id":"c","first":"a","last":"nobody","summary":"x","created_at":"2026-01-01T00:00:00Z"}"#,
+        "\n",
+        r#"{"type":"label","name":"l","id":"nobody"}"#,
+        "\n",
+        r#"{"type":"label","name":"","id":"a"}"#,
+        "\n",
+        r#"{"type":"novelty"}"#,
+        "\n",
     );
     let (copy, report) = import(file.as_bytes(), &ImportOptions::default())?;
     assert_eq!((report.kept, report.converted, report.dropped), (1, 2, 8), "{report:#?}");
@@ -242,7 +263,8 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(store: &Store, steps: &[Step]) -> Result<()> {
     let chat = store.session("s")?;
     let mut ids: Vec<MessageId> = Vec::new();
-    let pick = |ids: &[MessageId], at: usize| (!ids.is_empty()).then(|| ids[at % ids.len()].clone());
+    let pick =
+        |ids: &[MessageId], at: usize| (!ids.is_empty()).then(|| ids[at % ids.len()].clone());
     for (number, step) in steps.iter().enumerate() {
         let message = |text: &str| Message::user(text).with_id(format!("m{number}"));
         match step {
@@ -258,7 +280,9 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
             },
             Step::Root(text) => ids.push(chat.append_root(message(text))?.id),
             Step::Compact(first, last) => {
-                let (Some(last), Some(_)) = (pick(&ids, *last), pick(&ids, *first)) else { continue };
+                let (Some(last), Some(_)) = (pick(&ids, *last), pick(&ids, *first)) else {
+                    continue;
+                };
                 let path = chat.raw_history_at(&last)?;
                 let first = &path[first % path.len()].id;
                 // One that would cut a summary in two is refused.

@@ -18,7 +18,8 @@ fn a_conversation_reads_as_a_page() -> Result<()> {
     let messages = [
         Message::user("first").with_id("a"),
         Message::assistant("second").with_id("b"),
-        Message::user("**files**?\n").with_part(Part::file("image/png", "https://example.org/x.png")),
+        Message::user("**files**?\n")
+            .with_part(Part::file("image/png", "https://example.org/x.png")),
         Message::new("assistant", vec![Part::reasoning("one\ntwo"), call, Part::text("done")]),
     ];
     chat.append_all(messages.map(|message| message.at(time)))?;

@@ -131,7 +131,11 @@ fn images_are_content_and_other_files_are_named() -> Result<()> {
 
 #[test]
 fn real_agent_logs_become_valid_chats() -> Result<()> {
-    for file in ["pi/before-compaction.jsonl", "claude-code/todowrite_examples.jsonl", "pi/v3/full_format.jsonl"] {
+    for file in [
+        "pi/before-compaction.jsonl",
+        "claude-code/todowrite_examples.jsonl",
+        "pi/v3/full_format.jsonl",
+    ] {
         let Some(path) = data(file) else { continue };
         let store = Store::open_in_memory()?;
         let report = store.import(&path, &ImportOptions::default(), |_| {})?;

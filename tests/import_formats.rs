@@ -54,11 +54,16 @@ fn claude_code() -> Result<()> {
     // An entry without an id stands where it stood; progress is a link; a lost parent is mended.
     let raw = chat.raw_history()?;
     let path: Vec<_> = raw.iter().map(|message| message.id.as_str()).collect();
-    assert_eq!([&path[1..5], &path[6..]].concat(), "u1 a1 a2 r1 a3 u2 b1 c1 u3".split(' ').collect::<Vec<_>>());
+    assert_eq!(
+        [&path[1..5], &path[6..]].concat(),
+        "u1 a1 a2 r1 a3 u2 b1 c1 u3".split(' ').collect::<Vec<_>>()
+    );
     assert!(raw[0].is_aside && raw[5].is_aside && raw[8].is_aside);
     assert_eq!(raw[5].role.as_str(), "queue-operation");
     assert!(matches!(&raw[2].parts[0], Part::Reasoning(r) if r.extra.contains_key("signature")));
-    assert!(matches!(&raw[3].parts[0], Part::Tool(tool) if tool.name == "Bash" && tool.call_id == "t1"));
+    assert!(
+        matches!(&raw[3].parts[0], Part::Tool(tool) if tool.name == "Bash" && tool.call_id == "t1")
+    );
     assert_eq!(raw[4].role.as_str(), "tool");
     assert!(matches!(&raw[4].parts[0], Part::Tool(tool)
         if tool.name == "Bash" && tool.output.as_ref().unwrap().value() == "a.txt"));
@@ -73,7 +78,12 @@ fn claude_code() -> Result<()> {
 fn a_file_of_a_subagent_becomes_a_session_below_its_parent() -> Result<()> {
     let store = Store::open_in_memory()?;
     let line = r#"{"type":"user","uuid":"s1","parentUuid":null,"sessionId":"S","isSidechain":true,"agentId":"x","message":{"role":"user","content":"check"}}"#;
-    let report = store.import_reader("agent-x.jsonl", Cursor::new(line), &ImportOptions::default(), |_| {})?;
+    let report = store.import_reader(
+        "agent-x.jsonl",
+        Cursor::new(line),
+        &ImportOptions::default(),
+        |_| {},
+    )?;
     assert_eq!(report.sessions[0], "S/subagents/agent-x");
     let info = store.session(&report.sessions[0])?.info()?.unwrap();
     assert_eq!(info.parent_session, Some("S".into()));
@@ -179,7 +189,9 @@ fn openai() -> Result<()> {
     assert!(matches!(&history[2].parts[..], [Part::Tool(one), Part::Tool(two)]
         if one.input.as_ref().unwrap().value() == json!({"q": 1})
         && two.input.as_ref().unwrap().value() == "not json"));
-    assert!(matches!(&history[4].parts[0], Part::Tool(tool) if tool.name == "get" && tool.call_id == "c2"));
+    assert!(
+        matches!(&history[4].parts[0], Part::Tool(tool) if tool.name == "get" && tool.call_id == "c2")
+    );
 
     // Written and read again it says the same.
     let mut written = Vec::new();

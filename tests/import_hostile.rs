@@ -23,7 +23,9 @@ fn import(store: &Store, file: &str) -> ImportReport {
 
 /// A Pi file of version 3, drawn: each word a message under the letter after it; `!` a damaged line.
 fn pi(session: &str, tree: &str) -> String {
-    let mut file = format!(r#"{{"type":"session","version":3,"id":"{session}","timestamp":"2026-01-02T03:04:05Z"}}"#);
+    let mut file = format!(
+        r#"{{"type":"session","version":3,"id":"{session}","timestamp":"2026-01-02T03:04:05Z"}}"#
+    );
     for node in tree.split_whitespace() {
         file.push('\n');
         let mut letters = node.chars();
@@ -110,7 +112,8 @@ fn a_dry_run_writes_nothing_and_tells_all() -> Result<()> {
 
 #[test]
 fn parents_that_come_later_in_the_file_come_first_in_the_store() -> Result<()> {
-    for (tree, shape) in [("cb ba a-", "abc"), ("ba a- cb da", "abc ad"), ("a- cb ba da", "abc ad")] {
+    for (tree, shape) in [("cb ba a-", "abc"), ("ba a- cb da", "abc ad"), ("a- cb ba da", "abc ad")]
+    {
         let store = Store::open_in_memory()?;
         let report = import(&store, &pi("s", tree));
         assert_eq!((report.added, report.notes.len()), (report.kept, 0), "{report:?}");
@@ -129,7 +132,12 @@ fn a_parent_that_is_nowhere_makes_a_reported_root() -> Result<()> {
     // A later file that brings it says so; what stands stays.
     let report = import(&store, &pi("s", "a- xa bx cb dc"));
     assert_eq!((report.added, report.known), (2, 3), "{report:#?}");
-    assert!(report.notes.iter().any(|note| note.line == Some(4) && note.why.contains("before its parent")));
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.line == Some(4) && note.why.contains("before its parent"))
+    );
     assert_eq!(paths(&store, "s")?, "ax bcd");
     Ok(())
 }
@@ -298,7 +306,10 @@ fn a_session_can_be_given_for_one_conversation_only() -> Result<()> {
 fn ids_that_no_message_may_have_are_replaced_the_same_way_each_time() -> Result<()> {
     let long = "x".repeat(2_000);
     let line = |id: &str, parent: &str| {
-        format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{"role":"user","content":"{}"}}}}"#, id.len())
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{"role":"user","content":"{}"}}}}"#,
+            id.len()
+        )
     };
     let file = format!(
         "{}\n{}\n{}\n{}",
@@ -369,11 +380,12 @@ fn an_interrupt_stops_an_import_and_a_second_one_completes_it() -> Result<()> {
     }
     let handle = store.interrupt_handle();
     let bytes = file.len() as u64;
-    let stopped = store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |progress| {
-        if progress.done > bytes + bytes / 3 {
-            handle.interrupt();
-        }
-    });
+    let stopped =
+        store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |progress| {
+            if progress.done > bytes + bytes / 3 {
+                handle.interrupt();
+            }
+        });
     assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
     let stored = store.stats()?.messages;
     assert!(stored > 0 && stored < 5_000, "{stored}");
@@ -453,13 +465,16 @@ fn an_open_assistant_tree_may_be_nested_any_depth() -> Result<()> {
 fn a_mapping_of_a_chatgpt_export_may_be_a_circle_or_a_long_chain_of_nothing() -> Result<()> {
     let node = |id: usize, parent: String, message: bool| {
         let message = match message {
-            true => format!(r#"{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{id}"]}}}}"#),
+            true => format!(
+                r#"{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{id}"]}}}}"#
+            ),
             false => "null".to_owned(),
         };
         format!(r#""{id}":{{"id":"{id}","parent":{parent},"children":[],"message":{message}}}"#)
     };
     let count = 10_000;
-    let circle: Vec<_> = (0..count).map(|n| node(n, format!("\"{}\"", (n + 1) % count), true)).collect();
+    let circle: Vec<_> =
+        (0..count).map(|n| node(n, format!("\"{}\"", (n + 1) % count), true)).collect();
     let store = Store::open_in_memory()?;
     let report = import(&store, &format!(r#"{{"id":"c","mapping":{{{}}}}}"#, circle.join(",")));
     assert_eq!((report.kept, faults(&report).len()), (count as u64, 1));

@@ -434,8 +434,8 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
         }
         at
     };
-    for at in 0..talks.len() {
-        for node in &talks[at].draft.nodes {
+    for (at, talk) in talks.iter().enumerate() {
+        for node in &talk.draft.nodes {
             let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
             if let Some(&other) = other.filter(|other| **other != at) {
                 let (a, b) = (find(&into, at), find(&into, other));

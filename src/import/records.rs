@@ -147,9 +147,8 @@ impl<'a> Records<'a> {
         self.rewind()?;
         self.shape = Shape::Values;
         let record = self.next_value()?;
-        let is_object = |record: &Record| {
-            serde_json::from_str::<serde::de::IgnoredAny>(&record.text).is_ok()
-        };
+        let is_object =
+            |record: &Record| serde_json::from_str::<serde::de::IgnoredAny>(&record.text).is_ok();
         Ok(record.is_some_and(|record| record.as_ref().is_ok_and(is_object)))
     }
 

@@ -85,11 +85,12 @@ impl Writer<'_> {
         let Draft { details, nodes, overlays, labels, head, line, orphans, is_own, .. } = draft;
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
-        if has_messages && self.options.session.is_none() {
-            if let Some(why) = work.conflict(records, reader)? {
-                work.refuse(line, &why, &overlays, &labels);
-                return Ok(());
-            }
+        if has_messages
+            && self.options.session.is_none()
+            && let Some(why) = work.conflict(records, reader)?
+        {
+            work.refuse(line, &why, &overlays, &labels);
+            return Ok(());
         }
         self.write_messages(&mut work, records, reader, is_own, hear)?;
 
@@ -593,7 +594,7 @@ impl<'a> Work<'a> {
             // The path may go on above the file, or its first messages may be deleted.
             None => match self.session.stream(View::at(&last_id).raw()) {
                 Ok(mut path) => path.next().transpose()?.map_or(last_id.clone(), |m| m.id),
-                Err(error) => return Ok(forgive(Err(error))?),
+                Err(error) => return forgive(Err(error)),
             },
         };
         let laid = self.session.import_compaction(&Compaction {
