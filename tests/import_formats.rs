@@ -90,6 +90,79 @@ fn a_file_of_a_subagent_becomes_a_session_below_its_parent() -> Result<()> {
     Ok(())
 }
 
+/// A transcript drawn: a word an entry, `id<parent`, then marks: `s` a side chain, `b` a boundary,
+/// `c` a summary, `@` another session.
+fn transcript(drawn: &str) -> Cursor<String> {
+    let mut lines = Vec::new();
+    for entry in drawn.split(' ') {
+        let (id, rest) = entry.split_once('<').unwrap();
+        let parent = rest.trim_end_matches(['s', 'b', 'c', '@']);
+        let has = |mark| rest.contains(mark);
+        let mut line = json!({
+            "type": "user", "uuid": id, "parentUuid": parent,
+            "sessionId": if has('@') { "T" } else { "S" }, "isSidechain": has('s'),
+            "message": {"role": "user", "content": id},
+        });
+        if parent == "-" {
+            line["parentUuid"] = json!(null);
+        }
+        if has('b') {
+            line["type"] = json!("system");
+            line["subtype"] = json!("compact_boundary");
+            line["logicalParentUuid"] = line["parentUuid"].take();
+        }
+        if has('c') {
+            line["isCompactSummary"] = json!(true);
+        }
+        lines.push(line.to_string());
+    }
+    Cursor::new(lines.join("\n"))
+}
+
+#[test]
+fn chains_of_claude_code_are_mended_and_folded() -> Result<()> {
+    for (drawn, shown, faults) in [
+        ("A<- B<A C<B", "A B C", 0),
+        ("A<- B<A C<gone", "A B C", 1),
+        // What is lost beside a side chain does not hang from it.
+        ("A<- X<-s B<gone", "A B", 1),
+        ("A<- B<A D<Bb E<Dc F<E", "compaction_E F", 0),
+        ("A<- D<Ab E<Dc F<E G<Fb H<Gc I<H", "compaction_H I", 0),
+        // A boundary whose end is lost folds what lies before it.
+        ("A<- B<A D<goneb E<Dc F<E", "compaction_E F", 1),
+        // A summary of what another file holds is all there is.
+        ("D<goneb E<Dc F<E", "E F", 1),
+        // No entry names a parent.
+        ("A<- B<- C<-", "A B C", 0),
+        // A resumed session that goes on in another file's entries.
+        ("A<- B<A C<B@ D<C@", "A B C D", 0),
+    ] {
+        let store = Store::open_in_memory()?;
+        let options = ImportOptions::default();
+        let report = store.import_reader("f", transcript(drawn), &options, |_| {})?;
+        let chat = store.session(report.sessions.last().unwrap())?;
+        assert_eq!(ids(&chat.history()?), shown, "{drawn}: {:#?}", report.notes);
+        let found = report.notes.iter().filter(|note| note.is_fault).count();
+        assert_eq!((found, report.sessions.len()), (faults, 1), "{drawn}: {:#?}", report.notes);
+        let again = store.import_reader("f", transcript(drawn), &options, |_| {})?;
+        assert_eq!(again.added, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_compaction_of_claude_code_that_keeps_messages_leaves_them_in_view() -> Result<()> {
+    let mut file = transcript("A<- B<A C<B D<Cb E<Dc F<E").into_inner();
+    file = file.replace(
+        "\"subtype\":\"compact_boundary\"",
+        "\"subtype\":\"compact_boundary\",\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":\"C\"}}",
+    );
+    let store = Store::open_in_memory()?;
+    store.import_reader("f", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+    assert_eq!(ids(&store.session("S")?.history()?), "compaction_E C F");
+    Ok(())
+}
+
 #[test]
 fn pi_version_3() -> Result<()> {
     let (store, report) = import_twice("pi_v3.jsonl")?;

@@ -12,7 +12,7 @@ use super::records::{Record, Records, changed};
 use super::report::ImportReport;
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
-use crate::id::MessageId;
+use crate::id::{MessageId, check_name};
 use crate::message::{Json, Message};
 use crate::outcome::{Arrival, Incoming, SessionDetails, SessionInfo};
 use crate::session::Session;
@@ -108,7 +108,10 @@ impl Writer<'_> {
         if has_added || is_fresh {
             work.move_head(head)?;
         }
-        set_missing_details(&session, details, info.as_ref())
+        if let Some(why) = set_missing_details(&session, details, info.as_ref())? {
+            work.report.fault(line, why);
+        }
+        Ok(())
     }
 
     fn write_messages(
@@ -273,13 +276,15 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        let mut before = None;
+        // Of each chain, the main one and the side ones.
+        let mut before = [None, None];
         for at in 0..self.nodes.len() as u32 {
             if self.fates[at as usize] == Fate::Gone {
                 continue;
             }
-            self.parents[at as usize] = self.parent_of(at, orphans, before)?;
-            before = Some(at);
+            let chain = usize::from(self.nodes[at as usize].is_side);
+            self.parents[at as usize] = self.parent_of(at, orphans, before[chain])?;
+            before[chain] = Some(at);
         }
         let (order, broken) = arrange(&mut self.parents);
         for at in broken {
@@ -601,7 +606,7 @@ impl<'a> Work<'a> {
             id: overlay.id,
             first: first_id,
             last: last_id,
-            count: 0,
+            count: overlay.count,
             summary: overlay.summary,
             details: overlay.details,
             created_at: overlay.created_at,
@@ -680,12 +685,18 @@ fn with_missing_parent(mut message: Message, node: &Node) -> Message {
     message
 }
 
-/// Sets what is not known of the session yet; a name given to it since stays.
+/// Sets what is not known of the session yet; a name given to it since stays. Returns what cannot be
+/// set, and why.
 fn set_missing_details(
     session: &Session,
-    details: SessionDetails,
+    mut details: SessionDetails,
     before: Option<&SessionInfo>,
-) -> Result<()> {
+) -> Result<Option<String>> {
+    let checked = details.name.as_ref().map(|name| check_name("session name", name));
+    let why = checked.and_then(|checked| forgive(checked).ok()?.err());
+    if why.is_some() {
+        details.name = None;
+    }
     let missing = match before {
         None => details,
         Some(info) => SessionDetails {
@@ -700,8 +711,8 @@ fn set_missing_details(
         },
     };
     match before.is_some() && missing == SessionDetails::default() {
-        true => Ok(()),
-        false => session.set_details(&missing),
+        true => Ok(why),
+        false => session.set_details(&missing).map(|()| why),
     }
 }
 
@@ -713,6 +724,7 @@ fn forgive(result: Result<()>) -> Result<std::result::Result<(), String>> {
             error @ (Error::UnknownMessage { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
+            | Error::NothingToFold { .. }
             | Error::BlankSummary
             | Error::InvalidName { .. }),
         ) => Ok(Err(error.to_string())),
