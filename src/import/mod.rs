@@ -17,6 +17,7 @@
 mod blocks;
 mod chatgpt;
 mod claude_code;
+mod conflict;
 mod detect;
 mod draft;
 mod driver;
@@ -25,11 +26,14 @@ mod linear;
 mod open_assistant;
 mod openai;
 mod order;
+mod overlay;
 mod own;
 mod pi;
+mod pointer;
 mod records;
 mod report;
 mod ui_message;
+mod work;
 mod write;
 
 use std::fmt;
