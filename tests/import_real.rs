@@ -102,7 +102,8 @@ fn pi_files_of_version_3_are_read_honestly() -> Result<()> {
             "branching" => (5, 0, 0),
             "fields" => (9, 0, 0),
             "full_format" => (13, 1, 0),
-            "real_world" => (7, 1, 0), /* one is kept from the model */,
+            // One message is kept from the model.
+            "real_world" => (7, 1, 0),
             "sample" => (3, 0, 0),
             "v1_legacy" => (4, 0, 1),
             other => panic!("what is {other}?"),
