@@ -243,22 +243,6 @@ pub(super) fn in_stretch(
     Ok(Matches { addresses: collect(RANKED_WITHIN[index as usize], limit)?, is_all: false })
 }
 
-/// Returns whether a message matches an expression.
-pub(super) fn matches(
-    conn: &Connection,
-    index: Index,
-    expression: &str,
-    address: Address,
-) -> Outcome<bool> {
-    let sql = MATCHES[index as usize];
-    Ok(conn.prepare_cached(sql)?.query_row((expression, address), |row| row.get(0))?)
-}
-
-pub(super) const MATCHES: [&str; 2] = [
-    "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid = ?2)",
-    "SELECT EXISTS (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid = ?2)",
-];
-
 /// Adds the addresses in a stretch that match an expression.
 pub(super) fn add_all(
     conn: &Connection,

@@ -11,6 +11,8 @@ mod fresh;
 mod hits;
 mod listing;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
@@ -164,13 +166,7 @@ impl Search<'_> {
     }
 
     fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
-        HitMaker {
-            conn: self.conn,
-            reading: self.reading,
-            indexes: &self.indexes,
-            matched,
-            watch: self.watch,
-        }
+        HitMaker::new(self.conn, self.reading, matched, self.watch)
     }
 
     /// Returns what passes the filters, newest first.
@@ -265,7 +261,7 @@ impl Search<'_> {
         };
         let counts = |unit: usize| known.as_ref().is_none_or(|known| known.0[unit] > 0.0);
         let pairs = self.reading.pairs(counts);
-        let scanner = Scanner::new(self.reading, &pairs);
+        let scanner = Scanner::new(&self.reading.units, &pairs);
         let mut found = Vec::with_capacity(gathered.best.len());
         for &address in &gathered.best {
             self.watch.check()?;
