@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use talktree::{CompactionId, Message, MessageId, Session, SessionInfo, Store, View};
+use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store, View};
 
 use crate::failure::{Failure, Result};
 
@@ -17,14 +17,16 @@ const MIN_SHOWN: usize = 8;
 
 /// Returns the session that is meant.
 pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
-    let info = session_info(&store.sessions()?, given)?;
-    Ok(store.session(info)?)
+    // A whole id is found without a look at the others.
+    if let Ok(session) = store.session(given)
+        && session.info()?.is_some()
+    {
+        return Ok(session);
+    }
+    Ok(store.session(session_id(&store.sessions()?, given)?)?)
 }
 
-fn session_info(sessions: &[SessionInfo], given: &str) -> Result<talktree::SessionId> {
-    if let Some(info) = sessions.iter().find(|info| info.id == *given) {
-        return Ok(info.id.clone());
-    }
+fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     let part = without_dots(given);
     let is_named = |info: &&SessionInfo| info.name.as_deref() == Some(given);
     let mut found: Vec<&SessionInfo> = sessions.iter().filter(is_named).collect();

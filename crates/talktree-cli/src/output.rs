@@ -57,7 +57,7 @@ impl Output {
 
     /// Writes a line of styled pieces, cleaned.
     pub(crate) fn line(&mut self, pieces: &[Piece<'_>]) -> io::Result<()> {
-        for (style, text) in pieces {
+        for (style, text) in pieces.iter().filter(|(_, text)| !text.is_empty()) {
             let text = clean(text);
             match self.is_coloured && *style != Style::new() {
                 true => write!(self.writer, "{style}{text}{style:#}")?,

@@ -1,7 +1,5 @@
 //! Progress bars: on stderr, where it is a terminal, and gone when the work is done.
 
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressStyle};
 use talktree::Progress;
 
@@ -26,7 +24,6 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_message(crate::clean::one_line(what));
-        bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
     }
 

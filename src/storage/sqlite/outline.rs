@@ -41,8 +41,10 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
             shown.flat_map(|fold| fold.starts_at.into_iter().chain([fold.ends_at])).collect();
         noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
         noted.extend(labels.into_iter().flat_map(HashMap::keys));
-        let mut landmarks = Vec::new();
-        for at in skeleton.landmarks(segment, noted) {
+        let places = skeleton.landmarks(segment, noted);
+        // A wide tree has as many of these as messages.
+        let mut landmarks = Vec::with_capacity(places.len());
+        for at in places {
             let mut landmark = read(&mut reader, &skeleton, segment, at)?;
             landmark.is_head = head == Some((segment, at));
             landmark.labels =

@@ -7,7 +7,7 @@
 use super::connection::{Config, Database};
 use super::fault::Outcome;
 use super::session::SqliteSession;
-use super::{append, delete, fork, message, path, rows, shape, survey};
+use super::{append, delete, fork, message, outline, path, rows, shape, survey};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
@@ -37,6 +37,13 @@ const HOT: &[(&str, &str, &[&str])] = &[
         &["INDEX compaction_end (last>? AND last<?)"],
     ),
     ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
+    ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
+    (
+        "where each tombstone is",
+        outline::TOMBSTONES,
+        &["INDEX tombstone (address>? AND address<?)"],
+    ),
+    ("where each aside is", outline::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("an append", append::INSERT, &[]),
     ("a session", "SELECT key, next, head FROM session WHERE id = ?1", &["(id=?)"]),

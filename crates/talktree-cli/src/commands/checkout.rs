@@ -11,6 +11,7 @@ use crate::{find, paint};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("where").required(true)))]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The message to move to.

@@ -17,6 +17,7 @@ use crate::{find, paint};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true)))]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The summary; `-` reads it from stdin.

@@ -10,6 +10,7 @@ use crate::{find, paint};
 /// Make a new session that begins with a copy of the path to a message
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The last message of the copy.

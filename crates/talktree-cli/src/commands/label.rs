@@ -10,6 +10,7 @@ use crate::{find, paint};
 /// Point a label at a message, take one away, or list them
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The label; it is moved if it stands.

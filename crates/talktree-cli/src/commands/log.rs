@@ -12,6 +12,7 @@ use crate::find;
 /// Read a conversation as a model should see it, oldest first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// Read what is stored: no summaries, and asides, too.

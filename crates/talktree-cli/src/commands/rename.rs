@@ -10,6 +10,7 @@ use crate::{find, paint};
 /// Give a session a name
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// Its new name.

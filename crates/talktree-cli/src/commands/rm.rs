@@ -15,6 +15,7 @@ use crate::{find, paint};
 /// session or a branch is deleted you are asked; where nobody can be asked, --yes has to be there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The messages to delete; none for the session.

@@ -8,6 +8,7 @@ use crate::{find, paint};
 /// Show one message, whole
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// The message, or a summary by its id.

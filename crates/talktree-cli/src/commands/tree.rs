@@ -12,6 +12,7 @@ use crate::{find, paint};
 /// and deep branches are counted where they are not drawn.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
     session: String,
 
     /// List the labels below the tree, with the whole ids of their messages.

@@ -27,11 +27,9 @@ pub(super) fn each_conversation(
     let cannot =
         |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", path.display()));
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
-    let names: Vec<String> = archive
-        .file_names()
-        .map(|name| name.map(std::borrow::Cow::into_owned))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(cannot)?;
+    // A name that cannot be read is no conversation's.
+    let names: Vec<String> =
+        archive.file_names().flatten().map(std::borrow::Cow::into_owned).collect();
     let mut chosen: Vec<&String> = names.iter().filter(|name| is_chatgpt(name)).collect();
     if chosen.is_empty() {
         chosen = names.iter().filter(|name| is_json(name)).collect();
