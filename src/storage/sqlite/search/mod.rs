@@ -182,7 +182,8 @@ impl Search<'_> {
             watch: self.watch,
         };
         let found = listing.newest(wanted, per_session)?;
-        let mut ranked = Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
+        let mut ranked =
+            Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
         ranked.follow(&found, 1.0);
         Ok(ranked)
     }
@@ -314,7 +315,8 @@ fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;
     let messages = found.len() as f64;
     let length: usize = scans().map(|scan| scan.length).sum();
-    let sessions: std::collections::HashSet<i64> = found.iter().map(|found| found.session).collect();
+    let sessions: std::collections::HashSet<i64> =
+        found.iter().map(|found| found.session).collect();
     let corpus = Corpus {
         messages,
         mean_length: length as f64 / messages.max(1.0),
