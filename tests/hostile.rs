@@ -503,7 +503,8 @@ fn a_very_deep_path_can_be_read_and_cut() -> Result<()> {
         assert_eq!(scratch.store.stats()?.max_depth, MANY as u64 - 2);
         chat.delete_branch(&middle_child())?;
         assert_eq!(chat.latest_leaf()?.map(|m| m.id), Some((MANY / 2 - 1).to_string().into()));
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        // Minutes on a busy machine; hours if anything of it were quadratic.
+        assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
         Ok(())
     })
 }
