@@ -3,6 +3,8 @@
 //! The test binary starts itself again: `TALKTREE_CHILD` says what the child is to do, and
 //! [`child`] is the test it runs.
 
+#![allow(clippy::print_stdout, reason = "the processes talk through it")]
+
 mod common;
 
 use std::collections::HashSet;

@@ -1,5 +1,7 @@
 //! The file as others see it: the stock sqlite3 shell, the header, the file mode.
 
+#![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
+
 mod common;
 
 use std::path::Path;

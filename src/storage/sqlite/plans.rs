@@ -31,6 +31,11 @@ const HOT: &[(&str, &str, &[&str])] = &[
         delete::HAS_CHILDREN,
         &["INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX branch (parent=?)"],
     ),
+    (
+        "the compactions over a message",
+        "SELECT key, first, last FROM compaction WHERE last BETWEEN ?1 AND ?2 AND first <= ?1",
+        &["INDEX compaction_end (last>? AND last<?)"],
+    ),
     ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
     ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
     (

@@ -17,8 +17,9 @@ mod tests;
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 
-use self::candidates::{Bounds, Index};
+use self::candidates::{Bounds, Index, Lookup};
 use self::hits::HitMaker;
+use self::listing::Listing;
 use self::place::Place;
 use super::connection::Database;
 use super::fault::Outcome;
@@ -172,12 +173,16 @@ impl Search<'_> {
     /// Returns what passes the filters, newest first.
     fn listed(&self, wanted: usize, per_session: usize) -> Outcome<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
-        let excluded = excluded.as_deref().map(|expression| (expression, self.indexes.as_slice()));
-        let limits = (wanted, per_session);
-        let found =
-            listing::newest(self.conn, &self.place, &self.bounds, excluded, limits, self.watch)?;
-        let mut ranked =
-            Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
+        let listing = Listing {
+            conn: self.conn,
+            place: &self.place,
+            bounds: &self.bounds,
+            indexes: &self.indexes,
+            excluded: excluded.as_deref(),
+            watch: self.watch,
+        };
+        let found = listing.newest(wanted, per_session)?;
+        let mut ranked = Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
         ranked.follow(&found, 1.0);
         Ok(ranked)
     }
@@ -210,34 +215,28 @@ impl Search<'_> {
 
     fn gather(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
         let mut gathered = Gathered { is_all: !self.is_by_index(), ..Gathered::default() };
-        let ranges = self.place.ranges();
-        for (index, range) in
-            self.indexes.iter().flat_map(|index| ranges.iter().map(move |range| (index, range)))
-        {
-            let mut found = if self.is_by_index() {
-                let limit = wanted.max(RANKED);
-                candidates::in_store(self.conn, *index, expression, &self.bounds, limit)?
-            } else {
-                let limit = wanted.max(RANKED);
-                let matches = candidates::in_stretch(
-                    self.conn,
-                    *index,
-                    expression,
-                    &self.bounds,
-                    &self.place,
-                    *range,
-                    limit,
-                    self.watch,
-                )?;
-                gathered.is_all &= matches.is_all;
-                if matches.is_all {
-                    gathered.best.extend(matches.addresses);
+        let limit = wanted.max(RANKED);
+        for index in &self.indexes {
+            let lookup = Lookup {
+                conn: self.conn,
+                index: *index,
+                expression,
+                bounds: &self.bounds,
+                place: &self.place,
+                watch: self.watch,
+            };
+            for range in self.place.ranges() {
+                if !self.is_by_index()
+                    && let Some(all) = lookup.all(range, limit)?
+                {
+                    gathered.best.extend(all);
                     continue;
                 }
-                matches.addresses
-            };
-            gathered.rest.extend(found.split_off(found.len().min(RANKED)));
-            gathered.best.extend(found);
+                gathered.is_all = false;
+                let mut found = lookup.best(range, limit)?;
+                gathered.rest.extend(found.split_off(found.len().min(RANKED)));
+                gathered.best.extend(found);
+            }
         }
         Ok(gathered)
     }
@@ -315,8 +314,7 @@ fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;
     let messages = found.len() as f64;
     let length: usize = scans().map(|scan| scan.length).sum();
-    let sessions: std::collections::HashSet<i64> =
-        found.iter().map(|found| found.session).collect();
+    let sessions: std::collections::HashSet<i64> = found.iter().map(|found| found.session).collect();
     let corpus = Corpus {
         messages,
         mean_length: length as f64 / messages.max(1.0),

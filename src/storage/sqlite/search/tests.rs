@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
-use super::candidates::{ALL, NEWEST, RANKED, RANKED_WITHIN};
-use super::{frequency, fresh, hits, listing, place};
+use super::candidates::{ALL, BEST, COUNT, NEWEST, NTH_NEWEST, OLDEST};
+use super::{fresh, frequency, hits, listing, place};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -44,9 +44,16 @@ fn no_statement_scans_the_messages() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     let chat = session(&database, "s");
     append(&chat, (0..50).map(|n| format!("text {n}")))?;
-    let others =
-        [listing::NEWEST, hits::AT, hits::COPIES, fresh::IS_PENDING, fresh::FILL, place::NAMES];
-    let indexed = [RANKED, RANKED_WITHIN, NEWEST, ALL].concat();
+    let others = [
+        listing::NEWEST,
+        listing::LAST,
+        hits::AT,
+        hits::COPIES,
+        fresh::IS_PENDING,
+        fresh::FILL,
+        place::NAMES,
+    ];
+    let indexed = [BEST, NEWEST, OLDEST, ALL, COUNT, NTH_NEWEST].concat();
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
@@ -62,7 +69,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
                     .query_map(rusqlite::params_from_iter(values), |row| row.get(3))?
                     .collect::<std::result::Result<_, _>>()?;
                 let plan = lines.join("\n");
-                for scan in ["SCAN message", "SCAN other", "SCAN copy"] {
+                for scan in ["SCAN message", "SCAN other", "SCAN copy", "SCAN last"] {
                     let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
                     assert!(is_the_copies || !plan.contains(scan), "{sql}\n{plan}");
                 }
