@@ -113,11 +113,22 @@ pub(crate) struct Exact<'a> {
     out: &'a mut Output,
     /// The line that is not complete yet, where it is to be cleaned.
     line: Vec<u8>,
+    /// Whether what is written is JSON, and is to stay so.
+    is_json: bool,
 }
 
 impl<'a> Exact<'a> {
-    pub(crate) fn new(out: &'a mut Output) -> Self {
-        Self { out, line: Vec::new() }
+    pub(crate) fn new(out: &'a mut Output, is_json: bool) -> Self {
+        Self { out, line: Vec::new(), is_json }
+    }
+
+    fn write_line(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        if !self.is_json {
+            return self.out.line(&[(Style::new(), &String::from_utf8_lossy(&line))]);
+        }
+        SafeFormatter::write(&mut self.out.writer, &String::from_utf8_lossy(&line), true)?;
+        self.out.writer.write_all(b"\n")
     }
 }
 
@@ -128,10 +139,7 @@ impl Write for Exact<'_> {
         }
         for byte in bytes {
             match byte {
-                b'\n' => {
-                    let line = std::mem::take(&mut self.line);
-                    self.out.line(&[(Style::new(), &String::from_utf8_lossy(&line))])?;
-                }
+                b'\n' => self.write_line()?,
                 byte => self.line.push(*byte),
             }
         }
@@ -140,8 +148,7 @@ impl Write for Exact<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         if !self.line.is_empty() {
-            let line = std::mem::take(&mut self.line);
-            self.out.line(&[(Style::new(), &String::from_utf8_lossy(&line))])?;
+            self.write_line()?;
         }
         self.out.writer.flush()
     }

@@ -19,5 +19,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "talktree", &mut script);
-    Ok(Exact::new(&mut context.out).write_all(&script)?)
+    Ok(Exact::new(&mut context.out, false).write_all(&script)?)
 }

@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
     };
     let Some(path) = &args.output else {
-        let mut out = Exact::new(&mut context.out);
+        let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
         write(&what, args.format, &mut out)?;
         return Ok(out.flush()?);
     };
