@@ -21,7 +21,8 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -55,7 +56,9 @@ fn fill(store: &Store, session: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn median(mut run: impl FnMut() -> talktree::Result<usize>) -> Result<(Duration, usize), Box<dyn Error>> {
+fn median(
+    mut run: impl FnMut() -> talktree::Result<usize>,
+) -> Result<(Duration, usize), Box<dyn Error>> {
     let (mut times, mut count) = (Vec::new(), 0);
     for _ in 0..RUNS {
         let began = Instant::now();
@@ -67,9 +70,13 @@ fn median(mut run: impl FnMut() -> talktree::Result<usize>) -> Result<(Duration,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let size = std::env::var("TALKTREE_MESSAGES").ok().and_then(|size| size.parse().ok()).unwrap_or(200_000);
+    let size = std::env::var("TALKTREE_MESSAGES")
+        .ok()
+        .and_then(|size| size.parse().ok())
+        .unwrap_or(200_000);
     let place = tempfile::tempdir()?;
-    let open = |name: &str| Store::options().durability(Durability::Normal).open(place.path().join(name));
+    let open =
+        |name: &str| Store::options().durability(Durability::Normal).open(place.path().join(name));
     let (store, alone) = (open("large.db")?, open("alone.db")?);
     let began = Instant::now();
     for session in 0..size / PER_SESSION {
@@ -90,17 +97,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("a question", format!("what did you say about {common} and {usual} or {rare}?")),
         ("a filter", "role:user".to_owned()),
     ];
-    println!("{:<16}{:>12}{:>8}{:>14}{:>8}{:>14}{:>8}", "", "store ms", "hits", "session ms", "hits", "alone ms", "ratio");
+    println!(
+        "{:<16}{:>12}{:>8}{:>14}{:>8}{:>14}{:>8}",
+        "", "store ms", "hits", "session ms", "hits", "alone ms", "ratio"
+    );
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     for (name, query) in queries {
         let (all, found) = median(|| Ok(store.search(query.as_str()).run()?.hits.len()))?;
         let session = format!("chat {middle}");
-        let (large, large_store) = (store.session(session.as_str())?, alone.session(session.as_str())?);
+        let (large, large_store) =
+            (store.session(session.as_str())?, alone.session(session.as_str())?);
         let (inside, hits) = median(|| Ok(large.search(query.as_str()).run()?.hits.len()))?;
         let (floor, _) = median(|| Ok(large_store.search(query.as_str()).run()?.hits.len()))?;
         println!(
             "{name:<16}{:>12.2}{found:>8}{:>14.2}{hits:>8}{:>14.2}{:>8.2}",
-            ms(all), ms(inside), ms(floor), ms(inside) / ms(floor)
+            ms(all),
+            ms(inside),
+            ms(floor),
+            ms(inside) / ms(floor)
         );
     }
     Ok(())

@@ -99,10 +99,12 @@ impl World {
         let chat = self.store.session(&name)?;
         let message = |m: usize, t: usize| Message::user(TEXTS[t]).with_id(id(m));
         let answer = match *change {
-            Change::Append(_, m, t) => chat.append(message(m, t)).map(|done| self.written(&name, m, done.is_new)),
-            Change::Branch(_, p, m, t) => {
-                chat.append_to(&id(p), message(m, t)).map(|done| self.written(&name, m, done.is_new))
+            Change::Append(_, m, t) => {
+                chat.append(message(m, t)).map(|done| self.written(&name, m, done.is_new))
             }
+            Change::Branch(_, p, m, t) => chat
+                .append_to(&id(p), message(m, t))
+                .map(|done| self.written(&name, m, done.is_new)),
             Change::Update(_, m, t) => chat.update(message(m, t)).map(|_| ()),
             Change::Delete(_, m) => chat.delete([&id(m)]).map(|_| ()),
             Change::DeleteBranch(_, m) => chat.delete_branch(&id(m)).map(|_| ()),
@@ -123,7 +125,9 @@ impl World {
         };
         match answer {
             Err(error) if error.is_unknown() => Ok(()),
-            Err(talktree::Error::NotAncestor { .. } | talktree::Error::InsideSummary { .. }) => Ok(()),
+            Err(talktree::Error::NotAncestor { .. } | talktree::Error::InsideSummary { .. }) => {
+                Ok(())
+            }
             answer => Ok(answer?),
         }
     }
@@ -139,11 +143,16 @@ impl World {
     }
 
     /// Returns every message of a session with its text; of the path to one only, if it is given.
-    fn texts(&self, session: &SessionId, leaf: Option<&MessageId>) -> Outcome<BTreeMap<MessageId, String>> {
+    fn texts(
+        &self,
+        session: &SessionId,
+        leaf: Option<&MessageId>,
+    ) -> Outcome<BTreeMap<MessageId, String>> {
         let chat = self.store.session(session)?;
         let mut found = BTreeMap::new();
         match leaf {
-            Some(leaf) => found.extend(chat.raw_history_at(leaf)?.into_iter().map(|m| (m.id.clone(), m.text()))),
+            Some(leaf) => found
+                .extend(chat.raw_history_at(leaf)?.into_iter().map(|m| (m.id.clone(), m.text()))),
             None => {
                 for message in (0..14).map(id) {
                     found.extend(chat.message(&message)?.map(|m| (m.id.clone(), m.text())));
@@ -170,11 +179,18 @@ impl World {
         }
         let mut inside: Vec<(&SessionId, MessageId, String)> = Vec::new();
         for session in scope {
-            inside.extend(self.texts(session, leaf)?.into_iter().map(|(id, text)| (session, id, text)));
+            inside.extend(
+                self.texts(session, leaf)?.into_iter().map(|(id, text)| (session, id, text)),
+            );
         }
         let is_relaxed = !inside.iter().any(|(_, _, text)| holds(text, all, true));
-        inside.retain(|(_, _, text)| if is_relaxed { holds(text, any, false) } else { holds(text, all, true) });
-        let origin = |session: &SessionId, id: &MessageId| &self.origins[&(session.clone(), id.clone())];
+        inside.retain(
+            |(_, _, text)| {
+                if is_relaxed { holds(text, any, false) } else { holds(text, all, true) }
+            },
+        );
+        let origin =
+            |session: &SessionId, id: &MessageId| &self.origins[&(session.clone(), id.clone())];
         let mut drawn = Vec::new();
         for (session, id, text) in &inside {
             let this = origin(session, id);
@@ -195,12 +211,21 @@ impl World {
             let sessions = self
                 .sessions
                 .iter()
-                .filter(|other| everywhere[*other].iter().any(|(id, text)| is_copy(other, id, text)))
+                .filter(|other| {
+                    everywhere[*other].iter().any(|(id, text)| is_copy(other, id, text))
+                })
                 .cloned()
                 .collect();
             let (on_path, under) = self.flags(session, id)?;
             let is_whole = query == "role:user" || holds(text, all, true);
-            drawn.push(Drawn { session: (*session).clone(), id: id.clone(), on_path, under, sessions, is_whole });
+            drawn.push(Drawn {
+                session: (*session).clone(),
+                id: id.clone(),
+                on_path,
+                under,
+                sessions,
+                is_whole,
+            });
         }
         drawn.sort();
         Ok(drawn)
@@ -229,7 +254,11 @@ impl World {
             for session in &self.sessions {
                 let chat = store.session(session)?;
                 let scope = std::slice::from_ref(session);
-                same(&chat.search(text).limit(1000).run()?, self.expected(query, scope, None)?, text)?;
+                same(
+                    &chat.search(text).limit(1000).run()?,
+                    self.expected(query, scope, None)?,
+                    text,
+                )?;
                 let leaf = self.texts(session, None)?.into_keys().next_back();
                 if let Some(leaf) = leaf {
                     let found = chat.search(text).on_path_to(&leaf).limit(1000).run()?;

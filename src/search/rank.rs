@@ -215,7 +215,10 @@ mod tests {
 
     #[test]
     fn rare_words_and_many_words_come_first() {
-        assert_eq!(order("cat dog", &["1 a cat", "2 a cat", "3 a dog", "4 a dog cat"])[..2], [3, 2]);
+        assert_eq!(
+            order("cat dog", &["1 a cat", "2 a cat", "3 a dog", "4 a dog cat"])[..2],
+            [3, 2]
+        );
     }
 
     #[test]
@@ -247,7 +250,9 @@ mod tests {
 
     #[test]
     fn every_worth_is_a_number() {
-        for (query, texts) in [("cat", vec!["1 a x"]), ("role:user", vec!["1 a x"]), ("cat", vec![])] {
+        for (query, texts) in
+            [("cat", vec!["1 a x"]), ("role:user", vec!["1 a x"]), ("cat", vec![])]
+        {
             let ranking = ranked(query, &texts, |_| true);
             assert!(ranking.messages.iter().all(|worth| worth.is_finite()));
         }

@@ -54,7 +54,7 @@ impl Reading {
             .iter()
             .filter(|clause| clause.iter().any(|term| !term.is_blank()))
             .cloned()
-            .partition(|clause| is_marked(clause));
+            .partition(is_marked);
         let mut sequence = Vec::new();
         for term in query.clauses.iter().flatten().filter(|term| !term.is_blank()) {
             add_units(term, &mut sequence);
@@ -158,7 +158,8 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
     for run in found.chunk_by(|a, b| is_run(a) && is_run(b)) {
         at += run.len();
         // What an apostrophe leaves: the `t` of `don't`.
-        let is_scrap = matches!(run, [word] if word.len() == 1 && word.as_bytes()[0].is_ascii_alphabetic());
+        let is_scrap =
+            matches!(run, [word] if word.len() == 1 && word.as_bytes()[0].is_ascii_alphabetic());
         if !is_scrap {
             for words in run.windows(run.len().min(2)) {
                 add(words, term.is_prefix && at == count && words.len() == 1);
@@ -195,9 +196,8 @@ fn numbered(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     let mut units: Vec<Unit> = Vec::new();
     let mut sequence = Vec::new();
     for unit in all {
-        let same = |known: &Unit| {
-            known.stems == unit.stems && known.term.is_prefix == unit.term.is_prefix
-        };
+        let same =
+            |known: &Unit| known.stems == unit.stems && known.term.is_prefix == unit.term.is_prefix;
         let is_word = unit.stems.len() == 1;
         let number = units.iter().position(same).unwrap_or_else(|| {
             units.push(unit);
@@ -318,7 +318,11 @@ mod tests {
     #[test]
     fn units_are_limited() {
         let long: String = ('\u{4E00}'..'\u{6000}').collect();
-        let text: String = long.chars().enumerate().map(|(n, c)| format!("{c}{}", if n % 60 == 0 { " " } else { "" })).collect();
+        let text: String = long
+            .chars()
+            .enumerate()
+            .map(|(n, c)| format!("{c}{}", if n % 60 == 0 { " " } else { "" }))
+            .collect();
         assert!(read(&text).units.len() <= MAX_UNITS);
         assert!(read(&"word ".repeat(200_000)).units.len() <= MAX_UNITS);
     }

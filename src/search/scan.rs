@@ -93,7 +93,8 @@ impl Scanner {
             // What was not read is taken to be like what was.
             length = length.saturating_mul(text.len() / end);
         }
-        let places: Vec<Vec<usize>> = self.units.iter().map(|unit| places(unit, &spotted)).collect();
+        let places: Vec<Vec<usize>> =
+            self.units.iter().map(|unit| places(unit, &spotted)).collect();
         Scan {
             counts: places.iter().map(|places| places.len() as u32).collect(),
             near: self.pairs.iter().map(|&(a, b)| are_near(&places[a], &places[b])).collect(),

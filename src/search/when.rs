@@ -27,8 +27,18 @@ struct Unit {
 }
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 impl Window {
@@ -87,9 +97,9 @@ fn weekday(words: &[&str], now: DateTime<Utc>) -> Option<Window> {
 
 /// `yesterday`, `today`.
 fn near_day(words: &[&str], now: DateTime<Utc>) -> Option<Window> {
-    match words.first()? {
-        &"yesterday" => Some(one_day(day_of(now) - 1.0)),
-        &"today" => Some(one_day(day_of(now))),
+    match *words.first()? {
+        "yesterday" => Some(one_day(day_of(now) - 1.0)),
+        "today" => Some(one_day(day_of(now))),
         _ => None,
     }
 }
@@ -100,9 +110,9 @@ fn month(words: &[&str], now: DateTime<Utc>) -> Option<Window> {
     // `may` is mostly a verb.
     let number = MONTHS.iter().position(|month| month == name && *name != "may")? as u32 + 1;
     let year = if number <= now.month() { now.year() } else { now.year() - 1 };
-    let day = words.get(1).and_then(|day| {
-        day.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse::<u32>().ok()
-    });
+    let day = words
+        .get(1)
+        .and_then(|day| day.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse::<u32>().ok());
     let date = NaiveDate::from_ymd_opt(year, number, day.unwrap_or(1))?;
     let first = f64::from(date.num_days_from_ce());
     let after = if day.is_some() { 3.0 } else { 33.0 };
@@ -164,11 +174,11 @@ mod tests {
         let now: DateTime<Utc> = "2023-05-31T12:00:00Z".parse().unwrap_or_default();
         let start = now.checked_sub_days(Days::new(800)).unwrap_or_default();
         let found = window(text, now);
-        let mut held = (0..900).filter_map(|n| start.checked_add_days(Days::new(n))).filter(|day| {
-            found.is_some_and(|window| window.holds(*day))
-        });
+        let mut held = (0..900)
+            .filter_map(|n| start.checked_add_days(Days::new(n)))
+            .filter(|day| found.is_some_and(|window| window.holds(*day)));
         let first = held.next();
-        let last = held.last().or(first);
+        let last = held.next_back().or(first);
         let drawn: Vec<String> = first
             .into_iter()
             .chain(last)

@@ -120,7 +120,8 @@ pub(super) const OLDEST: [&str; 2] =
     [matching!("search", ".rowid"), matching!("search_fresh", ".rowid")];
 pub(super) const NEWEST: [&str; 2] =
     [matching!("search", ".rowid DESC"), matching!("search_fresh", ".rowid DESC")];
-pub(super) const BEST: [&str; 2] = [matching!("search", ".rank"), matching!("search_fresh", ".rank")];
+pub(super) const BEST: [&str; 2] =
+    [matching!("search", ".rank"), matching!("search_fresh", ".rank")];
 
 /// What is looked for, and where.
 pub(super) struct Lookup<'c> {
@@ -134,14 +135,22 @@ pub(super) struct Lookup<'c> {
 
 impl Lookup<'_> {
     /// Returns the messages of a stretch that match, if they are few enough to be ranked outside.
-    pub(super) fn all(&self, range: (Address, Address), limit: usize) -> Outcome<Option<Vec<Address>>> {
+    pub(super) fn all(
+        &self,
+        range: (Address, Address),
+        limit: usize,
+    ) -> Outcome<Option<Vec<Address>>> {
         let max = MAX_UNRANKED.max(limit);
-        let found = self.collect(OLDEST[self.index as usize], range, max + 1)?;
+        let found = self.collect(OLDEST[self.index as usize], range, max.saturating_add(1))?;
         Ok((found.len() <= max).then_some(found))
     }
 
     /// Returns the best messages of a stretch that match, `limit` at the most.
-    pub(super) fn best(&self, (low, high): (Address, Address), limit: usize) -> Outcome<Vec<Address>> {
+    pub(super) fn best(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> Outcome<Vec<Address>> {
         let best = BEST[self.index as usize];
         let Some(start) = self.newest_start((low, high))? else {
             return self.collect(best, (low, high), limit);

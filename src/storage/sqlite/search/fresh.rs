@@ -22,7 +22,9 @@ CREATE TABLE IF NOT EXISTS temp.search_fresh_of (version, low, high)";
 pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome<bool> {
     let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     let is_made: bool = conn
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'search_fresh')")?
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'search_fresh')",
+        )?
         .query_row([], |row| row.get(0))?;
     if !is_any {
         if is_made {

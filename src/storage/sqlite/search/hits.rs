@@ -1,14 +1,15 @@
 //! Making hits of the messages found: their text, their flags, their copies.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
 
+use super::super::compaction;
 use super::super::fault::{Outcome, corrupt};
 use super::super::interrupt::Watch;
 use super::super::message::time;
 use super::super::shape::Shape;
-use super::super::compaction;
 use super::place::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text};
@@ -97,13 +98,16 @@ impl<'c> HitMaker<'c> {
         for &(address, score) in found {
             self.watch.check()?;
             let key = address.session();
-            if !sessions.contains_key(&key) {
-                let names = place::names(self.conn, key)?
-                    .ok_or_else(|| corrupt(format!("message {} has no session", address.raw())))?;
-                let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
-                sessions.insert(key, (names, path));
-            }
-            let (names, path) = &sessions[&key];
+            let (names, path) = match sessions.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let names = place::names(self.conn, key)?;
+                    let names =
+                        names.ok_or_else(|| corrupt(format!("no session has key {key}")))?;
+                    let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
+                    place.insert((names, path))
+                }
+            };
             hits.push(self.hit(address, score, names, path)?);
         }
         Ok(hits)
@@ -146,8 +150,7 @@ impl<'c> HitMaker<'c> {
     /// Returns whether not all words stand in the text. It is read here: the index would read the lists of all the
     /// small words of a question.
     fn is_relaxed(&self, text: &str) -> bool {
-        self.matched == Matched::Relaxed
-            && self.words.scan(text, usize::MAX).counts.contains(&0)
+        self.matched == Matched::Relaxed && self.words.scan(text, usize::MAX).counts.contains(&0)
     }
 
     /// Returns the sessions that hold a message of the same origin and content, the oldest first.
