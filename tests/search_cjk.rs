@@ -4,6 +4,8 @@
 //! each query is held against a scan of every message: nothing that contains it may be missing. Needs the data in
 //! `TALKTREE_DATA` or `../shared/data`; says so and passes where it is not there.
 
+#![allow(clippy::print_stdout, reason = "figures for those who watch")]
+
 use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::path::PathBuf;

@@ -54,7 +54,7 @@ impl Reading {
             .iter()
             .filter(|clause| clause.iter().any(|term| !term.is_blank()))
             .cloned()
-            .partition(|clause| is_marked(clause));
+            .partition(is_marked);
         let mut sequence = Vec::new();
         for term in query.clauses.iter().flatten().filter(|term| !term.is_blank()) {
             add_units(term, &mut sequence);

@@ -179,7 +179,7 @@ impl Database {
     /// Gives way to other writers: where the lock is not free at once, it stays pending.
     pub(super) fn index_pending(&self) -> Result<bool> {
         self.unindexed.store(0, Ordering::Relaxed);
-        self.index_chunks(|is_free| Ok(is_free))
+        self.index_chunks(Ok)
     }
 
     /// Indexes what is pending before a search; what cannot be indexed now stays pending.

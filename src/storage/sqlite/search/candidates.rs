@@ -141,7 +141,7 @@ impl Lookup<'_> {
         limit: usize,
     ) -> Outcome<Option<Vec<Address>>> {
         let max = MAX_UNRANKED.max(limit);
-        let found = self.collect(OLDEST[self.index as usize], range, max + 1)?;
+        let found = self.collect(OLDEST[self.index as usize], range, max.saturating_add(1))?;
         Ok((found.len() <= max).then_some(found))
     }
 

@@ -1,6 +1,7 @@
 //! Making hits of the messages found: their text, their flags, their copies.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
 
@@ -97,13 +98,16 @@ impl<'c> HitMaker<'c> {
         for &(address, score) in found {
             self.watch.check()?;
             let key = address.session();
-            if !sessions.contains_key(&key) {
-                let names = place::names(self.conn, key)?
-                    .ok_or_else(|| corrupt(format!("message {} has no session", address.raw())))?;
-                let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
-                sessions.insert(key, (names, path));
-            }
-            let (names, path) = &sessions[&key];
+            let (names, path) = match sessions.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let names = place::names(self.conn, key)?;
+                    let names =
+                        names.ok_or_else(|| corrupt(format!("no session has key {key}")))?;
+                    let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
+                    place.insert((names, path))
+                }
+            };
             hits.push(self.hit(address, score, names, path)?);
         }
         Ok(hits)

@@ -141,7 +141,7 @@ struct Ranked {
 }
 
 /// What matches, before it is ranked.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gathered {
     /// What is to be ranked.
     best: Vec<Address>,
@@ -196,10 +196,11 @@ impl Search<'_> {
                 return self.rank(&found, Matched::All, None);
             }
         }
-        let units = 0..self.reading.units.len();
-        if !self.is_by_index() {
-            let any = self.reading.any(units);
-            let found = any.map(|any| self.gather(&any, wanted)).transpose()?.unwrap_or_default();
+        let any = self.reading.any(0..self.reading.units.len());
+        if let Some(any) = &any
+            && let Some(best) = self.all_of(any, wanted)?
+        {
+            let found = Gathered { best, rest: Vec::new(), is_all: true };
             return self.rank(&found, Matched::Relaxed, None);
         }
         let (frequencies, corpus) = frequency::of_store(self.conn, self.reading, &self.indexes)?;
@@ -209,37 +210,51 @@ impl Search<'_> {
         self.rank(&found, Matched::Relaxed, Some((choice.frequencies, corpus)))
     }
 
-    /// Returns whether FTS5 chooses what is ranked.
-    fn is_by_index(&self) -> bool {
-        self.place == Place::Store
-    }
-
+    /// Returns what matches in the place, best first as far as FTS5 tells.
     fn gather(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
-        let mut gathered = Gathered { is_all: !self.is_by_index(), ..Gathered::default() };
-        let limit = wanted.max(RANKED);
-        for index in &self.indexes {
-            let lookup = Lookup {
-                conn: self.conn,
-                index: *index,
-                expression,
-                bounds: &self.bounds,
-                place: &self.place,
-                watch: self.watch,
-            };
-            for range in self.place.ranges() {
-                if !self.is_by_index()
-                    && let Some(all) = lookup.all(range, limit)?
-                {
-                    gathered.best.extend(all);
-                    continue;
-                }
-                gathered.is_all = false;
-                let mut found = lookup.best(range, limit)?;
-                gathered.rest.extend(found.split_off(found.len().min(RANKED)));
-                gathered.best.extend(found);
-            }
+        if let Some(best) = self.all_of(expression, wanted)? {
+            return Ok(Gathered { best, rest: Vec::new(), is_all: true });
+        }
+        let mut gathered = Gathered::default();
+        for (index, range) in self.stretches() {
+            let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
+            gathered.rest.extend(found.split_off(found.len().min(RANKED)));
+            gathered.best.extend(found);
         }
         Ok(gathered)
+    }
+
+    /// Returns all that matches in sessions or on a path, if that is little enough to be ranked here.
+    fn all_of(&self, expression: &str, wanted: usize) -> Outcome<Option<Vec<Address>>> {
+        if self.place == Place::Store {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for (index, range) in self.stretches() {
+            match self.lookup(index, expression).all(range, wanted)? {
+                Some(all) => found.extend(all),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Returns what to read: each stretch of the place in each index.
+    fn stretches(&self) -> Vec<(Index, (Address, Address))> {
+        let ranges = self.place.ranges();
+        let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
+        self.indexes.iter().flat_map(of).collect()
+    }
+
+    fn lookup<'a>(&'a self, index: Index, expression: &'a str) -> Lookup<'a> {
+        Lookup {
+            conn: self.conn,
+            index,
+            expression,
+            bounds: &self.bounds,
+            place: &self.place,
+            watch: self.watch,
+        }
     }
 
     /// Ranks what was gathered; `known` says how common each unit is, if that was asked already.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
 use super::candidates::{ALL, BEST, COUNT, NEWEST, NTH_NEWEST, OLDEST};
-use super::{frequency, fresh, hits, listing, place};
+use super::{fresh, hits, listing, place};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
