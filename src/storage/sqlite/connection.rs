@@ -244,7 +244,7 @@ impl Database {
 }
 
 /// Runs work in a transaction; an error or a panic undoes it.
-fn transaction<T>(
+pub(super) fn transaction<T>(
     conn: &Connection,
     begin: &'static str,
     work: impl FnOnce(&Connection) -> Outcome<T>,

@@ -135,14 +135,11 @@ pub(super) struct Lookup<'c> {
 
 impl Lookup<'_> {
     /// Returns the messages of a stretch that match, if they are few enough to be ranked outside.
-    pub(super) fn all(
-        &self,
-        range: (Address, Address),
-        limit: usize,
-    ) -> Outcome<Option<Vec<Address>>> {
-        let max = MAX_UNRANKED.max(limit);
-        let found = self.collect(OLDEST[self.index as usize], range, max.saturating_add(1))?;
-        Ok((found.len() <= max).then_some(found))
+    ///
+    /// However many are wanted: pages of one answer must come from one order.
+    pub(super) fn all(&self, range: (Address, Address)) -> Outcome<Option<Vec<Address>>> {
+        let found = self.collect(OLDEST[self.index as usize], range, MAX_UNRANKED + 1)?;
+        Ok((found.len() <= MAX_UNRANKED).then_some(found))
     }
 
     /// Returns the best messages of a stretch that match, `limit` at the most.

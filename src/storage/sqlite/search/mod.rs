@@ -198,7 +198,7 @@ impl Search<'_> {
         }
         let any = self.reading.any(0..self.reading.units.len());
         if let Some(any) = &any
-            && let Some(best) = self.all_of(any, wanted)?
+            && let Some(best) = self.all_of(any)?
         {
             let found = Gathered { best, rest: Vec::new(), is_all: true };
             return self.rank(&found, Matched::Relaxed, None);
@@ -212,7 +212,7 @@ impl Search<'_> {
 
     /// Returns what matches in the place, best first as far as FTS5 tells.
     fn gather(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
-        if let Some(best) = self.all_of(expression, wanted)? {
+        if let Some(best) = self.all_of(expression)? {
             return Ok(Gathered { best, rest: Vec::new(), is_all: true });
         }
         let mut gathered = Gathered::default();
@@ -225,13 +225,13 @@ impl Search<'_> {
     }
 
     /// Returns all that matches in sessions or on a path, if that is little enough to be ranked here.
-    fn all_of(&self, expression: &str, wanted: usize) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
         if self.place == Place::Store {
             return Ok(None);
         }
         let mut found = Vec::new();
         for (index, range) in self.stretches() {
-            match self.lookup(index, expression).all(range, wanted)? {
+            match self.lookup(index, expression).all(range)? {
                 Some(all) => found.extend(all),
                 None => return Ok(None),
             }
