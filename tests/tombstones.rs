@@ -145,3 +145,14 @@ fn the_log_of_the_head_is_bounded() -> Result<()> {
     assert_eq!(undone, 1_000);
     Ok(())
 }
+
+#[test]
+fn a_fork_of_a_path_with_tombstones_is_sound() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(letters("abc"))?;
+    chat.delete([&"b".into()])?;
+    chat.fork(&"c".into(), "What if")?;
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}

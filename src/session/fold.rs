@@ -53,8 +53,8 @@ impl Session {
     ) -> Result<CompactionId> {
         let compaction = Compaction {
             id: CompactionId::new(),
-            first: self.end_of_summary(first, |shown| &shown.first)?,
-            last: self.end_of_summary(last, |shown| &shown.last)?,
+            first: first.clone(),
+            last: last.clone(),
             count: 0,
             summary,
             details,
@@ -81,17 +81,6 @@ impl Session {
         Ok(())
     }
 
-    fn end_of_summary(
-        &self,
-        id: &MessageId,
-        end: impl Fn(&Compaction) -> &MessageId,
-    ) -> Result<MessageId> {
-        match CompactionId::from_message(id) {
-            None => Ok(id.clone()),
-            Some(compaction) => Ok(end(&self.compaction(&compaction)?).clone()),
-        }
-    }
-
     /// Takes a summary off; what was under it shows again.
     ///
     /// # Errors
@@ -115,13 +104,9 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction(&self, id: &CompactionId) -> Result<Compaction> {
-        self.find_compaction(id)?
+        self.provider
+            .compaction(id)?
             .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
-    }
-
-    pub(super) fn find_compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
-        let compactions = self.provider.compactions()?;
-        Ok(compactions.into_iter().find(|compaction| compaction.id == *id))
     }
 
     /// Returns the stored messages under a summary, oldest first.

@@ -76,8 +76,8 @@ impl Session {
 
     fn tell_head(&self, is_moved: bool) -> Result<bool> {
         if is_moved {
-            let id = self.provider.head()?;
-            self.tell(|| Change::Head { id });
+            // The move is committed: that it cannot be read now is no failure of it.
+            self.tell(|| Change::Head { id: self.provider.head().ok().flatten() });
         }
         Ok(is_moved)
     }

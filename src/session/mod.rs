@@ -134,8 +134,8 @@ impl Session {
         Ok(fork)
     }
 
-    /// Calls `listener` after each committed change that a handle of this process makes to this
-    /// session, in the thread that made it.
+    /// Calls `listener` after each committed change that this store's handles make to this session,
+    /// in the thread that made it.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -182,15 +182,16 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn upsert(&self, message: Message) -> Result<Upserted> {
-        // Two transactions: whichever of two racing upserts appends second finds the id and updates.
-        let appended = self.append(message.clone())?;
-        if appended.is_new || !appended.differs {
-            return Ok(match appended.is_new {
-                true => Upserted::Appended(appended),
-                false => Upserted::Updated(Updated::default()),
-            });
+        message.id.check_for_writing()?;
+        let upserted = self.provider.upsert(&message)?;
+        match &upserted {
+            Upserted::Appended(_) => self.tell(|| Change::Append { ids: vec![message.id] }),
+            Upserted::Updated(updated) if updated.is_changed => {
+                self.tell(|| Change::Update { id: message.id });
+            }
+            Upserted::Updated(_) => {}
         }
-        self.update(message).map(Upserted::Updated)
+        Ok(upserted)
     }
 
     /// Deletes messages.

@@ -15,7 +15,7 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
     Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
-    Updated,
+    Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest};
 use crate::tree::Tree;
@@ -68,7 +68,8 @@ pub trait SessionProvider: Send + Sync {
     fn clear(&self) -> Result<()>;
 
     /// Lays a summary over the stretch `first ..= last`; it must fold whole items of the view at
-    /// `last`.
+    /// `last`. The id of a summary that stands for its first or last message will do as an end. One
+    /// of an id that stands is left as it is.
     fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
 
     /// Returns all compactions, in the order they were made.
@@ -120,12 +121,27 @@ pub trait SessionProvider: Send + Sync {
         self.raw_history(leaf)?.iter().map(stat).collect()
     }
 
+    /// Replaces the content of a message, or appends it at the head if no message of its id stands.
+    fn upsert(&self, message: &Message) -> Result<Upserted> {
+        // Two steps: whichever of two racing upserts appends second finds the id and updates.
+        let appended = self.append(&Place::Head, std::slice::from_ref(message))?;
+        match appended.into_iter().next() {
+            Some(appended) if appended.is_new => Ok(Upserted::Appended(appended)),
+            _ => self.update(message).map(Upserted::Updated),
+        }
+    }
+
     /// Returns whether the path to `leaf` (`None`: the head) holds the message.
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
+        if self.message(id)?.is_none() {
+            return Err(Error::UnknownMessage { session: self.id().clone(), id: id.clone() });
+        }
         Ok(self.raw_history(leaf)?.iter().any(|message| message.id == *id))
     }
 
     /// Returns the message the head stands on; if that one was deleted, its nearest living ancestor.
+    ///
+    /// A storage that keeps no head of its own appends at the newest message, which this then is.
     fn head(&self) -> Result<Option<MessageId>> {
         Ok(self.latest_leaf()?.map(|message| message.id))
     }
@@ -184,12 +200,15 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "remove_compaction" })
     }
 
+    /// Returns the compaction of this id.
+    fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
+        Ok(self.compactions()?.into_iter().find(|compaction| compaction.id == *id))
+    }
+
     /// Returns a summary as it reads in a history; its parent is the nearest living message before
     /// what it covers.
     fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
-        let compactions = self.compactions()?;
-        let found = compactions.iter().find(|compaction| compaction.id == *id);
-        let Some(compaction) = found else { return Ok(None) };
+        let Some(compaction) = self.compaction(id)? else { return Ok(None) };
         let first = self.expand(id)?.into_iter().next();
         Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
     }
@@ -197,12 +216,13 @@ pub trait SessionProvider: Send + Sync {
     /// Returns the stored messages under a summary, oldest first.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let unknown = || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
-        let compactions = self.compactions()?;
-        let found = compactions.iter().find(|compaction| compaction.id == *id);
-        let compaction = found.ok_or_else(unknown)?;
+        let compaction = self.compaction(id)?.ok_or_else(unknown)?;
         let path = self.raw_history(Some(&compaction.last))?;
+        // Where the first message was deleted only the storage knows its place.
+        let lost =
+            || Error::UnknownMessage { session: self.id().clone(), id: compaction.first.clone() };
         let first = path.iter().position(|message| message.id == compaction.first);
-        Ok(path.into_iter().skip(first.unwrap_or(0)).collect())
+        Ok(path.into_iter().skip(first.ok_or_else(lost)?).collect())
     }
 
     /// Stores historical messages as they are, in one transaction, and answers for each.

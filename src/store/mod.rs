@@ -7,7 +7,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -61,6 +63,9 @@ impl Store {
     ///
     /// # Errors
     /// As [`open`](Self::open).
+    ///
+    /// Where SQLite's lock files cannot be made beside the file, it is read as one that nobody
+    /// writes: do not write to it from elsewhere meanwhile.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }
@@ -187,8 +192,8 @@ impl Store {
         self.database.interrupt_signal()
     }
 
-    /// Calls `listener` after each committed change that a handle of this process makes to any
-    /// session of this store, in the thread that made it.
+    /// Calls `listener` after each committed change that this handle or a clone of it makes to any
+    /// session, in the thread that made it.
     pub fn subscribe(&self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
         self.events.subscribe(listener)
     }
@@ -218,5 +223,4 @@ const _: () = {
     const fn is_shared<T: Send + Sync + Clone>() {}
     is_shared::<Store>();
     is_shared::<Session>();
-    let _ = Error::is_retryable;
 };

@@ -14,7 +14,8 @@ use crate::view::Place;
 /// The largest message, in bytes of JSON.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// A session in memory: the required verbs of [`SessionProvider`], and no others.
+/// A session in memory: the required verbs of [`SessionProvider`], and of the others the two that
+/// only the keeper of the tree can answer for: its head, and what lies under a summary.
 ///
 /// ```
 /// use talktree::testing::MemorySession;
@@ -74,6 +75,21 @@ impl MemorySession {
     fn require(&self, tree: &MemoryTree, id: &MessageId) -> Result<usize> {
         let unknown = || Error::UnknownMessage { session: self.id.clone(), id: id.clone() };
         tree.find(id).ok_or_else(unknown)
+    }
+
+    /// Returns the place of an end of a compaction: a message, or that end of a summary.
+    fn end(
+        &self,
+        tree: &MemoryTree,
+        id: &MessageId,
+        end: impl Fn(&Fold) -> (usize, MessageId),
+    ) -> Result<(usize, MessageId)> {
+        let Some(summary) = CompactionId::from_message(id) else {
+            return Ok((self.require(tree, id)?, id.clone()));
+        };
+        let fold = tree.folds.iter().find(|fold| fold.compaction.id == summary);
+        let unknown = || Error::UnknownCompaction { session: self.id.clone(), id: summary.clone() };
+        fold.map(end).ok_or_else(unknown)
     }
 
     fn leaf(&self, tree: &MemoryTree, leaf: Option<&MessageId>) -> Result<Option<usize>> {
@@ -138,6 +154,12 @@ impl MemoryTree {
     fn count(&self, first: usize, last: usize) -> usize {
         let stretch = self.path(Some(last)).take_while(|at| *at >= first);
         stretch.filter(|at| self.nodes[*at].message.is_some()).count()
+    }
+
+    /// Returns whether a model would see any message of the stretch.
+    fn shows_something(&self, first: usize, last: usize) -> bool {
+        let mut stretch = self.path(Some(last)).take_while(|at| *at >= first);
+        stretch.any(|at| self.nodes[at].message.as_ref().is_some_and(|m| !m.is_aside))
     }
 
     fn covering(&self, at: usize) -> impl Iterator<Item = &Fold> {
@@ -225,7 +247,7 @@ impl SessionProvider for MemorySession {
             Place::HeadAt(expected) => {
                 let found = tree.nearest(tree.head).cloned();
                 // A retry after a lost answer finds its own message as the head: no refusal.
-                let is_retry = messages.first().is_some_and(|m| tree.find(&m.id).is_some());
+                let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
                 if found != *expected && !is_retry {
                     return Err(Error::HeadMoved { expected: expected.clone(), found });
                 }
@@ -286,7 +308,7 @@ impl SessionProvider for MemorySession {
         tree.prune();
         let folds = std::mem::take(&mut tree.folds);
         let (kept, gone): (Vec<Fold>, Vec<Fold>) = folds.into_iter().partition(|fold| {
-            !tree.nodes[fold.last].is_removed && tree.count(fold.first, fold.last) > 0
+            !tree.nodes[fold.last].is_removed && tree.shows_something(fold.first, fold.last)
         });
         tree.folds = kept;
         let kept = tree.folds.iter().map(|fold| &fold.compaction.id);
@@ -320,11 +342,14 @@ impl SessionProvider for MemorySession {
         if tree.folds.iter().any(|fold| fold.compaction.id == compaction.id) {
             return Ok(());
         }
-        let first = self.require(&tree, &compaction.first)?;
-        let last = self.require(&tree, &compaction.last)?;
+        let mut compaction = compaction.clone();
+        let (first, first_id) =
+            self.end(&tree, &compaction.first, |fold| (fold.first, fold.compaction.first.clone()))?;
+        let (last, last_id) =
+            self.end(&tree, &compaction.last, |fold| (fold.last, fold.compaction.last.clone()))?;
+        (compaction.first, compaction.last) = (first_id, last_id);
         if !tree.path(Some(last)).any(|at| at == first) {
-            let (first, last) = (compaction.first.clone(), compaction.last.clone());
-            return Err(Error::NotAncestor { first, last });
+            return Err(Error::NotAncestor { first: compaction.first, last: compaction.last });
         }
         let mut is_shown = false;
         for item in tree.items(Some(last)) {
@@ -347,15 +372,29 @@ impl SessionProvider for MemorySession {
             }
         }
         if !is_shown {
-            let (first, last) = (compaction.first.clone(), compaction.last.clone());
-            return Err(Error::NothingToFold { first, last });
+            return Err(Error::NothingToFold { first: compaction.first, last: compaction.last });
         }
-        let mut compaction = compaction.clone();
         if compaction.count == 0 {
             compaction.count = tree.count(first, last) as u64;
         }
         tree.folds.push(Fold { first, last, compaction });
         Ok(())
+    }
+
+    fn head(&self) -> Result<Option<MessageId>> {
+        let tree = self.tree();
+        Ok(tree.nearest(tree.head).cloned())
+    }
+
+    fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        let tree = self.tree();
+        let fold = tree.folds.iter().find(|fold| fold.compaction.id == *id);
+        let fold = fold
+            .ok_or_else(|| Error::UnknownCompaction { session: self.id.clone(), id: id.clone() })?;
+        let stretch = tree.path(Some(fold.last)).take_while(|at| *at >= fold.first);
+        let mut messages: Vec<Message> = stretch.filter_map(|at| tree.read(at)).collect();
+        messages.reverse();
+        Ok(messages)
     }
 
     fn compactions(&self) -> Result<Vec<Compaction>> {

@@ -51,7 +51,6 @@ pub enum Item {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    Unknown,
     NotAncestor,
     /// Of which fold.
     Inside(String),

@@ -46,7 +46,7 @@ pub(super) fn append(
         return Ok(Vec::new());
     }
     let mut session = catalog::find_or_make(conn, name)?;
-    let mut parent = attach_point(conn, name, &session, place, &messages[0])?;
+    let mut parent = attach_point(conn, name, &session, place, messages)?;
     let mut answers = Vec::with_capacity(messages.len());
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
@@ -82,7 +82,7 @@ fn attach_point(
     name: &SessionId,
     session: &SessionRow,
     place: &Place,
-    message: &Message,
+    messages: &[Message],
 ) -> Outcome<Option<Address>> {
     match place {
         Place::Head => Ok(session.head),
@@ -91,14 +91,23 @@ fn attach_point(
         Place::HeadAt(expected) => {
             let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
             // A retry after a lost answer finds its own message as the head: that is no refusal.
-            let is_known = || message::find(conn, session.key, &message.id);
-            if found != *expected && is_known()?.is_none() {
+            if found != *expected && !are_known(conn, session, messages)? {
                 let expected = expected.clone();
                 return Err(Fault::Own(Error::HeadMoved { expected, found }));
             }
             Ok(session.head)
         }
     }
+}
+
+/// Returns whether all of the messages stand already.
+fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> Outcome<bool> {
+    for message in messages {
+        if message::find(conn, session.key, &message.id)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Stores a message at the session's next address; `None` if its id stands already.
@@ -111,9 +120,16 @@ pub(super) fn insert(
     content: &Content,
 ) -> Outcome<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
-    let number = number.ok_or_else(|| {
-        Fault::Own(Error::SessionFull { session: name.clone(), max: MAX_MESSAGES })
-    })?;
+    let Some(number) = number else {
+        // A full session still knows what it holds.
+        return match message::find(conn, session.key, &message.id)? {
+            Some(_) => Ok(None),
+            None => {
+                let session = name.clone();
+                Err(Fault::Own(Error::SessionFull { session, max: MAX_MESSAGES }))
+            }
+        };
+    };
     let address = Address::new(session.key, number);
     let count = conn.prepare_cached(INSERT)?.execute(params![
         address,

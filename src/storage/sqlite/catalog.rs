@@ -4,7 +4,7 @@ use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, Outcome, damaged};
 use super::index;
 use super::message::time;
 use crate::error::{Error, Result};
@@ -118,11 +118,16 @@ pub(super) fn info(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionI
     rows.next()?.map(read_info).transpose()
 }
 
-fn read_info(row: &Row<'_>) -> Outcome<SessionInfo> {
+pub(super) fn read_info(row: &Row<'_>) -> Outcome<SessionInfo> {
+    let id = SessionId::from(row.get_ref(0)?.as_str()?);
+    read_named(row, &id).map_err(damaged(format_args!("session {id:?}")))
+}
+
+fn read_named(row: &Row<'_>, id: &SessionId) -> Outcome<SessionInfo> {
     let parent: Option<String> = row.get(2)?;
     let fork_point: Option<String> = row.get(3)?;
     Ok(SessionInfo {
-        id: SessionId::from(row.get::<_, String>(0)?),
+        id: id.clone(),
         name: row.get(1)?,
         parent_session: parent.map(SessionId::from),
         fork_point: fork_point.map(MessageId::from),
@@ -134,6 +139,12 @@ fn read_info(row: &Row<'_>) -> Outcome<SessionInfo> {
         updated_at: time(row.get(9)?)?,
     })
 }
+
+pub(super) const SESSIONS: &str =
+    "SELECT id, name, parent_session, fork_point, model, source, metadata, end_reason,
+        created_at, updated_at
+   FROM session
+  ORDER BY updated_at DESC, key DESC";
 
 /// Deletes all messages of a session and what points at them; the session stays.
 pub(super) fn empty(conn: &Connection, key: i64) -> Outcome<()> {
@@ -160,12 +171,7 @@ impl Database {
     /// Returns what is known of every session, the one written to last first.
     pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
         self.read(|conn| {
-            let mut statement = conn.prepare_cached(
-                "SELECT id, name, parent_session, fork_point, model, source, metadata, end_reason,
-                        created_at, updated_at
-                   FROM session
-                  ORDER BY updated_at DESC, key DESC",
-            )?;
+            let mut statement = conn.prepare_cached(SESSIONS)?;
             let mut rows = statement.query([])?;
             let mut sessions = Vec::new();
             while let Some(row) = rows.next()? {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::catalog::SessionRow;
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, Outcome, corrupt, damaged};
 use super::message::{self, time};
 use super::path;
 use super::shape::Shape;
@@ -23,16 +23,46 @@ pub(super) fn add(
     if find(conn, session.key, &compaction.id)?.is_some() {
         return Ok(());
     }
-    let first = message::require(conn, Some(session.key), name, &compaction.first)?;
-    let last = message::require(conn, Some(session.key), name, &compaction.last)?;
-    check_stretch(conn, (first, &compaction.first), (last, &compaction.last))?;
+    let first = end(conn, session, name, &compaction.first, End::First)?;
+    let last = end(conn, session, name, &compaction.last, End::Last)?;
+    check_stretch(conn, (first.0, &first.1), (last.0, &last.1))?;
+    let (first, first_id, last, last_id) = (first.0, first.1, last.0, last.1);
     let overlay = Overlay { key: 0, first, last };
     let count = match compaction.count {
         0 => path::count_between(conn, first, last)?,
         // One that was made elsewhere knows what it stood for then.
         count => count,
     };
-    insert(conn, session.key, overlay, &Compaction { count, ..compaction.clone() })
+    let compaction = Compaction { count, first: first_id, last: last_id, ..compaction.clone() };
+    insert(conn, session.key, overlay, &compaction)
+}
+
+/// Which end of a stretch.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+/// Returns where an end lies and what it is called: a message, or that end of a summary, whose own
+/// messages may be deleted.
+fn end(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    id: &MessageId,
+    end: End,
+) -> Outcome<(Address, MessageId)> {
+    let Some(summary) = CompactionId::from_message(id) else {
+        return Ok((message::require(conn, Some(session.key), name, id)?, id.clone()));
+    };
+    let overlay = require(conn, Some(session.key), name, &summary)?;
+    let compaction = by_key(conn, overlay.key)?
+        .ok_or_else(|| corrupt(format!("compaction {summary:?} has lost its row")))?;
+    Ok(match end {
+        End::First => (overlay.first, compaction.first),
+        End::Last => (overlay.last, compaction.last),
+    })
 }
 
 /// Checks that a stretch folds whole items of the view at its last message, and one that shows.
@@ -203,9 +233,14 @@ fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
     Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
 }
 
-fn read(row: &Row<'_>) -> Outcome<Compaction> {
+pub(super) fn read(row: &Row<'_>) -> Outcome<Compaction> {
+    let id = CompactionId::from(row.get_ref(3)?.as_str()?);
+    read_named(row, &id).map_err(damaged(format_args!("compaction {id:?}")))
+}
+
+fn read_named(row: &Row<'_>, id: &CompactionId) -> Outcome<Compaction> {
     Ok(Compaction {
-        id: CompactionId::from(row.get_ref(3)?.as_str()?),
+        id: id.clone(),
         first: MessageId::from(row.get_ref(4)?.as_str()?),
         last: MessageId::from(row.get_ref(5)?.as_str()?),
         count: row.get(6)?,

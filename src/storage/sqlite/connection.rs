@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, Outcome};
-use super::interrupt::{InterruptSignal, interruptible};
+use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::{functions, index, schema};
 use crate::error::{Error, Result};
 
@@ -170,7 +170,15 @@ impl Database {
 
     /// Runs a long write, which an interrupt stops.
     pub(crate) fn write_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        let watch = self.signal.watch();
+        self.write_watched(self.signal.watch(), work)
+    }
+
+    /// Runs a write that this watch stops.
+    pub(super) fn write_watched<T>(
+        &self,
+        watch: Watch,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Result<T> {
         let mut conn = self.writer()?;
         interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work))
             .map_err(|fault| fault.into_error(busy_ms(&self.config)))
@@ -288,17 +296,16 @@ fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes the file, readable by its owner alone, if it is not there.
-pub(super) fn make_private_file(path: &Path) -> Result<()> {
+/// Makes the file, readable by its owner alone; `false` if it is there already.
+pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::Io { path: path.to_owned(), source: error })
-        }
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
     }
 }
 

@@ -73,6 +73,16 @@ impl From<Error> for Fault {
     }
 }
 
+/// Names the row in the fault of one whose text cannot be read.
+pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Fault {
+    move |fault| match fault {
+        Fault::Own(error @ (Error::Json { .. } | Error::Corrupt { .. })) => {
+            corrupt(format!("{row}: {error}"))
+        }
+        fault => fault,
+    }
+}
+
 /// Returns the fault for data that breaks an invariant.
 pub(super) fn corrupt(what: impl Into<String>) -> Fault {
     Fault::Own(Error::Corrupt { what: what.into() })

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::fault::{Fault, Outcome, corrupt};
+use super::fault::{Fault, Outcome, corrupt, damaged};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::{Json, Message, Role, extra_from_text, parts_from_text};
@@ -20,7 +20,16 @@ impl StoredMessage {
     /// Reads a row of `address, parent, id, role, parts, metadata, extra, aside, created_at`; the
     /// message's `parent` is not set.
     pub(super) fn read(row: &Row<'_>) -> Outcome<Self> {
-        let (address, parent) = (row.get(0)?, row.get(1)?);
+        let address: Address = row.get(0)?;
+        Self::read_at(row, address).map_err(damaged(format_args!(
+            "message {} of session {}",
+            address.n(),
+            address.session()
+        )))
+    }
+
+    fn read_at(row: &Row<'_>, address: Address) -> Outcome<Self> {
+        let parent = row.get(1)?;
         let Some(id) = row.get_ref(2)?.as_str_or_null()? else {
             return Ok(Self { address, parent, message: None });
         };

@@ -13,14 +13,14 @@ use super::{
     append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
 };
 use crate::compaction::Compaction;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
     Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
-    Updated,
+    Updated, Upserted,
 };
-use crate::search::{Found, SearchRequest};
+use crate::search::{Found, Scope, SearchRequest};
 use crate::storage::{Cursor, SessionProvider};
 use crate::tree::{Address, Tree};
 use crate::view::{Order, Place, View};
@@ -148,6 +148,22 @@ impl SessionProvider for SqliteSession {
         self.database.write(|conn| update::update(conn, &self.id, message, max_bytes))
     }
 
+    fn upsert(&self, message: &Message) -> Result<Upserted> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let upserted = self.database.write(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let known = session.map(|session| message::find(conn, session.key, &message.id));
+            if known.transpose()?.flatten().is_some() {
+                return Ok(Upserted::Updated(update::update(conn, &self.id, message, max_bytes)?));
+            }
+            let messages = std::slice::from_ref(message);
+            append::append(conn, &self.id, &Place::Head, messages, max_bytes)?;
+            Ok(Upserted::Appended(Appended::new(message.id.clone())))
+        })?;
+        self.database.appended(1);
+        Ok(upserted)
+    }
+
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
         self.database.write(|conn| delete::delete(conn, &self.id, ids))
     }
@@ -177,8 +193,20 @@ impl SessionProvider for SqliteSession {
         })
     }
 
+    fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
+        self.read(|conn, session| match compaction::find(conn, session.key, id)? {
+            Some(overlay) => compaction::by_key(conn, overlay.key),
+            None => Ok(None),
+        })
+    }
+
     fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.database.search(request)
+        match &request.scope {
+            Scope::Session(id) | Scope::Path(id, _) if *id == self.id => {
+                self.database.search(request)
+            }
+            _ => Err(Error::Unsupported { what: "a search beyond the session" }),
+        }
     }
 
     fn info(&self) -> Result<Option<SessionInfo>> {
@@ -203,7 +231,7 @@ impl SessionProvider for SqliteSession {
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {
         let (session, plan, total) = self.read(|conn, session| {
             let plan = survey::everything(conn, session.key)?;
-            let total = path::count(conn, &plan, false)?;
+            let total = survey::count(conn, session.key)?;
             Ok((Some(session.key), plan, total))
         })?;
         let reader = PlanReader::new(plan, Order::OldestFirst, false);
@@ -252,7 +280,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn head_log(&self) -> Result<Vec<HeadEntry>> {
-        self.read(|conn, session| head::log(conn, session))
+        self.read(head::log)
     }
 
     fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
@@ -326,7 +354,8 @@ impl SessionProvider for SqliteSession {
         id: &SessionId,
         details: &SessionDetails,
     ) -> Result<Arc<dyn SessionProvider>> {
-        self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
+        let count = self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
+        self.database.appended(count);
         Ok(Arc::new(Self::new(Arc::clone(&self.database), id.clone())))
     }
 }

@@ -10,10 +10,9 @@ use crate::error::Result;
 use crate::report::StoreStats;
 use crate::tree::Address;
 
-/// A break: where a run starts, what it hangs from, how many messages lead to it.
+/// A break: where a run starts, and how many messages lead to it.
 struct Break {
     start: Address,
-    parent: Option<Address>,
     depth: u64,
 }
 
@@ -30,12 +29,11 @@ impl Database {
             let count =
                 |sql: &str| -> Outcome<u64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
             let asides = count("SELECT count(*) FROM message WHERE aside = 1")?;
-            let tombstones = count("SELECT count(*) FROM message WHERE id IS NULL")?;
-            let places = count("SELECT count(*) FROM message")?;
-            let (branching_messages, max_children) = fans(conn, places - tombstones)?;
+            let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
+            let (branching_messages, max_children) = fans(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
-                messages: places - tombstones - asides,
+                messages: living - asides,
                 asides,
                 branching_messages,
                 max_children,
@@ -120,7 +118,7 @@ fn max_depth(conn: &Connection) -> Outcome<u64> {
                 run.depth + living(run.start, parent)
             })
         });
-        breaks.push(Break { start, parent, depth });
+        breaks.push(Break { start, depth });
     }
     let mut deepest = 0;
     let mut last_before = conn
@@ -129,7 +127,6 @@ fn max_depth(conn: &Connection) -> Outcome<u64> {
         let next = breaks.get(place + 1).map_or(Address::from_raw(i64::MAX), |next| next.start);
         let end: Address = last_before.query_row([run.start, next], |row| row.get(0))?;
         deepest = deepest.max(run.depth + living(run.start, end));
-        debug_assert!(run.parent.is_none_or(|parent| parent < run.start));
     }
     Ok(deepest)
 }

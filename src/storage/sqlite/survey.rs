@@ -102,6 +102,17 @@ pub(super) fn leaves(conn: &Connection, session: i64) -> Outcome<Vec<MessageId>>
     Ok(leaves)
 }
 
+/// Returns how many messages a session holds, all branches.
+pub(super) fn count(conn: &Connection, session: i64) -> Outcome<u64> {
+    let (first, last) = Address::range_of(session);
+    let count = conn
+        .prepare_cached(
+            "SELECT count(*) FROM message WHERE id IS NOT NULL AND address BETWEEN ?1 AND ?2",
+        )?
+        .query_row([first, last], |row| row.get(0))?;
+    Ok(count)
+}
+
 /// Returns the plan of every message of a session, newest first.
 pub(super) fn everything(conn: &Connection, session: i64) -> Outcome<Plan> {
     let (first, _) = Address::range_of(session);

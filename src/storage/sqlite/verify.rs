@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::connection::{Config, Database};
+use super::connection::{Config, Database, make_private_file};
 use super::fault::{Fault, Outcome};
+use super::interrupt::Watch;
 use super::message::StoredMessage;
-use super::{functions, path, schema};
+use super::{catalog, compaction, functions, path, schema};
 use crate::error::Result;
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
 /// The most damages of one kind that are told.
 const MAX_OF_A_KIND: usize = 100;
-/// How many messages are read between two reports of progress.
-const ROWS_BETWEEN_REPORTS: u64 = 10_000;
-
 /// What to do where only a copy helps.
 const RESTORE: &str = "restore a backup, or export the sessions that can still be read";
+/// What to do about a compaction that shows nothing sound.
+const REMOVE: &str = "remove the compaction";
 /// What to do about an index that differs from the messages.
 const REBUILD: &str =
     "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
@@ -102,7 +102,7 @@ const CHECKS: &[Check] = &[
                WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.last)",
-        remedy: "remove the compaction",
+        remedy: REMOVE,
     },
     Check {
         kind: "childless-tombstone",
@@ -143,38 +143,73 @@ const CHECKS: &[Check] = &[
 
 impl Database {
     /// Checks every invariant of the store.
-    pub(crate) fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
-        let mut verified = self.read_long(|conn| {
-            let mut verified = Verified::default();
-            let found = &mut verified.damages;
-            settle("damaged-page", RESTORE, damaged_pages(conn, found), found)?;
-            settle("schema", RESTORE, schema_differences(conn, found), found)?;
+    pub(crate) fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
+        let watch = self.interrupt_signal().watch();
+        let mut damages = self.read_long(|conn| {
+            let mut found = Vec::new();
+            settle("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
+            settle("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
             for check in CHECKS {
-                settle(check.kind, check.remedy, run(conn, check, found), found)?;
+                settle(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
-            settle("lost-compaction", "remove the compaction", compactions(conn, found), found)?;
-            let read = messages(conn, found, progress);
-            verified.messages = *read.as_ref().unwrap_or(&0);
-            settle("broken-message", RESTORE, read.map(|_| ()), &mut verified.damages)?;
-            Ok(verified)
+            settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
+            settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
+            Ok(found)
         })?;
-        verified.damages.extend(self.check_index()?);
-        Ok(verified)
+        let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
+        damages.extend(self.check_index(&watch)?);
+        Ok(Verified { messages, damages })
+    }
+
+    /// Reads every message, a batch at a time, so that nobody is called while a read goes on;
+    /// returns how many there are.
+    fn check_messages(
+        &self,
+        watch: &Watch,
+        damages: &mut Vec<Damage>,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<u64> {
+        let (mut count, mut total, mut after) = (0, 0, Address::from_raw(i64::MIN));
+        loop {
+            watch.check()?;
+            let batch = self.read_long(|conn| {
+                let mut batch = Batch::default();
+                settle("broken-message", RESTORE, damages, |found| batch.read(conn, after, found))?;
+                Ok(batch)
+            })?;
+            count += batch.count;
+            total = total.max(batch.total);
+            progress(Progress::new(count, total.max(count)));
+            match batch.last.filter(|_| batch.count == BATCH) {
+                Some(last) => after = last,
+                None => return Ok(count),
+            }
+        }
     }
 
     /// Checks that the search index holds what the messages say.
     ///
-    /// SQLite counts this check as a write; where that cannot be had at once, a copy is checked.
-    fn check_index(&self) -> Result<Option<Damage>> {
-        if let Some(damage) = self.try_write(index_damage)? {
+    /// SQLite counts this check as a write. A store that is large, busy or read-only is checked on
+    /// a copy, so that nobody waits for it.
+    fn check_index(&self, watch: &Watch) -> Result<Option<Damage>> {
+        let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
+        if size <= MAX_CHECKED_IN_PLACE
+            && let Some(damage) = self.try_write(index_damage)?
+        {
             return Ok(damage);
         }
         let copy = TemporaryFile::new();
-        self.backup(&copy.0, |_| {})?;
-        let database = Self::open(&copy.0, Config::default())?;
-        database.write(index_damage)
+        make_private_file(&copy.0)?;
+        self.copy_to(&copy.0, watch, |_| {})?;
+        let copied = Self::open(&copy.0, Config::default())?;
+        copied.write_watched(watch.clone(), index_damage)
     }
 }
+
+/// How much of the messages one read looks at.
+const BATCH: u64 = 10_000;
+/// The largest file whose index is checked where it is, while writers wait: some tenths of a second.
+const MAX_CHECKED_IN_PLACE: u64 = 32 << 20;
 
 /// A file that goes with its owner, and SQLite's files beside it.
 struct TemporaryFile(PathBuf);
@@ -197,14 +232,14 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Takes what stopped a check as a damage of its kind, unless it is no damage.
+/// Runs a check, and takes what stopped it as a damage of its kind, unless it is no damage.
 fn settle(
     kind: &'static str,
     remedy: &'static str,
-    answer: Outcome<()>,
     found: &mut Vec<Damage>,
+    check: impl FnOnce(&mut Vec<Damage>) -> Outcome<()>,
 ) -> Outcome<()> {
-    let Err(fault) = answer else { return Ok(()) };
+    let Err(fault) = check(found) else { return Ok(()) };
     match fault.into_error(0) {
         error @ crate::Error::Corrupt { .. } => {
             found.push(Damage { kind, what: error.to_string(), remedy });
@@ -274,48 +309,69 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
             found.push(Damage {
                 kind: "lost-compaction",
                 what: format!("compaction {id} begins off the path to its end"),
-                remedy: "remove the compaction",
+                remedy: REMOVE,
             });
         }
     }
     Ok(())
 }
 
-/// Reads every message; returns how many there are.
-fn messages(
-    conn: &Connection,
-    found: &mut Vec<Damage>,
-    mut progress: impl FnMut(Progress),
-) -> Outcome<u64> {
-    let total = conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0))?;
+/// Reads what is known of every session, and every compaction.
+fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut tell = |kind, remedy, answer: Outcome<()>| {
+        if let Err(fault) = answer {
+            found.push(Damage { kind, what: fault.into_error(0).to_string(), remedy });
+        }
+    };
+    let mut statement = conn.prepare(catalog::SESSIONS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        tell("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
+    }
     let mut statement = conn.prepare(
-        "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
-           FROM message
-          ORDER BY address",
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+           FROM compaction",
     )?;
     let mut rows = statement.query([])?;
-    let (mut count, mut broken) = (0, 0);
     while let Some(row) = rows.next()? {
-        let address: Address = row.get(0)?;
-        if let Err(fault) = StoredMessage::read(row)
-            && broken < MAX_OF_A_KIND
-        {
-            broken += 1;
-            let why = fault.into_error(0);
-            let what = format!("message {} of session {}: {why}", address.n(), address.session());
-            found.push(Damage {
-                kind: "broken-message",
-                what,
-                remedy: "update or delete the message",
-            });
-        }
-        count += 1;
-        if count % ROWS_BETWEEN_REPORTS == 0 {
-            progress(Progress::new(count, total));
-        }
+        tell("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
     }
-    progress(Progress::new(count, total));
-    Ok(count)
+    Ok(())
+}
+
+/// One batch of messages.
+#[derive(Default)]
+struct Batch {
+    count: u64,
+    last: Option<Address>,
+    /// How many messages there are in all.
+    total: u64,
+}
+
+impl Batch {
+    fn read(&mut self, conn: &Connection, after: Address, found: &mut Vec<Damage>) -> Outcome<()> {
+        self.total = conn
+            .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
+            .query_row([], |row| row.get(0))?;
+        let mut statement = conn.prepare_cached(
+            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+               FROM message
+              WHERE address > ?1 AND id IS NOT NULL
+              ORDER BY address
+              LIMIT ?2",
+        )?;
+        let mut rows = statement.query((after, BATCH))?;
+        while let Some(row) = rows.next()? {
+            self.last = Some(row.get(0)?);
+            self.count += 1;
+            if let Err(fault) = StoredMessage::read(row) {
+                let what = fault.into_error(0).to_string();
+                let remedy = "update or delete the message";
+                found.push(Damage { kind: "broken-message", what, remedy });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Compares the index with the text of the messages. SQLite's own `integrity_check` does not.
