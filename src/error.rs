@@ -71,6 +71,16 @@ pub enum Error {
         /// The limit, in bytes.
         max: usize,
     },
+    /// Something beside a message that is larger than the store's limit for messages.
+    #[error("{what} is {bytes} bytes, over the store's limit of {max}")]
+    TooLarge {
+        /// What: `a summary`, `session metadata`, ..
+        what: &'static str,
+        /// Its size, in bytes.
+        bytes: usize,
+        /// The limit, in bytes.
+        max: usize,
+    },
     /// The head was not where the caller believed it to be; nothing was appended.
     #[error("the head is at {found:?}, not at {expected:?}")]
     HeadMoved {

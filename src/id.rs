@@ -184,13 +184,19 @@ impl MessageId {
 
 /// Checks a text that names something: not empty, at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
-    let why = if text.is_empty() {
-        "it is empty".to_owned()
-    } else if text.len() > MAX_ID_BYTES {
-        format!("it has {} bytes, over the limit of {MAX_ID_BYTES}", text.len())
-    } else {
+    if text.is_empty() {
+        let why = "it is empty".to_owned();
+        return Err(Error::InvalidName { what, given: String::new(), why });
+    }
+    check_name_length(what, text)
+}
+
+/// Checks that a text that names something has at most [`MAX_ID_BYTES`].
+pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
+    if text.len() <= MAX_ID_BYTES {
         return Ok(());
-    };
+    }
+    let why = format!("it has {} bytes, over the limit of {MAX_ID_BYTES}", text.len());
     Err(Error::InvalidName { what, given: shorten(text).into_owned(), why })
 }
 

@@ -105,7 +105,7 @@ fn check(case: &Case) -> Result<()> {
         whole.reverse();
     }
     let mut cursor = chat.provider().cursor(&view, order)?;
-    assert_eq!(cursor.total(), whole.len() as u64);
+    assert_eq!(cursor.total()?, whole.len() as u64);
     let mut rest = &whole[..];
     if let Some(at) = case.skipped_to
         && let Some(message) = pick(&whole, at)

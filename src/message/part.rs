@@ -186,10 +186,10 @@ impl Part {
     pub fn typed(&self) -> Cow<'_, Self> {
         if let Self::Other(json) = self {
             let mended = replace_lone_surrogates(json.as_str());
-            if matches!(mended, Cow::Owned(_)) {
-                if let Some(part) = TypedPart::parse(&mended) {
-                    return Cow::Owned(part);
-                }
+            if matches!(mended, Cow::Owned(_))
+                && let Some(part) = TypedPart::parse(&mended)
+            {
+                return Cow::Owned(part);
             }
         }
         Cow::Borrowed(self)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
-use crate::id::{MessageId, SessionId, check_name};
+use crate::id::{MessageId, SessionId, check_name, check_name_length};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 
@@ -88,6 +88,13 @@ impl Session {
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         if let Some(name) = &details.name {
             check_name("session name", name)?;
+        }
+        for (what, text) in [
+            ("model", &details.model),
+            ("source", &details.source),
+            ("end reason", &details.end_reason),
+        ] {
+            check_name_length(what, text.as_deref().unwrap_or_default())?;
         }
         self.provider.set_details(details)
     }

@@ -74,7 +74,6 @@ impl Session {
     /// assert_eq!(earlier.messages.iter().map(Message::text).collect::<String>(), "2345");
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    #[must_use]
     pub fn page(&self) -> PageBuilder<'_> {
         PageBuilder { session: self, view: View::head(), from: From::End, limit: DEFAULT_PAGE }
     }

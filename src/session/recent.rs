@@ -16,7 +16,7 @@ impl Session {
     ///
     /// It never begins between the call of a tool and its result, holds the newest message
     /// whatever that costs, and takes a summary that comes right before it. Costs what is
-    /// returned.
+    /// returned, and a look at the shape of the path to say how much was left out.
     ///
     /// ```
     /// use talktree::{Budget, Message, Store};
@@ -58,7 +58,8 @@ impl Session {
             }
         }
         let messages = cut.finish();
-        Ok(Recent { left_out: cursor.total().saturating_sub(messages.len() as u64), messages })
+        let left_out = cursor.total()?.saturating_sub(messages.len() as u64);
+        Ok(Recent { messages, left_out })
     }
 }
 

@@ -15,8 +15,8 @@ pub trait Cursor: Send {
     /// Goes on after this message or summary; `false`, and nothing done, if the view does not hold it.
     fn skip_past(&mut self, id: &MessageId) -> Result<bool>;
 
-    /// Returns how many messages and summaries the view held when it was opened.
-    fn total(&self) -> u64;
+    /// Returns how many messages and summaries the view holds.
+    fn total(&mut self) -> Result<u64>;
 }
 
 /// A stream over messages that are in memory.
@@ -46,7 +46,7 @@ impl Cursor for VecCursor {
         Ok(found.is_some())
     }
 
-    fn total(&self) -> u64 {
-        self.messages.len() as u64
+    fn total(&mut self) -> Result<u64> {
+        Ok(self.messages.len() as u64)
     }
 }

@@ -509,7 +509,7 @@ fn streams(probe: &Probe) -> Result<()> {
             let Some(mut cursor) = supported(probe.provider.cursor(&view, order))? else {
                 return Ok(());
             };
-            assert_eq!(cursor.total(), shown.split(' ').count() as u64);
+            assert_eq!(cursor.total()?, shown.split(' ').count() as u64);
             let mut read = read_by(&mut *cursor, 2)?;
             if order == Order::NewestFirst {
                 read.reverse();

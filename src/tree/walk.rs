@@ -77,6 +77,11 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Self { source, at: leaf, overlays: Overlays::Unknown }
     }
 
+    /// Returns the newest message that was not yielded yet.
+    pub(crate) fn position(&self) -> Option<Address> {
+        self.at
+    }
+
     /// Returns the next older stretch.
     pub(crate) fn next(&mut self) -> Result<Option<Stretch>> {
         let Some(at) = self.at else { return Ok(None) };
@@ -108,7 +113,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(plan)
     }
 
-    /// Returns the oldest stretch that reaches `address` or lies after it, if the path holds it.
+    /// Returns whether what is left of a raw walk holds the address.
     pub(crate) fn reaches(mut self, address: Address) -> Result<bool> {
         while let Some(stretch) = self.next()? {
             if let Stretch::Messages { first, last } = stretch

@@ -6,7 +6,7 @@ use super::catalog::{self, SessionRow};
 use super::fault::{Fault, Outcome, corrupt};
 use super::{head, index, message};
 use crate::error::Error;
-use crate::id::{MessageId, SessionId};
+use crate::id::{MessageId, SessionId, check_name_length};
 use crate::message::{Json, Message, extra_to_text, parts_to_text};
 use crate::outcome::Appended;
 use crate::tree::{Address, MAX_MESSAGES};
@@ -21,6 +21,7 @@ pub(super) struct Content {
 impl Content {
     /// Returns the content, if it is within the limit.
     pub(super) fn of(message: &Message, max_bytes: usize) -> Outcome<Self> {
+        check_name_length("role", message.role.as_str())?;
         let parts = parts_to_text(&message.parts)?;
         let extra = extra_to_text(&message.extra)?;
         let bytes = parts.len()
@@ -32,6 +33,14 @@ impl Content {
         }
         Ok(Self { parts, extra })
     }
+}
+
+/// Checks the size of something that is stored beside messages.
+pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Outcome<()> {
+    if bytes > max {
+        return Err(Fault::Own(Error::TooLarge { what, bytes, max }));
+    }
+    Ok(())
 }
 
 /// Attaches messages one below the other.

@@ -179,6 +179,14 @@ pub(super) fn summary(conn: &Connection, overlay: Overlay) -> Outcome<Option<Mes
     Ok(Some(compaction.to_message(parent)))
 }
 
+/// Returns the key of the newest compaction of the store; 0 if there is none.
+pub(super) fn newest(conn: &Connection) -> Outcome<i64> {
+    let key = conn
+        .prepare_cached("SELECT coalesce(max(key), 0) FROM compaction")?
+        .query_row([], |row| row.get(0))?;
+    Ok(key)
+}
+
 /// Returns where the compaction of this id lies.
 pub(super) fn find(conn: &Connection, session: i64, id: &CompactionId) -> Outcome<Option<Overlay>> {
     let overlay = conn

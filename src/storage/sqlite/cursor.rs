@@ -1,39 +1,181 @@
-//! Streams over a path: the plan is fixed when one is opened, and each batch is a read of its own.
+//! Streams over a path: what one covers is fixed when it is opened, and each batch is a read of its
+//! own.
+//!
+//! Oldest first the whole plan is made at once. Newest first it is made as it is read, so that the
+//! end of a long path costs what is taken: addresses and parents never change, and compactions that
+//! were added since are told by their keys.
 
 use std::sync::Arc;
 
+use rusqlite::Connection;
+
 use super::connection::Database;
+use super::fault::Outcome;
 use super::rows::PlanReader;
-use super::{compaction, message};
+use super::shape::Shape;
+use super::{compaction, message, path};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::storage::Cursor;
+use crate::tree::{Address, Plan, Walk};
+use crate::view::Order;
 
-/// An open stream.
-pub(super) struct PlanCursor {
+/// How many stretches are planned when a stream is opened newest first; the rest only if it is read
+/// so far.
+const AHEAD: usize = 128;
+
+/// What a stream is opened over.
+#[derive(Clone, Copy)]
+pub(super) struct Path {
+    pub(super) session: i64,
+    pub(super) leaf: Option<Address>,
+    pub(super) is_raw: bool,
+}
+
+/// An open stream over a path.
+pub(super) struct PathCursor {
+    database: Arc<Database>,
+    /// `None` for a session that is not there.
+    path: Option<Path>,
+    reader: PlanReader,
+    /// Where the plan goes on; `None` when it is whole.
+    at: Option<Address>,
+    /// The newest compaction when the stream was opened.
+    newest_compaction: i64,
+}
+
+impl PathCursor {
+    /// Opens a stream; `path` names what to read.
+    pub(super) fn open(
+        database: &Arc<Database>,
+        order: Order,
+        path: impl FnOnce(&Connection) -> Outcome<Option<Path>>,
+    ) -> Result<Self> {
+        database.read(|conn| {
+            let path = path(conn)?;
+            let is_raw = path.is_some_and(|path| path.is_raw);
+            let mut cursor = Self {
+                database: Arc::clone(database),
+                path,
+                reader: PlanReader::new(Plan::new(), order, !is_raw),
+                at: path.and_then(|path| path.leaf),
+                newest_compaction: compaction::newest(conn)?,
+            };
+            if order == Order::NewestFirst {
+                cursor.plan_ahead(conn)?;
+            }
+            if let (Order::OldestFirst, Some(path)) = (order, path) {
+                let plan = path::plan(conn, path.session, path.leaf, is_raw)?;
+                cursor.reader = PlanReader::new(plan, order, !is_raw);
+                cursor.at = None;
+            }
+            Ok(cursor)
+        })
+    }
+
+    /// Plans the next stretches.
+    fn plan_ahead(&mut self, conn: &Connection) -> Outcome<()> {
+        let (Some(path), Some(at)) = (self.path, self.at) else { return Ok(()) };
+        if !message::is_there(conn, at)? {
+            // The branch went as a whole while it was read: what it hung from is not known any more.
+            self.at = None;
+            return Ok(());
+        }
+        let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+        let mut walk = match path.is_raw {
+            true => Walk::raw(&mut shape, Some(at)),
+            false => Walk::visible(&mut shape, Some(at)),
+        };
+        let is_first = self.reader.is_empty();
+        while let Some(stretch) = walk.next()? {
+            self.reader.push(stretch);
+            if is_first && self.reader.len() == AHEAD {
+                break;
+            }
+        }
+        self.at = walk.position();
+        Ok(())
+    }
+
+    fn read(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+        loop {
+            if self.reader.is_at_end() {
+                self.plan_ahead(conn)?;
+            }
+            let messages = self.reader.next(conn, limit)?;
+            if !messages.is_empty() || (self.reader.is_at_end() && self.at.is_none()) {
+                return Ok(messages);
+            }
+        }
+    }
+
+    fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> Outcome<bool> {
+        let place = match CompactionId::from_message(id) {
+            None => message::find(conn, session, id)?.map(Ok),
+            Some(id) => compaction::find(conn, session, &id)?.map(|overlay| Err(overlay.key)),
+        };
+        let Some(place) = place else { return Ok(false) };
+        loop {
+            let is_found = match place {
+                Ok(address) => self.reader.skip_past(address),
+                Err(key) => self.reader.skip_past_summary(key),
+            };
+            if is_found || self.at.is_none() {
+                return Ok(is_found);
+            }
+            self.plan_ahead(conn)?;
+        }
+    }
+}
+
+impl Cursor for PathCursor {
+    fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
+        let database = Arc::clone(&self.database);
+        database.read(|conn| self.read(conn, limit))
+    }
+
+    fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
+        let Some(path) = self.path else { return Ok(false) };
+        let database = Arc::clone(&self.database);
+        database.read(|conn| self.skip(conn, path.session, id))
+    }
+
+    fn total(&mut self) -> Result<u64> {
+        let Some(path) = self.path else { return Ok(0) };
+        self.database.read(|conn| {
+            let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+            let walk = match path.is_raw {
+                true => Walk::raw(&mut shape, path.leaf),
+                false => Walk::visible(&mut shape, path.leaf),
+            };
+            path::count(conn, &walk.plan()?, !path.is_raw)
+        })
+    }
+}
+
+/// An open stream over every message of a session.
+pub(super) struct SessionCursor {
     pub(super) database: Arc<Database>,
     pub(super) session: Option<i64>,
     pub(super) reader: PlanReader,
-    pub(super) total: u64,
 }
 
-impl Cursor for PlanCursor {
+impl Cursor for SessionCursor {
     fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
         self.database.read(|conn| self.reader.next(conn, limit))
     }
 
     fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
         let Some(session) = self.session else { return Ok(false) };
-        self.database.read(|conn| match CompactionId::from_message(id) {
-            None => Ok(message::find(conn, session, id)?
-                .is_some_and(|address| self.reader.skip_past(address))),
-            Some(id) => Ok(compaction::find(conn, session, &id)?
-                .is_some_and(|overlay| self.reader.skip_past_summary(overlay.key))),
+        self.database.read(|conn| {
+            let found = message::find(conn, session, id)?;
+            Ok(found.is_some_and(|address| self.reader.skip_past(address)))
         })
     }
 
-    fn total(&self) -> u64 {
-        self.total
+    fn total(&mut self) -> Result<u64> {
+        let Some(session) = self.session else { return Ok(0) };
+        self.database.read(|conn| super::survey::count(conn, session))
     }
 }

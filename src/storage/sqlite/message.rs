@@ -98,6 +98,14 @@ pub(super) fn read(conn: &Connection, address: Address) -> Outcome<Option<Messag
     Ok(Some(message))
 }
 
+/// Returns whether a place holds a message or a tombstone.
+pub(super) fn is_there(conn: &Connection, address: Address) -> Outcome<bool> {
+    let found = conn
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1)")?
+        .query_row([address], |row| row.get(0))?;
+    Ok(found)
+}
+
 /// Returns what a message hangs from.
 pub(super) fn parent(conn: &Connection, address: Address) -> Outcome<Option<Address>> {
     let parent = conn

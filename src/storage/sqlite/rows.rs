@@ -49,6 +49,26 @@ impl PlanReader {
         Self { stretches: plan, order, at: 0, from: None, hides_asides }
     }
 
+    /// Adds a stretch to the end of what is to be read.
+    pub(super) fn push(&mut self, stretch: Stretch) {
+        self.stretches.push(stretch);
+    }
+
+    /// Returns how many stretches were planned.
+    pub(super) fn len(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// Returns whether nothing was planned.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// Returns whether everything planned was read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.stretches.len()
+    }
+
     /// Returns everything that is left.
     pub(super) fn rest(&mut self, conn: &Connection) -> Outcome<Vec<Message>> {
         let mut items = Vec::new();

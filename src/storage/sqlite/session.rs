@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::catalog::{self, SessionRow};
 use super::connection::Database;
-use super::cursor::PlanCursor;
+use super::cursor::{Path, PathCursor, SessionCursor};
 use super::fault::Outcome;
 use super::rows::PlanReader;
 use super::{
@@ -176,7 +176,10 @@ impl SessionProvider for SqliteSession {
     }
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+        let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
+            let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
+            append::check_size("a summary", compaction.summary.len() + details, max)?;
             let session = catalog::find(conn, &self.id)?;
             let Some(session) = session else {
                 return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
@@ -214,28 +217,30 @@ impl SessionProvider for SqliteSession {
     }
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
-        self.write(|conn, session| catalog::set_details(conn, session.key, details))
+        let max = self.database.config.max_message_bytes;
+        self.write(|conn, session| {
+            let metadata = details.metadata.as_ref().map_or(0, |json| json.as_str().len());
+            append::check_size("session metadata", metadata, max)?;
+            catalog::set_details(conn, session.key, details)
+        })
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
-        let hides_asides = !view.is_raw();
-        let (session, plan, total) = self.read_path(view.leaf(), |conn, session, leaf| {
-            let plan = path::plan(conn, session.key, leaf, view.is_raw())?;
-            let total = path::count(conn, &plan, hides_asides)?;
-            Ok((Some(session.key), plan, total))
+        let cursor = PathCursor::open(&self.database, order, |conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
+            let is_raw = view.is_raw();
+            Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
         })?;
-        let reader = PlanReader::new(plan, order, hides_asides);
-        Ok(Box::new(PlanCursor { database: Arc::clone(&self.database), session, reader, total }))
+        Ok(Box::new(cursor))
     }
 
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {
-        let (session, plan, total) = self.read(|conn, session| {
-            let plan = survey::everything(conn, session.key)?;
-            let total = survey::count(conn, session.key)?;
-            Ok((Some(session.key), plan, total))
+        let (session, plan) = self.read(|conn, session| {
+            Ok((Some(session.key), survey::everything(conn, session.key)?))
         })?;
         let reader = PlanReader::new(plan, Order::OldestFirst, false);
-        Ok(Box::new(PlanCursor { database: Arc::clone(&self.database), session, reader, total }))
+        Ok(Box::new(SessionCursor { database: Arc::clone(&self.database), session, reader }))
     }
 
     fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {

@@ -23,12 +23,27 @@ pub(super) struct Shape<'c> {
     buffer: usize,
     /// How many answers the present buffer gave.
     answers: usize,
+    /// Compactions after this one are passed over.
+    newest_compaction: i64,
 }
 
 impl<'c> Shape<'c> {
     pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
         let (floor, _) = Address::range_of(session);
-        Self { conn, floor, runs: Vec::new(), ceiling: floor, buffer: 1, answers: 0 }
+        Self {
+            conn,
+            floor,
+            runs: Vec::new(),
+            ceiling: floor,
+            buffer: 1,
+            answers: 0,
+            newest_compaction: i64::MAX,
+        }
+    }
+
+    /// Returns the tree without the compactions that are newer than this one.
+    pub(super) fn until(conn: &'c Connection, session: i64, newest_compaction: i64) -> Self {
+        Self { newest_compaction, ..Self::new(conn, session) }
     }
 
     /// Returns the run in the buffer that holds the address.
@@ -70,7 +85,7 @@ impl<'c> Shape<'c> {
         let found = self
             .conn
             .prepare_cached(OVERLAY_BEFORE)?
-            .query_row((at, self.floor), |row| {
+            .query_row((at, self.floor, self.newest_compaction), |row| {
                 Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
             })
             .optional()?;
@@ -90,6 +105,7 @@ pub(super) const OVERLAY_BEFORE: &str = "SELECT key, first, last
    FROM compaction
   WHERE last <= ?1
     AND last >= ?2
+    AND key <= ?3
   ORDER BY last DESC, first, key DESC
   LIMIT 1";
 
