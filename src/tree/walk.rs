@@ -108,7 +108,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(plan)
     }
 
-    /// Returns the oldest stretch that reaches `address` or lies after it, if the path holds it.
+    /// Returns whether the path holds the address.
     pub(crate) fn reaches(mut self, address: Address) -> Result<bool> {
         while let Some(stretch) = self.next()? {
             if let Stretch::Messages { first, last } = stretch
