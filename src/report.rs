@@ -86,6 +86,21 @@ pub struct Verified {
 }
 
 /// One broken invariant.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("bot.db");
+/// let store = Store::open(&path)?;
+/// store.session("s")?.append(Message::user("hello"))?;
+///
+/// let sqlite = rusqlite::Connection::open(&path).unwrap(); // what no one should do
+/// sqlite.execute("UPDATE message SET parts = 'hello'", []).unwrap();
+/// let damages = store.verify(|_| {})?.damages;
+/// assert!(damages.iter().any(|damage| damage.kind == "broken-message"), "{damages:?}");
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Damage {

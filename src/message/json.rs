@@ -73,6 +73,14 @@ impl Json {
     }
 
     /// Returns whether the value is `null`.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert!(Json::parse(" null ")?.is_null());
+    /// assert!(!Json::parse("0")?.is_null());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"

@@ -28,7 +28,8 @@ pub(crate) use wire::{extra_from_text, extra_to_text, parts_from_text, parts_to_
 /// use serde_json::json;
 /// use talktree::Message;
 ///
-/// let message: Message = serde_json::from_value(json!({"role": "user", "parts": [], "mood": "calm"}))?;
+/// let json = json!({"role": "user", "parts": [], "mood": "calm"});
+/// let message: Message = serde_json::from_value(json)?;
 /// assert_eq!(message.extra["mood"].value(), "calm");
 /// # Ok::<(), serde_json::Error>(())
 /// ```

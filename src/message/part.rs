@@ -119,7 +119,7 @@ pub struct Tool {
 /// ```
 /// use talktree::Part;
 ///
-/// let Part::File(mut file) = Part::file("image/png", "data:image/png;base64,") else { unreachable!() };
+/// let Part::File(mut file) = Part::file("image/png", "cat.png") else { unreachable!() };
 /// file.filename = Some("cat.png".to_owned());
 /// let json = serde_json::to_value(Part::File(file))?;
 /// assert_eq!(json["filename"], "cat.png");

@@ -96,7 +96,6 @@ pub enum Columns {
 /// let filters = Query::parse("deploy role:user after:2026-01-31").filters;
 /// assert_eq!(filters.roles, ["user"]);
 /// assert_eq!(filters.after.unwrap().to_rfc3339(), "2026-01-31T00:00:00+00:00");
-/// assert!(Query::parse("deploy").filters.is_empty());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
@@ -114,6 +113,13 @@ pub struct Filters {
 
 impl Filters {
     /// Returns whether every message passes.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// assert!(Query::parse("deploy -draft").filters.is_empty());
+    /// assert!(!Query::parse("deploy role:user").filters.is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
@@ -176,6 +182,13 @@ impl Query {
     }
 
     /// Returns whether nothing can be found: no word is required, and no filter narrows.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// assert!(Query::parse("-draft").is_empty());
+    /// assert!(!Query::parse("role:user").is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.has_terms() && self.filters.is_empty()

@@ -58,6 +58,13 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     /// Returns a request for the 20 best hits within a scope.
+    ///
+    /// ```
+    /// use talktree::{Scope, SearchRequest};
+    ///
+    /// let request = SearchRequest::new("deploy friday", Scope::Store);
+    /// assert_eq!((request.limit, request.now), (20, None));
+    /// ```
     #[must_use]
     pub fn new(text: impl Into<String>, scope: Scope) -> Self {
         Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0, now: None }

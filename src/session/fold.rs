@@ -53,7 +53,8 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let fold = chat.add_compaction_with("A greeting.", &hello, &hello, json!({"model": "small"}))?;
+    /// let maker = json!({"model": "small"});
+    /// let fold = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?;
     ///
     /// let details = chat.compaction(&fold)?.details.unwrap();
     /// assert_eq!(details.value()["model"], "small");

@@ -50,6 +50,18 @@ pub struct SessionSearch<'a> {
 
 impl SessionSearch<'_> {
     /// Searches the path to the head only.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// assert!(chat.search("red").on_path().run()?.hits.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn on_path(mut self) -> Self {
         self.request.scope = Scope::Path(self.session.id().clone(), None);
         self

@@ -89,7 +89,8 @@ impl Session {
     /// chat.append_to(&question, Message::assistant("cyan"))?;
     ///
     /// let all: Vec<Message> = chat.all_messages()?.collect::<Result<_, _>>()?;
-    /// assert_eq!(all.iter().map(Message::text).collect::<Vec<_>>(), ["Name a colour", "red", "cyan"]);
+    /// let texts: Vec<String> = all.iter().map(Message::text).collect();
+    /// assert_eq!(texts, ["Name a colour", "red", "cyan"]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

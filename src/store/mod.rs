@@ -264,7 +264,7 @@ impl Store {
     /// let store = Store::open_in_memory()?;
     /// store.session("s")?.append(Message::user("hello"))?;
     ///
-    /// let verified = store.verify(|progress| println!("{} of {}", progress.done, progress.total))?;
+    /// let verified = store.verify(|at| println!("{} of {}", at.done, at.total))?;
     /// assert_eq!(verified.messages, 1);
     /// assert!(verified.damages.is_empty());
     /// # Ok::<(), talktree::Error>(())
