@@ -11,6 +11,20 @@ use crate::message::{Json, Message, Part, Role};
 ///
 /// The messages under it stay as they are: raw history shows them, and removing the compaction
 /// brings them back into view.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello"))?.id;
+/// let reply = chat.append(Message::assistant("hi"))?.id;
+/// chat.add_compaction("They greeted.", &hello, &reply)?;
+///
+/// let fold = chat.compactions()?.remove(0);
+/// assert_eq!((fold.summary.as_str(), fold.count), ("They greeted.", 2));
+/// assert_eq!((fold.first, fold.last), (hello, reply));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Compaction {

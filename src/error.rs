@@ -118,7 +118,7 @@ pub enum Error {
     /// A summary without text.
     #[error("a summary needs text; the one given is blank")]
     BlankSummary,
-    /// The session has used up its 4 294 967 295 places.
+    /// The session has used up its 4 294 967 294 places.
     #[error("session {session:?} is full: it has taken {max} messages")]
     SessionFull {
         /// The session.

@@ -9,6 +9,20 @@ use serde::Serialize;
 use crate::id::{CompactionId, MessageId, SessionId};
 
 /// A change to a session, committed.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let (sender, events) = mpsc::channel();
+/// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.clone()); });
+/// chat.append(Message::user("hello").with_id("m1"))?;
+///
+/// let json = serde_json::to_string(&events.try_recv().unwrap()).unwrap();
+/// assert_eq!(json, r#"{"session":"s","change":"append","ids":["m1"]}"#);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Event {
@@ -20,6 +34,22 @@ pub struct Event {
 }
 
 /// What happened to a session.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use talktree::{Change, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello"))?.id;
+/// let (sender, changes) = mpsc::channel();
+/// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.change.clone()); });
+///
+/// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// chat.checkout_start()?;
+/// let heard: Vec<Change> = changes.try_iter().collect();
+/// assert_eq!(heard, [Change::Compact { id: fold }, Change::Head { id: None }]);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -115,6 +145,20 @@ impl fmt::Debug for Events {
 }
 
 /// A subscription to a store's changes; dropping it ends it.
+///
+/// ```
+/// use std::sync::mpsc;
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let (sender, heard) = mpsc::channel();
+/// let subscription = store.subscribe(move |event| { let _ = sender.send(event.session.clone()); });
+/// drop(subscription);
+///
+/// store.session("s")?.append(Message::user("hello"))?;
+/// assert!(heard.try_recv().is_err());
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[must_use = "dropping a subscription ends it"]
 pub struct Subscription {
     key: u64,

@@ -12,9 +12,24 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// The longest id, name or label: 1 024 bytes, so that an index entry stays inside a database page.
+///
+/// ```
+/// use talktree::{MAX_ID_BYTES, MessageId};
+///
+/// assert!("m".repeat(MAX_ID_BYTES).parse::<MessageId>().is_ok());
+/// assert!("m".repeat(MAX_ID_BYTES + 1).parse::<MessageId>().is_err());
+/// ```
 pub const MAX_ID_BYTES: usize = 1024;
 
 /// What the id of a summary starts with when it is read as a message; no message may use it.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// assert!(chat.append(Message::user("hello").with_id("compaction_1")).is_err());
+/// # Ok::<(), talktree::Error>(())
+/// ```
 pub const COMPACTION_PREFIX: &str = "compaction_";
 
 macro_rules! id {
@@ -155,12 +170,25 @@ id! {
 
 impl CompactionId {
     /// Returns the id under which the summary reads as a message in a history.
+    ///
+    /// ```
+    /// use talktree::CompactionId;
+    ///
+    /// assert_eq!(CompactionId::from("c1").as_message(), "compaction_c1");
+    /// ```
     #[must_use]
     pub fn as_message(&self) -> MessageId {
         MessageId::from(format!("{COMPACTION_PREFIX}{self}"))
     }
 
     /// Returns the compaction whose summary reads under this message id, if it is one.
+    ///
+    /// ```
+    /// use talktree::CompactionId;
+    ///
+    /// assert_eq!(CompactionId::from_message(&"compaction_c1".into()), Some("c1".into()));
+    /// assert_eq!(CompactionId::from_message(&"m1".into()), None);
+    /// ```
     #[must_use]
     pub fn from_message(id: &MessageId) -> Option<Self> {
         id.as_str().strip_prefix(COMPACTION_PREFIX).map(Self::from)

@@ -7,6 +7,18 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message, Role};
 
 /// What an append did.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append(Message::user("hello").with_id("m1"))?;
+///
+/// let answer = chat.append(Message::user("good morning").with_id("m1"))?;
+/// assert!(!answer.is_new && answer.differs);
+/// assert_eq!(chat.history()?[0].text(), "hello");
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Appended {
@@ -33,6 +45,19 @@ impl Appended {
 }
 
 /// What an update did.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello").with_id("m1"))?.id;
+/// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+///
+/// let updated = chat.update(Message::user("goodbye").with_id("m1"))?;
+/// assert!(updated.is_changed);
+/// assert_eq!(updated.covered_by, [fold]); // a summary to make anew
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Updated {
@@ -43,6 +68,17 @@ pub struct Updated {
 }
 
 /// What an upsert did.
+///
+/// ```
+/// use talktree::{Message, Store, Upserted};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let first = chat.upsert(Message::assistant("The an").with_id("m1"))?;
+/// assert!(matches!(first, Upserted::Appended(answer) if answer.is_new));
+/// let then = chat.upsert(Message::assistant("The answer").with_id("m1"))?;
+/// assert!(matches!(then, Upserted::Updated(answer) if answer.is_changed));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upserted {
     /// No message of this id stood: it was appended.
@@ -52,6 +88,19 @@ pub enum Upserted {
 }
 
 /// What a delete did.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let secret = chat.append(Message::user("My password is ..."))?.id;
+/// let reply = chat.append(Message::assistant("Noted."))?.id;
+/// let fold = chat.add_compaction("They shared a password.", &secret, &reply)?;
+///
+/// assert_eq!(chat.delete([&secret])?.covered_by, [fold.clone()]); // its summary speaks of it
+/// assert_eq!(chat.delete([&reply])?.compactions_gone, [fold]);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Deleted {
@@ -66,6 +115,17 @@ pub struct Deleted {
 }
 
 /// The end of a conversation that fits a budget.
+///
+/// ```
+/// use talktree::{Budget, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
+///
+/// let recent = chat.recent(Budget::messages(1))?;
+/// assert_eq!((recent.messages[0].text().as_str(), recent.left_out), ("hi", 1));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Recent {
@@ -76,6 +136,19 @@ pub struct Recent {
 }
 
 /// One page of a conversation.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=5).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+///
+/// let page = chat.page().limit(2).run()?; // the last one
+/// assert_eq!((page.before.clone(), page.after), (Some("4".into()), None));
+/// let earlier = chat.page().before(&page.before.unwrap()).run()?;
+/// assert_eq!((earlier.messages.len(), earlier.before), (3, None));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Page {
@@ -88,6 +161,18 @@ pub struct Page {
 }
 
 /// The figures of one stored message, without its content.
+///
+/// ```
+/// use talktree::{Message, Role, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append(Message::user("hi"))?;
+///
+/// let stat = &chat.row_stats()?[0];
+/// assert_eq!(stat.role, Role::User);
+/// assert_eq!(stat.bytes, r#"[{"type":"text","text":"hi"}]"#.len() as u64);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RowStat {
@@ -102,6 +187,18 @@ pub struct RowStat {
 }
 
 /// A named pointer to a message.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+/// chat.label("best", &draft)?;
+///
+/// let label = &chat.labels()?[0];
+/// assert_eq!((&*label.name, &label.id), ("best", &draft));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Label {
@@ -112,6 +209,18 @@ pub struct Label {
 }
 
 /// One entry of the head's log.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello"))?.id;
+/// chat.checkout_start()?;
+///
+/// let last = chat.head_log()?.pop().unwrap();
+/// assert_eq!((last.id, last.is_present), (None, true));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HeadEntry {
@@ -122,6 +231,19 @@ pub struct HeadEntry {
 }
 
 /// What is known of a session without its messages.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("s")?;
+/// let question = chat.append(Message::user("Shall we?"))?.id;
+///
+/// let info = chat.fork(&question, "What if")?.info()?.unwrap();
+/// assert_eq!(info.name.as_deref(), Some("What if"));
+/// assert_eq!((info.parent_session, info.fork_point), (Some("s".into()), Some(question)));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
@@ -148,6 +270,19 @@ pub struct SessionInfo {
 }
 
 /// What is set beside a session's messages; `None` leaves what is there.
+///
+/// ```
+/// use talktree::{SessionDetails, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.set_details(&SessionDetails {
+///     name: Some("Deployment".to_owned()),
+///     source: Some("telegram".to_owned()),
+///     ..SessionDetails::default()
+/// })?;
+/// assert_eq!(chat.info()?.unwrap().source.as_deref(), Some("telegram"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionDetails {
     /// The name people know it by.
@@ -169,6 +304,20 @@ pub struct SessionDetails {
 }
 
 /// One historical message to store as it is.
+///
+/// ```
+/// use talktree::{Incoming, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let incoming = Incoming {
+///     record: "chat.jsonl:1".to_owned(),
+///     parent: None,
+///     message: Message::user("hello").with_id("m1"),
+/// };
+/// chat.import_messages(&[incoming])?;
+/// assert_eq!(chat.head()?, Some("m1".into()));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incoming {
     /// What names the record in its source; a record that was imported once is not imported again,
@@ -181,6 +330,20 @@ pub struct Incoming {
 }
 
 /// What became of one historical message.
+///
+/// ```
+/// use talktree::{Arrival, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append(Message::user("hello").with_id("m1"))?;
+///
+/// let other = Message::user("goodbye").with_id("m1");
+/// assert_eq!(chat.import_message(None, other)?, Arrival::Differs);
+/// assert_eq!(chat.history()?[0].text(), "hello");
+/// let new = Message::user("goodbye").with_id("m2");
+/// assert_eq!(chat.import_message(None, new)?, Arrival::Added);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Arrival {

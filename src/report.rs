@@ -3,6 +3,18 @@
 use serde::Serialize;
 
 /// How far long work is.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("hello"))?;
+///
+/// let mut share = 0.0;
+/// store.verify(|progress| share = progress.done as f64 / progress.total as f64)?;
+/// assert_eq!(share, 1.0);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -19,6 +31,19 @@ impl Progress {
 }
 
 /// The figures of a store.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("s")?;
+/// chat.append(Message::user("hello"))?;
+/// chat.append(Message::system("seen at noon").as_aside())?;
+///
+/// let stats = store.stats()?;
+/// assert_eq!((stats.messages, stats.asides, stats.max_depth), (1, 1, 2));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct StoreStats {
@@ -41,6 +66,16 @@ pub struct StoreStats {
 }
 
 /// What a check of a store found.
+///
+/// ```
+/// use talktree::Store;
+///
+/// let store = Store::open_in_memory()?;
+/// for damage in store.verify(|_| {})?.damages {
+///     panic!("{}: {} ({})", damage.kind, damage.what, damage.remedy);
+/// }
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Verified {
@@ -51,10 +86,25 @@ pub struct Verified {
 }
 
 /// One broken invariant.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("bot.db");
+/// let store = Store::open(&path)?;
+/// store.session("s")?.append(Message::user("hello"))?;
+///
+/// let sqlite = rusqlite::Connection::open(&path).unwrap(); // what no one should do
+/// sqlite.execute("UPDATE message SET parts = 'hello'", []).unwrap();
+/// let damages = store.verify(|_| {})?.damages;
+/// assert!(damages.iter().any(|damage| damage.kind == "broken-message"), "{damages:?}");
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Damage {
-    /// What kind it is: a fixed word, such as `search-index` or `broken-json`.
+    /// What kind it is: a fixed word, such as `search-index` or `broken-message`.
     pub kind: &'static str,
     /// Where, and what was found there.
     pub what: String,

@@ -55,6 +55,17 @@ impl View {
 }
 
 /// The direction of a read along a path.
+///
+/// ```
+/// use talktree::{Message, Order, SessionProvider, Store, View};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
+///
+/// let mut cursor = chat.provider().cursor(&View::head(), Order::NewestFirst)?;
+/// assert_eq!(cursor.next(1)?[0].text(), "hi");
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// From the root to the leaf.
@@ -64,6 +75,18 @@ pub enum Order {
 }
 
 /// Where a message is attached.
+///
+/// ```
+/// use talktree::{Error, Message, Place, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append_all_at(&Place::Root, [Message::user("hello")])?[0].id.clone();
+/// chat.append_all_at(&Place::To(hello.clone()), [Message::assistant("hi")])?;
+///
+/// let late = chat.append_all_at(&Place::HeadAt(Some(hello)), [Message::assistant("hey")]);
+/// assert!(matches!(late, Err(Error::HeadMoved { .. })));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {

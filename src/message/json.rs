@@ -31,6 +31,15 @@ pub struct Json(Box<RawValue>);
 impl Json {
     /// Returns the JSON of this text, which must be one valid value.
     ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert_eq!(Json::parse("[1, 2]")?.as_str(), "[1, 2]");
+    /// let error = Json::parse("[1, 2").unwrap_err();
+    /// assert!(error.to_string().contains("line 1 column"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Json`] with line and column if it is not.
     pub fn parse(text: &str) -> Result<Self> {
@@ -47,6 +56,14 @@ impl Json {
     ///
     /// A lone surrogate reads as U+FFFD. What is nested deeper than 128 or is a number beyond
     /// `f64` reads as the text itself.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert_eq!(Json::parse(r#"{"c": 21}"#)?.value()["c"], 21);
+    /// assert_eq!(Json::parse("1e999")?.value(), "1e999"); // beyond `f64`
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn value(&self) -> Value {
         self.exact_value().unwrap_or_else(|| {
@@ -56,6 +73,14 @@ impl Json {
     }
 
     /// Returns whether the value is `null`.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert!(Json::parse(" null ")?.is_null());
+    /// assert!(!Json::parse("0")?.is_null());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"

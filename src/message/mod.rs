@@ -23,6 +23,16 @@ pub use role::Role;
 pub(crate) use wire::{extra_from_text, extra_to_text, parts_from_text, parts_to_text};
 
 /// Fields that talktree does not know, by name.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::Message;
+///
+/// let json = json!({"role": "user", "parts": [], "mood": "calm"});
+/// let message: Message = serde_json::from_value(json)?;
+/// assert_eq!(message.extra["mood"].value(), "calm");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub type Extra = BTreeMap<String, Json>;
 
 /// One message of a conversation.
@@ -63,6 +73,14 @@ pub struct Message {
 
 impl Message {
     /// Returns a message of these parts, with a new id, made now.
+    ///
+    /// ```
+    /// use talktree::{Message, Part};
+    ///
+    /// let message = Message::new("critic", vec![Part::text("Too long.")]);
+    /// assert_eq!(message.role.as_str(), "critic");
+    /// assert_ne!(message.id, Message::user("Too long.").id);
+    /// ```
     #[must_use]
     pub fn new(role: impl Into<Role>, parts: Vec<Part>) -> Self {
         Self {
@@ -83,24 +101,49 @@ impl Message {
     }
 
     /// Returns what a user says.
+    ///
+    /// ```
+    /// use talktree::{Message, Role};
+    ///
+    /// let question = Message::user("2 + 2?");
+    /// assert_eq!((question.role, question.parts.len()), (Role::User, 1));
+    /// ```
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::of_text(Role::User, text)
     }
 
     /// Returns what the model says.
+    ///
+    /// ```
+    /// use talktree::{Message, Role};
+    ///
+    /// assert_eq!(Message::assistant("4").role, Role::Assistant);
+    /// ```
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::of_text(Role::Assistant, text)
     }
 
     /// Returns an instruction to the model.
+    ///
+    /// ```
+    /// use talktree::{Message, Role};
+    ///
+    /// assert_eq!(Message::system("Answer in one word.").role, Role::System);
+    /// ```
     #[must_use]
     pub fn system(text: impl Into<String>) -> Self {
         Self::of_text(Role::System, text)
     }
 
     /// Returns the message under this id.
+    ///
+    /// ```
+    /// use talktree::Message;
+    ///
+    /// assert_eq!(Message::user("hello").with_id("telegram:42").id, "telegram:42");
+    /// ```
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = id.into();
@@ -108,6 +151,13 @@ impl Message {
     }
 
     /// Returns the message with this part after the others.
+    ///
+    /// ```
+    /// use talktree::{Message, Part};
+    ///
+    /// let message = Message::user("What is this?").with_part(Part::file("image/png", "cat.png"));
+    /// assert_eq!(message.parts[1].kind(), "file");
+    /// ```
     #[must_use]
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
@@ -115,6 +165,14 @@ impl Message {
     }
 
     /// Returns the message with this metadata.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Message;
+    ///
+    /// let message = Message::assistant("4").with_metadata(json!({"model": "small"}));
+    /// assert_eq!(message.metadata.unwrap().value()["model"], "small");
+    /// ```
     #[must_use]
     pub fn with_metadata(mut self, metadata: impl Into<Json>) -> Self {
         self.metadata = Some(metadata.into());
@@ -122,6 +180,15 @@ impl Message {
     }
 
     /// Returns the message as made at this time, cut to the microsecond.
+    ///
+    /// ```
+    /// use chrono::{DateTime, TimeDelta};
+    /// use talktree::Message;
+    ///
+    /// let time = DateTime::UNIX_EPOCH + TimeDelta::nanoseconds(1_234_567);
+    /// let message = Message::user("hello").at(time);
+    /// assert_eq!(message.created_at.timestamp_subsec_nanos(), 1_234_000);
+    /// ```
     #[must_use]
     pub fn at(mut self, time: DateTime<Utc>) -> Self {
         self.created_at = time.trunc_subsecs(6);
@@ -129,6 +196,18 @@ impl Message {
     }
 
     /// Returns the message as an aside: kept, searchable, but not shown to a model.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("hello"))?;
+    /// chat.append(Message::system("seen at noon").as_aside())?;
+    ///
+    /// assert_eq!((chat.history()?.len(), chat.raw_history()?.len()), (1, 2));
+    /// assert_eq!(chat.search("noon").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn as_aside(mut self) -> Self {
         self.is_aside = true;
@@ -136,6 +215,15 @@ impl Message {
     }
 
     /// Returns the text parts, joined by line breaks.
+    ///
+    /// ```
+    /// use talktree::{Message, Part};
+    ///
+    /// let message = Message::assistant("Four.")
+    ///     .with_part(Part::reasoning("2 and 2"))
+    ///     .with_part("Or 4.".into());
+    /// assert_eq!(message.text(), "Four.\nOr 4.");
+    /// ```
     #[must_use]
     pub fn text(&self) -> String {
         let mut texts = String::new();

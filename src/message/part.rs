@@ -43,6 +43,14 @@ pub enum Part {
 }
 
 /// Text that was said.
+///
+/// ```
+/// use talktree::Part;
+///
+/// let Part::Text(text) = Part::text("hello") else { unreachable!() };
+/// assert_eq!(text.text, "hello");
+/// assert!(text.extra.is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Text {
@@ -53,6 +61,13 @@ pub struct Text {
 }
 
 /// A model's reasoning.
+///
+/// ```
+/// use talktree::Part;
+///
+/// let Part::Reasoning(reasoning) = Part::reasoning("2 and 2") else { unreachable!() };
+/// assert_eq!(reasoning.text, "2 and 2");
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Reasoning {
@@ -63,6 +78,20 @@ pub struct Reasoning {
 }
 
 /// A call of a tool and, once it is there, its result.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::Part;
+///
+/// let part: Part = serde_json::from_value(json!({
+///     "type": "dynamic-tool", "toolName": "weather", "toolCallId": "call-1",
+///     "state": "output-error", "errorText": "no such city",
+/// }))?;
+/// let Part::Tool(tool) = part else { unreachable!() };
+/// assert_eq!((tool.name.as_str(), tool.is_dynamic), ("weather", true));
+/// assert_eq!(tool.error_text.as_deref(), Some("no such city"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Tool {
@@ -86,6 +115,16 @@ pub struct Tool {
 }
 
 /// A file.
+///
+/// ```
+/// use talktree::Part;
+///
+/// let Part::File(mut file) = Part::file("image/png", "cat.png") else { unreachable!() };
+/// file.filename = Some("cat.png".to_owned());
+/// let json = serde_json::to_value(Part::File(file))?;
+/// assert_eq!(json["filename"], "cat.png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct File {
@@ -101,12 +140,25 @@ pub struct File {
 
 impl Part {
     /// Returns a part of text.
+    ///
+    /// ```
+    /// use talktree::Part;
+    ///
+    /// assert_eq!(Part::text("hello"), "hello".into());
+    /// ```
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text { text: text.into(), extra: Extra::new() })
     }
 
     /// Returns a part of reasoning.
+    ///
+    /// ```
+    /// use talktree::{Message, Part, Role};
+    ///
+    /// let message = Message::new(Role::Assistant, vec![Part::reasoning("2 and 2"), "4".into()]);
+    /// assert_eq!(message.text(), "4");
+    /// ```
     #[must_use]
     pub fn reasoning(text: impl Into<String>) -> Self {
         Self::Reasoning(Reasoning { text: text.into(), extra: Extra::new() })
@@ -142,6 +194,19 @@ impl Part {
     }
 
     /// Returns the result of a tool, for stores that keep it apart from its call.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let result = Part::tool_result("weather", "call-1", json!({"c": 21}));
+    /// assert_eq!(
+    ///     serde_json::to_value(&result)?,
+    ///     json!({"type": "tool-weather", "toolCallId": "call-1", "state": "output-available",
+    ///            "output": {"c": 21}}),
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[must_use]
     pub fn tool_result(
         name: impl Into<String>,
@@ -158,12 +223,27 @@ impl Part {
     }
 
     /// Returns a file.
+    ///
+    /// ```
+    /// use talktree::Part;
+    ///
+    /// let file = Part::file("image/png", "cat.png");
+    /// assert!(matches!(file, Part::File(file) if file.media_type == "image/png"));
+    /// ```
     #[must_use]
     pub fn file(media_type: impl Into<String>, url: impl Into<String>) -> Self {
         Self::File(File { media_type: media_type.into(), url: url.into(), ..File::default() })
     }
 
     /// Returns the `type` of the part.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// assert_eq!(Part::text("hello").kind(), "text");
+    /// assert_eq!(Part::tool_call("weather", "call-1", json!({})).kind(), "tool-weather");
+    /// ```
     #[must_use]
     pub fn kind(&self) -> Cow<'_, str> {
         match self {
@@ -182,6 +262,15 @@ impl Part {
     ///
     /// A text part with a lone surrogate is [`Part::Other`], so that it is stored unchanged; this
     /// reads it as [`Part::Text`] with U+FFFD.
+    ///
+    /// ```
+    /// use talktree::Part;
+    ///
+    /// let part: Part = serde_json::from_str(r#"{"type": "text", "text": "a\ud800"}"#)?;
+    /// assert!(matches!(part, Part::Other(_)));
+    /// assert!(matches!(part.typed().as_ref(), Part::Text(text) if text.text == "a\u{FFFD}"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[must_use]
     pub fn typed(&self) -> Cow<'_, Self> {
         if let Self::Other(json) = self {

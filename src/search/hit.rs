@@ -8,6 +8,17 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Role;
 
 /// How the query was read.
+///
+/// ```
+/// use talktree::{Matched, Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("Can we deploy on Friday?"))?;
+///
+/// assert_eq!(store.search("deploy friday").run()?.matched, Matched::All);
+/// assert_eq!(store.search("deploy saturday").run()?.matched, Matched::Relaxed);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matched {
@@ -18,6 +29,21 @@ pub enum Matched {
 }
 
 /// One message found.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("s")?;
+/// let question = chat.append(Message::user("Can we deploy on Friday?"))?.id;
+/// let fold = chat.add_compaction("They plan.", &question, &question)?;
+///
+/// let hit = &store.search("friday").run()?.hits[0];
+/// assert_eq!((&hit.session, &hit.id), (chat.id(), &question));
+/// assert_eq!(hit.snippet.to_string(), "Can we deploy on **Friday**?");
+/// assert_eq!((hit.on_path, &hit.under), (true, &Some(fold)));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Hit {
@@ -45,6 +71,19 @@ pub struct Hit {
 }
 
 /// The answer to a search for messages.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("Can we deploy on Friday?"))?;
+///
+/// let found = store.search("friday after:someday").run()?;
+/// assert_eq!(found.notices.len(), 1);
+/// let texts: Vec<String> = found.into_iter().map(|hit| hit.snippet.text).collect();
+/// assert_eq!(texts, ["Can we deploy on Friday?"]);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Found {
@@ -66,6 +105,18 @@ impl IntoIterator for Found {
 }
 
 /// One conversation found.
+///
+/// ```
+/// use talktree::Message;
+///
+/// let store = talktree::Store::open_in_memory()?;
+/// let chat = store.create_session("Deployment")?;
+/// chat.append(Message::user("Can we deploy on Friday?"))?;
+///
+/// let hit = &store.search_sessions("friday").run()?.sessions[0];
+/// assert_eq!((&hit.session, hit.name.as_deref()), (chat.id(), Some("Deployment")));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionHit {
@@ -80,6 +131,19 @@ pub struct SessionHit {
 }
 
 /// The answer to a search for whole conversations.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// for id in ["monday", "tuesday"] {
+///     store.session(id)?.append(Message::user("Can we deploy on Friday?"))?;
+/// }
+/// for hit in store.search_sessions("friday").run()? {
+///     assert_eq!(hit.hits.len(), 1);
+/// }
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionsFound {

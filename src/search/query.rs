@@ -16,15 +16,39 @@ use crate::search::script::is_cut;
 use crate::search::token::{fold, tokens};
 
 /// Most terms a query may have, required and excluded together; what goes beyond is left out, with a notice.
+///
+/// ```
+/// use talktree::{Query, search::MAX_TERMS};
+///
+/// let query = Query::parse(&"word ".repeat(MAX_TERMS + 1));
+/// assert_eq!((query.clauses.len(), query.notices.len()), (MAX_TERMS, 1));
+/// ```
 pub const MAX_TERMS: usize = 64;
 
 /// Most tokens one term may have; a longer phrase is cut there, with a notice.
+///
+/// ```
+/// use talktree::{Query, search::MAX_TERM_TOKENS};
+///
+/// let query = Query::parse(&format!("\"{}\"", "word ".repeat(MAX_TERM_TOKENS + 1)));
+/// assert_eq!(query.clauses[0][0].tokens.len(), MAX_TERM_TOKENS);
+/// assert_eq!(query.notices.len(), 1);
+/// ```
 pub const MAX_TERM_TOKENS: usize = 64;
 
 /// Most alternatives of the any-word reading: FTS5's bm25 counts each of them over the whole index.
 const MAX_ALTERNATIVES: usize = 128;
 
 /// One word or one phrase to look for.
+///
+/// ```
+/// use talktree::Query;
+///
+/// let query = Query::parse(r#""red fox" comp*"#);
+/// let (phrase, start) = (&query.clauses[0][0], &query.clauses[1][0]);
+/// assert_eq!(phrase.tokens, ["red", "fox"]);
+/// assert!(phrase.is_quoted && start.is_prefix);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Term {
     /// The words in order, as they were spelled. One character each in scripts written without spaces.
@@ -36,9 +60,23 @@ pub struct Term {
 }
 
 /// Terms of which one must be found.
+///
+/// ```
+/// use talktree::Query;
+///
+/// let query = Query::parse("red OR blue fox");
+/// assert_eq!(query.clauses.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+/// ```
 pub type Clause = Vec<Term>;
 
 /// Which part of a message is searched.
+///
+/// ```
+/// use talktree::{Query, search::Columns};
+///
+/// assert_eq!(Query::parse("deploy").filters.columns, Columns::Text);
+/// assert_eq!(Query::parse("deploy in:tools").filters.columns, Columns::Tools);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Columns {
     /// What was said: the text parts.
@@ -51,6 +89,14 @@ pub enum Columns {
 }
 
 /// What a message must satisfy beside its words.
+///
+/// ```
+/// use talktree::Query;
+///
+/// let filters = Query::parse("deploy role:user after:2026-01-31").filters;
+/// assert_eq!(filters.roles, ["user"]);
+/// assert_eq!(filters.after.unwrap().to_rfc3339(), "2026-01-31T00:00:00+00:00");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
     /// Roles, of which the message has one; empty for any.
@@ -67,6 +113,13 @@ pub struct Filters {
 
 impl Filters {
     /// Returns whether every message passes.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// assert!(Query::parse("deploy -draft").filters.is_empty());
+    /// assert!(!Query::parse("deploy role:user").filters.is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
@@ -77,6 +130,15 @@ impl Filters {
 }
 
 /// A search, as [`Query::parse`] understood it.
+///
+/// ```
+/// use talktree::Query;
+///
+/// let query = Query::parse("deploy after:someday");
+/// assert_eq!(query.clauses[0][0].tokens, ["deploy"]);
+/// assert_eq!(query.clauses[1][0].tokens, ["after", "someday"]); // no date: words
+/// assert_eq!(query.notices.len(), 1); // which says so
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     /// All of these must be found, each by one of its terms.
@@ -120,18 +182,43 @@ impl Query {
     }
 
     /// Returns whether nothing can be found: no word is required, and no filter narrows.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// assert!(Query::parse("-draft").is_empty());
+    /// assert!(!Query::parse("role:user").is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.has_terms() && self.filters.is_empty()
     }
 
     /// Returns whether a word or phrase is required. Without one, all that passes the filters is meant.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// assert!(Query::parse("deploy role:user").has_terms());
+    /// assert!(!Query::parse("role:user").has_terms());
+    /// ```
     #[must_use]
     pub fn has_terms(&self) -> bool {
         self.clauses.iter().flatten().any(|term| !term.is_blank())
     }
 
     /// Returns the FTS5 expression that finds every clause and nothing excluded; none if no word is required.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// let query = Query::parse(r#"deploy "on friday" -draft"#);
+    /// assert_eq!(
+    ///     query.to_fts_all().unwrap(),
+    ///     r#"text : (("deploy" AND "on friday") NOT "draft")"#,
+    /// );
+    /// assert_eq!(Query::parse("role:user").to_fts_all(), None);
+    /// ```
     #[must_use]
     pub fn to_fts_all(&self) -> Option<String> {
         let clauses: Vec<_> = self.clauses.iter().filter_map(|clause| any_of(clause)).collect();
@@ -143,6 +230,16 @@ impl Query {
     /// Words for which `is_stop` holds are left out unless no other is there; it is asked for folded words, and for
     /// pairs of characters of a script written without spaces. A phrase in quotes stays whole. Any other phrase stands
     /// beside its pieces: the words of `user@host`, each pair of neighbours of `今天天气`.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// let query = Query::parse("deploy on friday");
+    /// assert_eq!(
+    ///     query.to_fts_any(|word| word == "on").unwrap(),
+    ///     r#"text : (("deploy" OR "friday"))"#,
+    /// );
+    /// ```
     #[must_use]
     pub fn to_fts_any(&self, is_stop: impl Fn(&str) -> bool) -> Option<String> {
         let mut terms: Vec<Term> =
@@ -163,6 +260,13 @@ impl Query {
     /// Returns the FTS5 expression that finds what is excluded; none if nothing is.
     ///
     /// For a query of filters and exclusions alone, whose matches are to be taken from what passes the filters.
+    ///
+    /// ```
+    /// use talktree::Query;
+    ///
+    /// let query = Query::parse("role:user -draft in:all");
+    /// assert_eq!(query.to_fts_excluded().unwrap(), r#"("draft")"#);
+    /// ```
     #[must_use]
     pub fn to_fts_excluded(&self) -> Option<String> {
         Some(format!("{}({})", self.column_filter(), any_of(&self.excluded)?))

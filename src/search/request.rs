@@ -8,6 +8,18 @@ use crate::id::{MessageId, SessionId};
 pub(crate) const DEFAULT_LIMIT: usize = 20;
 
 /// Where to search.
+///
+/// ```
+/// use talktree::{Message, Scope, SearchRequest, SessionProvider, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let question = chat.append(Message::user("Which colour?"))?.id;
+/// chat.append(Message::assistant("A red colour."))?;
+///
+/// let scope = Scope::Path("s".into(), Some(question));
+/// assert_eq!(chat.provider().search(&SearchRequest::new("colour", scope))?.hits.len(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Scope {
@@ -21,6 +33,14 @@ pub enum Scope {
 }
 
 /// A query and how to answer it.
+///
+/// ```
+/// use talktree::{Scope, SearchRequest};
+///
+/// let mut request = SearchRequest::new("deploy friday", Scope::Session("s".into()));
+/// assert_eq!((request.limit, request.offset), (20, 0));
+/// request.offset = 20; // the second page
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchRequest {
@@ -38,6 +58,13 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     /// Returns a request for the 20 best hits within a scope.
+    ///
+    /// ```
+    /// use talktree::{Scope, SearchRequest};
+    ///
+    /// let request = SearchRequest::new("deploy friday", Scope::Store);
+    /// assert_eq!((request.limit, request.now), (20, None));
+    /// ```
     #[must_use]
     pub fn new(text: impl Into<String>, scope: Scope) -> Self {
         Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0, now: None }

@@ -15,6 +15,21 @@ impl Session {
     /// shown summary's id stands for its first or last message. So compactions nest, and adding
     /// one never lengthens a history.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Can we deploy on Friday?"))?.id;
+    /// let answer = chat.append(Message::assistant("Yes, after the backup."))?.id;
+    /// let thanks = chat.append(Message::user("Thanks!"))?.id;
+    ///
+    /// let fold = chat.add_compaction("They deploy on Friday.", &question, &answer)?;
+    /// assert_eq!(chat.history()?[0].text(), "They deploy on Friday.");
+    /// chat.add_compaction("All is settled.", &fold.as_message(), &thanks)?; // nests
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::BlankSummary`]; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
     /// is not in this session; [`Error::NotAncestor`] if `first` does not lie on the path to
@@ -31,6 +46,20 @@ impl Session {
 
     /// Lays a summary as [`add_compaction`](Self::add_compaction) does, with details to keep
     /// beside it.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let maker = json!({"model": "small"});
+    /// let fold = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?;
+    ///
+    /// let details = chat.compaction(&fold)?.details.unwrap();
+    /// assert_eq!(details.value()["model"], "small");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).
@@ -69,6 +98,21 @@ impl Session {
     ///
     /// A `count` of 0 is counted.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let (here, there) = (store.session("here")?, store.session("there")?);
+    /// let hello = Message::user("hello").with_id("m1");
+    /// here.append(hello.clone())?;
+    /// there.append(hello)?;
+    ///
+    /// let fold = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?;
+    /// here.import_compaction(&there.compaction(&fold)?)?;
+    /// assert_eq!(here.compaction(&fold)?, there.compaction(&fold)?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
@@ -83,6 +127,18 @@ impl Session {
 
     /// Takes a summary off; what was under it shows again.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// chat.remove_compaction(&fold)?;
+    /// assert_eq!(chat.history()?[0].text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
@@ -93,6 +149,20 @@ impl Session {
 
     /// Returns all compactions of the session, in the order they were made.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let outer = chat.add_compaction("They greeted.", &hello, &reply)?;
+    ///
+    /// let ids: Vec<_> = chat.compactions()?.into_iter().map(|fold| fold.id).collect();
+    /// assert_eq!(ids, [inner, outer]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn compactions(&self) -> Result<Vec<Compaction>> {
@@ -100,6 +170,19 @@ impl Session {
     }
 
     /// Returns one compaction.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// let id = chat.add_compaction("They greeted.", &hello, &reply)?;
+    ///
+    /// let fold = chat.compaction(&id)?;
+    /// assert_eq!((fold.first, fold.last, fold.count), (hello, reply, 2));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
@@ -110,6 +193,20 @@ impl Session {
     }
 
     /// Returns the stored messages under a summary, oldest first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// let fold = chat.add_compaction("They greeted.", &hello, &reply)?;
+    ///
+    /// let texts: Vec<String> = chat.expand(&fold)?.iter().map(Message::text).collect();
+    /// assert_eq!(texts, ["hello", "hi"]);
+    /// assert_eq!(chat.history()?.len(), 1); // still folded
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.

@@ -12,6 +12,20 @@ impl Session {
     /// Stored: a restart keeps it. If the message it stands on was deleted, its nearest living
     /// ancestor.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// assert_eq!(chat.head()?, None);
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// assert_eq!(chat.head()?, Some(reply.clone()));
+    ///
+    /// chat.delete([&reply])?;
+    /// assert_eq!(chat.head()?, Some(hello));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn head(&self) -> Result<Option<MessageId>> {
@@ -19,6 +33,19 @@ impl Session {
     }
 
     /// Moves the head to a message; any message of the session will do.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    ///
+    /// chat.checkout(&question)?;
+    /// chat.append(Message::assistant("cyan"))?; // a branch
+    /// assert_eq!(chat.branches(&question)?.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
@@ -29,6 +56,19 @@ impl Session {
     }
 
     /// Moves the head before the first message, so that the next one begins a tree.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("About the door"))?;
+    /// chat.checkout_start()?;
+    /// assert!(chat.history()?.is_empty());
+    ///
+    /// chat.append(Message::user("About the roof"))?;
+    /// assert_eq!(chat.roots()?.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every write.
@@ -67,6 +107,21 @@ impl Session {
 
     /// Takes back an undo; `false` if there is none, or the head was moved since.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("?"))?.id;
+    /// chat.append(Message::assistant("!"))?;
+    /// chat.checkout(&question)?;
+    /// assert!(!chat.redo_head()?); // nothing was undone
+    ///
+    /// chat.undo_head()?;
+    /// assert!(chat.redo_head()?);
+    /// assert_eq!(chat.head()?, Some(question));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every write.
     pub fn redo_head(&self) -> Result<bool> {
@@ -84,6 +139,22 @@ impl Session {
 
     /// Returns where the head has stood, oldest first.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("?"))?.id;
+    /// let answer = chat.append(Message::assistant("!"))?.id;
+    /// chat.checkout(&question)?;
+    /// chat.undo_head()?;
+    ///
+    /// let log = chat.head_log()?;
+    /// let present = log.iter().find(|entry| entry.is_present).unwrap();
+    /// assert_eq!(present.id, Some(answer));
+    /// assert_eq!(log.last().unwrap().id, Some(question)); // can be redone
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn head_log(&self) -> Result<Vec<HeadEntry>> {
@@ -91,6 +162,19 @@ impl Session {
     }
 
     /// Points a label at a message; a label of this name that stands is moved.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let first = chat.append(Message::assistant("Draft 1"))?.id;
+    /// let second = chat.append(Message::assistant("Draft 2"))?.id;
+    /// chat.label("best", &first)?;
+    /// chat.label("best", &second)?; // moved
+    ///
+    /// assert_eq!(chat.labelled("best")?, Some(second));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty or too long,
@@ -102,6 +186,19 @@ impl Session {
 
     /// Takes a label away; one that does not stand is no error.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+    /// chat.label("best", &draft)?;
+    /// chat.unlabel("best")?;
+    /// chat.unlabel("best")?; // no error
+    ///
+    /// assert_eq!(chat.labelled("best")?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every write.
     pub fn unlabel(&self, name: &str) -> Result<()> {
@@ -110,6 +207,19 @@ impl Session {
 
     /// Returns all labels, by name.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+    /// chat.label("sent", &draft)?;
+    /// chat.label("best", &draft)?;
+    ///
+    /// let labels = chat.labels()?;
+    /// assert_eq!(labels.iter().map(|label| &*label.name).collect::<Vec<_>>(), ["best", "sent"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn labels(&self) -> Result<Vec<Label>> {
@@ -117,6 +227,18 @@ impl Session {
     }
 
     /// Returns the message a label points at.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+    /// chat.label("best", &draft)?;
+    ///
+    /// assert_eq!(chat.labelled("best")?, Some(draft));
+    /// assert_eq!(chat.labelled("worst")?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read.

@@ -48,6 +48,16 @@ pub struct Session {
 
 impl Session {
     /// Returns a session over a storage of the caller's own.
+    ///
+    /// ```
+    /// use talktree::testing::MemorySession; // with the feature `testing`
+    /// use talktree::{Message, Session};
+    ///
+    /// let chat = Session::over(MemorySession::new("s".into()));
+    /// chat.append(Message::user("hello"))?;
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         Self::shared(Arc::new(provider), Events::default())
@@ -58,18 +68,45 @@ impl Session {
     }
 
     /// Returns the storage behind the session.
+    ///
+    /// ```
+    /// use talktree::{Message, SessionProvider, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("hello"))?;
+    /// assert_eq!(chat.provider().path_length(None)?, 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn provider(&self) -> Arc<dyn SessionProvider> {
         Arc::clone(&self.provider)
     }
 
     /// Returns the id of the session.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let chat = Store::open_in_memory()?.session("telegram:4711")?;
+    /// assert_eq!(*chat.id(), "telegram:4711");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn id(&self) -> &SessionId {
         self.provider.id()
     }
 
     /// Returns what is known of the session; `None` before its first write.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("telegram:4711")?;
+    /// assert_eq!(chat.info()?, None);
+    /// chat.append(Message::user("hello"))?;
+    /// assert_eq!(chat.info()?.unwrap().id, "telegram:4711");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read: [`Error::Busy`](crate::Error::Busy), [`Error::Corrupt`](crate::Error::Corrupt)
@@ -81,6 +118,21 @@ impl Session {
     /// Sets what is known of the session: the fields that are `Some`.
     ///
     /// The session comes into being if it is not there.
+    ///
+    /// ```
+    /// use talktree::{SessionDetails, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let model = Some("large".to_owned());
+    /// chat.set_details(&SessionDetails { model, ..SessionDetails::default() })?;
+    /// let name = Some("Deployment".to_owned());
+    /// chat.set_details(&SessionDetails { name, ..SessionDetails::default() })?;
+    ///
+    /// let info = chat.info()?.unwrap();
+    /// assert_eq!(info.model.as_deref(), Some("large")); // left as it was
+    /// assert_eq!(info.name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidName`](crate::Error::InvalidName) if a name is empty or too long; as every
@@ -125,6 +177,19 @@ impl Session {
     }
 
     /// Returns a fork, as [`fork`](Self::fork) does, under an id of the caller's choice.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Shall we?"))?.id;
+    ///
+    /// let what_if = chat.fork_as(&"s/what-if".into(), &question, "What if")?;
+    /// assert_eq!(what_if.info()?.unwrap().fork_point, Some(question.clone()));
+    /// let again = chat.fork_as(&"s/what-if".into(), &question, "What if");
+    /// assert!(matches!(again, Err(Error::SessionExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken; as

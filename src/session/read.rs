@@ -15,6 +15,19 @@ const DEFAULT_PAGE: usize = 50;
 impl Session {
     /// Returns the message under this id; a summary's id reads as its summary.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// assert_eq!(chat.message(&hello)?.unwrap().text(), "hello");
+    /// assert_eq!(chat.message(&fold.as_message())?.unwrap().text(), "A greeting.");
+    /// assert_eq!(chat.message(&"other".into())?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>> {
@@ -29,6 +42,20 @@ impl Session {
     ///
     /// Costs what is visible, not what was ever said.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.append(Message::system("seen at noon").as_aside())?;
+    /// chat.append(Message::assistant("hi"))?;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// let texts: Vec<String> = chat.history()?.iter().map(Message::text).collect();
+    /// assert_eq!(texts, ["A greeting.", "hi"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn history(&self) -> Result<Vec<Message>> {
@@ -36,6 +63,19 @@ impl Session {
     }
 
     /// Returns the path to a message as a model should see it, oldest first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// assert_eq!(chat.history_at(&red)?[1].text(), "red");
+    /// assert_eq!(chat.history()?[1].text(), "cyan"); // the head stays
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
@@ -45,6 +85,19 @@ impl Session {
 
     /// Returns the stored messages of the path to the head, oldest first.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// chat.add_compaction("They greeted.", &hello, &reply)?;
+    ///
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// assert_eq!(chat.raw_history()?.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn raw_history(&self) -> Result<Vec<Message>> {
@@ -52,6 +105,18 @@ impl Session {
     }
 
     /// Returns the stored messages of the path to a message, oldest first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.append(Message::assistant("hi"))?;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// assert_eq!(chat.raw_history_at(&hello)?[0].text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
@@ -81,6 +146,18 @@ impl Session {
     /// Returns the figures of each stored message of the path to the head, oldest first, without
     /// reading content.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = Message::user("Hello world");
+    /// chat.append(hello.clone())?;
+    ///
+    /// let stats = chat.row_stats()?;
+    /// assert_eq!((&stats[0].id, stats[0].tokens), (&hello.id, hello.tokens()));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn row_stats(&self) -> Result<Vec<RowStat>> {
@@ -88,6 +165,18 @@ impl Session {
     }
 
     /// Returns the figures of each stored message of the path to a message, oldest first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    ///
+    /// assert_eq!(chat.row_stats()?.len(), 2);
+    /// assert_eq!(chat.row_stats_at(&question)?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
@@ -97,6 +186,20 @@ impl Session {
 
     /// Returns how many messages the path to the head holds, asides included, summaries ignored.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// chat.append(Message::system("seen at noon").as_aside())?;
+    /// chat.add_compaction("They greeted.", &hello, &reply)?;
+    ///
+    /// assert_eq!(chat.path_length()?, 3);
+    /// assert_eq!(chat.path_length_at(&reply)?, 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn path_length(&self) -> Result<u64> {
@@ -104,6 +207,17 @@ impl Session {
     }
 
     /// Returns how many messages the path to a message holds, itself included.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.append(Message::assistant("hi"))?;
+    ///
+    /// assert_eq!(chat.path_length_at(&hello)?, 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `leaf` is not in this session.
@@ -113,6 +227,19 @@ impl Session {
 
     /// Returns whether the path to the head holds the message.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// assert!(chat.is_on_path(&question)?);
+    /// assert!(!chat.is_on_path(&red)?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn is_on_path(&self, id: &MessageId) -> Result<bool> {
@@ -120,6 +247,19 @@ impl Session {
     }
 
     /// Returns whether `ancestor` is `id` or lies on the path to it.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    ///
+    /// assert!(chat.is_ancestor(&question, &red)?);
+    /// assert!(chat.is_ancestor(&red, &red)?);
+    /// assert!(!chat.is_ancestor(&red, &question)?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session.
@@ -129,6 +269,18 @@ impl Session {
 
     /// Returns the newest message; it has no children.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.checkout(&question)?;
+    ///
+    /// assert_eq!(chat.latest_leaf()?.unwrap().text(), "red"); // wherever the head is
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn latest_leaf(&self) -> Result<Option<Message>> {
@@ -136,6 +288,18 @@ impl Session {
     }
 
     /// Returns the ids of the messages without children, in order of creation.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// let cyan = chat.append_to(&question, Message::assistant("cyan"))?.id;
+    ///
+    /// assert_eq!(chat.leaves()?, [red, cyan]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read.
@@ -145,6 +309,19 @@ impl Session {
 
     /// Returns the messages that follow a message directly, in order of creation.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// let answers: Vec<String> = chat.branches(&question)?.iter().map(Message::text).collect();
+    /// assert_eq!(answers, ["red", "cyan"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn branches(&self, id: &MessageId) -> Result<Vec<Message>> {
@@ -152,6 +329,19 @@ impl Session {
     }
 
     /// Returns the messages that begin a tree, in order of creation.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("About the door"))?;
+    /// chat.append(Message::assistant("Which one?"))?;
+    /// chat.append_root(Message::user("About the roof"))?;
+    ///
+    /// let roots: Vec<String> = chat.roots()?.iter().map(Message::text).collect();
+    /// assert_eq!(roots, ["About the door", "About the roof"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read.
@@ -162,6 +352,19 @@ impl Session {
     /// Returns the messages that follow the same message as this one, itself included, in order of
     /// creation.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// let cyan = chat.append_to(&question, Message::assistant("cyan"))?.id;
+    ///
+    /// let ids: Vec<_> = chat.siblings(&cyan)?.into_iter().map(|message| message.id).collect();
+    /// assert_eq!(ids, [red, cyan]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn siblings(&self, id: &MessageId) -> Result<Vec<Message>> {
@@ -170,6 +373,20 @@ impl Session {
     }
 
     /// Returns the outline of the whole tree; its `Display` draws it.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour").with_id("q"))?.id;
+    /// chat.append(Message::assistant("red").with_id("a1"))?;
+    /// chat.append_to(&question, Message::assistant("cyan").with_id("a2"))?;
+    ///
+    /// let tree = chat.tree()?;
+    /// assert_eq!((tree.messages, tree.segments.len()), (3, 3));
+    /// assert!(tree.to_string().starts_with("o user q  Name a colour\n"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read.
@@ -183,6 +400,18 @@ impl Session {
 }
 
 /// A page to read.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=9).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+///
+/// let page = chat.page().after(&"3".into()).limit(2).run()?;
+/// assert_eq!(page.messages.iter().map(Message::text).collect::<String>(), "45");
+/// assert_eq!(page.after, Some("5".into()));
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a page is read by `run`"]
 pub struct PageBuilder<'a> {
@@ -213,12 +442,36 @@ impl PageBuilder<'_> {
     }
 
     /// Reads this view instead of the one to the head.
+    ///
+    /// ```
+    /// use talktree::{Message, Store, View};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    ///
+    /// let page = chat.page().of(View::at(&question)).run()?;
+    /// assert_eq!(page.messages.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn of(mut self, view: View) -> Self {
         self.view = view;
         self
     }
 
     /// Reads the stored messages, without summaries.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// assert_eq!(chat.page().run()?.messages[0].text(), "A greeting.");
+    /// assert_eq!(chat.page().raw().run()?.messages[0].text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn raw(mut self) -> Self {
         self.view = self.view.raw();
         self

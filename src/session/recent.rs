@@ -37,6 +37,17 @@ impl Session {
 
     /// Returns the newest stretch of a view that fits a budget.
     ///
+    /// ```
+    /// use talktree::{Budget, Message, Store, View};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+    ///
+    /// let recent = chat.recent_of(&View::at(&"6".into()), Budget::messages(2))?;
+    /// assert_eq!(recent.messages.iter().map(Message::text).collect::<String>(), "56");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
     /// session.

@@ -26,6 +26,21 @@ impl Session {
 }
 
 /// A search within one session.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let question = chat.append(Message::user("Which colour?"))?.id;
+/// let red = chat.append(Message::assistant("A red colour."))?.id;
+/// chat.append_to(&question, Message::assistant("A cyan colour."))?;
+///
+/// assert_eq!(chat.search("colour").run()?.hits.len(), 3);
+/// assert_eq!(chat.search("colour").on_path().run()?.hits.len(), 2);
+/// assert_eq!(chat.search("red").on_path_to(&red).run()?.hits[0].id, red);
+/// assert_eq!(chat.search("colour").limit(2).offset(2).run()?.hits.len(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a search is run by `run`"]
 pub struct SessionSearch<'a> {
@@ -35,6 +50,18 @@ pub struct SessionSearch<'a> {
 
 impl SessionSearch<'_> {
     /// Searches the path to the head only.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// assert!(chat.search("red").on_path().run()?.hits.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn on_path(mut self) -> Self {
         self.request.scope = Scope::Path(self.session.id().clone(), None);
         self

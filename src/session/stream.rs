@@ -20,6 +20,20 @@ impl Session {
     /// What it covers is fixed now; messages deleted meanwhile are skipped. Nothing is held open
     /// between messages, so it may be kept as long as you like.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=1000).map(|n| Message::user(n.to_string())))?;
+    ///
+    /// let mut tokens = 0;
+    /// for message in chat.iter()? {
+    ///     tokens += message?.tokens();
+    /// }
+    /// assert_eq!(tokens, chat.row_stats()?.iter().map(|stat| stat.tokens).sum::<u64>());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read; each item may fail likewise.
     pub fn iter(&self) -> Result<Messages> {
@@ -44,6 +58,18 @@ impl Session {
 
     /// Returns a view as a stream, oldest first.
     ///
+    /// ```
+    /// use talktree::{Message, Store, View};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// let stored = chat.stream(View::head().raw())?.next().unwrap()?;
+    /// assert_eq!(stored.text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
     /// session.
@@ -54,6 +80,20 @@ impl Session {
 
     /// Returns every stored message, all branches, as a stream in order of creation.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// let all: Vec<Message> = chat.all_messages()?.collect::<Result<_, _>>()?;
+    /// let texts: Vec<String> = all.iter().map(Message::text).collect();
+    /// assert_eq!(texts, ["Name a colour", "red", "cyan"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn all_messages(&self) -> Result<Messages> {
@@ -61,6 +101,19 @@ impl Session {
     }
 
     /// Returns a view as a stream, newest first; an unknown leaf is the error of its first item.
+    ///
+    /// ```
+    /// use talktree::{Message, Store, View};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    ///
+    /// let newest = chat.stream_rev(View::at(&question)).next().unwrap()?;
+    /// assert_eq!(newest.id, question);
+    /// assert!(chat.stream_rev(View::at(&"other".into())).next().unwrap().is_err());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     #[must_use]
     pub fn stream_rev(&self, view: View) -> Messages {
         Messages::new(self.provider.cursor(&view, Order::NewestFirst))
@@ -68,6 +121,18 @@ impl Session {
 }
 
 /// A stream of messages.
+///
+/// ```
+/// use talktree::{Message, Messages, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
+///
+/// let mut messages: Messages = chat.iter()?;
+/// assert_eq!(messages.next().unwrap()?.text(), "hello");
+/// assert_eq!(messages.count(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 pub struct Messages {
     /// `None` after an error, which ends the stream.
     cursor: Option<Result<Box<dyn Cursor>>>,

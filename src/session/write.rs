@@ -36,6 +36,19 @@ impl Session {
 
     /// Attaches a message to another and moves the head to it.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// let other = chat.append_to(&question, Message::assistant("cyan"))?.id;
+    ///
+    /// assert_eq!(chat.branches(&question)?.len(), 2);
+    /// assert_eq!(chat.head()?, Some(other));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
     /// as [`append`](Self::append).
@@ -44,6 +57,18 @@ impl Session {
     }
 
     /// Begins a further tree in the session and moves the head to it.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("About the door"))?;
+    /// chat.append_root(Message::user("About the roof"))?;
+    ///
+    /// assert_eq!(chat.roots()?.len(), 2);
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -86,6 +111,18 @@ impl Session {
     ///
     /// Over a message that stands already the chain goes on from it.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let turn = [Message::user("2 + 2?").with_id("q"), Message::assistant("4").with_id("a")];
+    /// let answers = chat.append_all(turn)?;
+    ///
+    /// assert!(answers.iter().all(|answer| answer.is_new));
+    /// assert!(chat.is_ancestor(&"q".into(), &"a".into())?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`append`](Self::append); then none of them is stored.
     pub fn append_all(&self, messages: impl IntoIterator<Item = Message>) -> Result<Vec<Appended>> {
@@ -93,6 +130,19 @@ impl Session {
     }
 
     /// Attaches messages one below the other, beginning at a place, in one transaction.
+    ///
+    /// ```
+    /// use talktree::{Message, Place, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("2 + 2?"))?.id;
+    /// chat.append(Message::assistant("5"))?;
+    /// let retry = [Message::assistant("4"), Message::user("Right.")];
+    /// chat.append_all_at(&Place::To(question), retry)?;
+    ///
+    /// assert_eq!(chat.history()?[1].text(), "4");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`append`](Self::append); then none of them is stored.
@@ -122,6 +172,20 @@ impl Session {
     ///
     /// The head follows if it stands at `parent`, and stays otherwise.
     ///
+    /// ```
+    /// use chrono::DateTime;
+    /// use talktree::{Arrival, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let then = DateTime::UNIX_EPOCH;
+    /// let old = Message::user("hello").with_id("m1").at(then);
+    ///
+    /// assert_eq!(chat.import_message(None, old.clone())?, Arrival::Added);
+    /// assert_eq!(chat.import_message(None, old)?, Arrival::Known);
+    /// assert_eq!(chat.history()?[0].created_at, then);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
     /// as [`append`](Self::append).
@@ -137,6 +201,23 @@ impl Session {
     /// A record that was imported before is not imported again, also when its message was deleted
     /// since. Parents come before their children. The head follows what is attached where it
     /// stands.
+    ///
+    /// ```
+    /// use talktree::{Arrival, Incoming, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = Message::user("2 + 2?").with_id("q");
+    /// let answer = Message::assistant("4").with_id("a");
+    /// let records = [
+    ///     Incoming { record: "line 1".to_owned(), parent: None, message: question },
+    ///     Incoming { record: "line 2".to_owned(), parent: Some("q".into()), message: answer },
+    /// ];
+    /// assert_eq!(chat.import_messages(&records)?, [Arrival::Added; 2]);
+    ///
+    /// chat.delete([&"a".into()])?;
+    /// assert_eq!(chat.import_messages(&records)?, [Arrival::Known; 2]); // it stays deleted
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`import_message`](Self::import_message); then none of them is stored.
@@ -178,6 +259,18 @@ impl Session {
     }
 
     /// Replaces the content of a message, or appends it if no message of its id stands.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// for text in ["The an", "The answer is 4."] {
+    ///     chat.upsert(Message::assistant(text).with_id("reply"))?;
+    /// }
+    /// let history = chat.history()?;
+    /// assert_eq!((history.len(), history[0].text().as_str()), (1, "The answer is 4."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -222,6 +315,20 @@ impl Session {
 
     /// Deletes a message and everything below it.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Shall we?"))?.id;
+    /// let answer = chat.append(Message::assistant("No."))?.id;
+    /// let reply = chat.append(Message::user("Why not?"))?.id;
+    ///
+    /// assert_eq!(chat.delete_branch(&answer)?.messages.len(), 2);
+    /// assert_eq!(chat.message(&reply)?, None);
+    /// assert_eq!(chat.head()?, Some(question));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
     pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
@@ -237,6 +344,19 @@ impl Session {
     }
 
     /// Deletes all messages, compactions and labels of the session; the session itself stays.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// chat.append(Message::user("hello"))?;
+    /// chat.clear()?;
+    ///
+    /// assert!(chat.history()?.is_empty());
+    /// assert_eq!(store.sessions()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every write.

@@ -8,6 +8,19 @@ use crate::message::Message;
 ///
 /// What it covers is fixed when it is opened; messages deleted since are skipped. It holds no
 /// transaction between calls.
+///
+/// ```
+/// use talktree::{Cursor, Message, Order, SessionProvider, Store, View};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=5).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+///
+/// let mut cursor = chat.provider().cursor(&View::head(), Order::OldestFirst)?;
+/// assert_eq!(cursor.total(), 5);
+/// assert!(cursor.skip_past(&"3".into())?);
+/// assert_eq!(cursor.next(1)?[0].text(), "4");
+/// # Ok::<(), talktree::Error>(())
+/// ```
 pub trait Cursor: Send {
     /// Returns the next messages, `limit` at the most; none at the end.
     fn next(&mut self, limit: usize) -> Result<Vec<Message>>;

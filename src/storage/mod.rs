@@ -29,6 +29,19 @@ pub(crate) use cursor::VecCursor;
 /// Shared by threads; calls may come at the same time. A session that was never written to reads as
 /// empty. An id that is asked for and not there is [`Error::UnknownMessage`], except in
 /// [`message`](Self::message).
+///
+/// ```
+/// use talktree::{Message, Place, SessionProvider, Store};
+///
+/// /// Whatever keeps the messages: SQLite here, or a storage of your own.
+/// fn greet(provider: &dyn SessionProvider) -> talktree::Result<usize> {
+///     provider.append(&Place::Head, &[Message::user("hello")])?;
+///     Ok(provider.history(None)?.len())
+/// }
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// assert_eq!(greet(&*chat.provider())?, 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
 pub trait SessionProvider: Send + Sync {
     /// Returns the session's id.
     fn id(&self) -> &SessionId;

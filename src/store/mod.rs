@@ -44,6 +44,16 @@ pub struct Store {
 impl Store {
     /// Opens the store in a file, which is made if it is not there.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// Store::open(&path)?.session("s")?.append(Message::user("hello"))?;
+    /// assert_eq!(Store::open(&path)?.session("s")?.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotAStore`] if the file is something else, [`Error::NewerStore`] if a newer
     /// talktree wrote it, [`Error::Io`] if it cannot be made or opened.
@@ -53,6 +63,16 @@ impl Store {
 
     /// Opens a store that lives as long as its handles.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// assert_eq!(store.clone().sessions()?.len(), 1); // a clone is the same store
+    /// assert!(Store::open_in_memory()?.sessions()?.is_empty()); // another is its own
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Storage`] if there is no memory for it.
     pub fn open_in_memory() -> Result<Self> {
@@ -60,6 +80,19 @@ impl Store {
     }
 
     /// Opens the store in a file for reading only; the file must be there.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// Store::open(&path)?.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// let chat = Store::open_read_only(&path)?.session("s")?;
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// assert!(matches!(chat.append(Message::user("hi")), Err(Error::ReadOnly { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -71,6 +104,16 @@ impl Store {
     }
 
     /// Returns the options a store can be opened with.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
+    /// let long = Message::user("x".repeat(2_000));
+    /// let refused = store.session("s")?.append(long);
+    /// assert!(matches!(refused, Err(Error::MessageTooLarge { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn options() -> StoreOptions {
         StoreOptions::default()
     }
@@ -80,6 +123,18 @@ impl Store {
     }
 
     /// Returns the session of this id; it comes into being with its first write.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("telegram:4711")?;
+    /// assert!(store.sessions()?.is_empty());
+    ///
+    /// chat.append(Message::user("hello"))?;
+    /// assert_eq!(store.sessions()?[0].id, "telegram:4711");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidName`] if the id is empty or longer than
@@ -92,6 +147,17 @@ impl Store {
     }
 
     /// Returns a new session under a new id and this name; it comes into being now.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.create_session("Deployment")?;
+    /// let sessions = store.sessions()?;
+    /// assert_eq!(&sessions[0].id, chat.id());
+    /// assert_eq!(sessions[0].name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidName`] if the name is empty or too long; as every write.
@@ -106,6 +172,18 @@ impl Store {
 
     /// Returns what is known of every session, the one written to last first.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday", "monday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// let ids: Vec<_> = store.sessions()?.into_iter().map(|session| session.id).collect();
+    /// assert_eq!(ids, ["monday", "tuesday"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read.
     pub fn sessions(&self) -> Result<Vec<SessionInfo>> {
@@ -113,6 +191,16 @@ impl Store {
     }
 
     /// Gives a session a name for people.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("telegram:4711")?.append(Message::user("hello"))?;
+    /// store.rename(&"telegram:4711".into(), "Deployment")?;
+    /// assert_eq!(store.sessions()?[0].name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownSession`] if it is not in the store; [`Error::InvalidName`].
@@ -124,6 +212,20 @@ impl Store {
     /// Removes a session with everything of it.
     ///
     /// Its address space is never used again. Forks of it stay whole.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let copy = chat.fork(&hello, "Copy")?;
+    ///
+    /// store.remove(chat.id())?;
+    /// assert_eq!(store.sessions()?.len(), 1);
+    /// assert_eq!(copy.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::UnknownSession`] if it is not in the store.
@@ -137,6 +239,20 @@ impl Store {
     ///
     /// Reads the shape of every tree, no content.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// let stats = store.stats()?;
+    /// assert_eq!((stats.sessions, stats.messages, stats.branching_messages), (1, 3, 1));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read; [`Error::Interrupted`].
     pub fn stats(&self) -> Result<StoreStats> {
@@ -147,6 +263,18 @@ impl Store {
     ///
     /// Reads everything. `progress` hears how far it is.
     ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// let verified = store.verify(|at| println!("{} of {}", at.done, at.total))?;
+    /// assert_eq!(verified.messages, 1);
+    /// assert!(verified.damages.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As every read; [`Error::Interrupted`]. Damage is no error: it is in the answer.
     pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
@@ -156,6 +284,20 @@ impl Store {
     /// Copies the store, as it is at one moment, to a file that must not be there yet; others may
     /// go on writing.
     ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("copy.db");
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// store.backup(&path, |_| {})?;
+    /// assert_eq!(Store::open(&path)?.content_hash()?, store.content_hash()?);
+    /// assert!(matches!(store.backup(&path, |_| {}), Err(Error::Io { .. }))); // never over a file
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be made; [`Error::Interrupted`]; then no file is left.
     pub fn backup(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
@@ -163,6 +305,16 @@ impl Store {
     }
 
     /// Builds the search index anew from the stored messages.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("Which colour shall the door have?"))?;
+    /// store.rebuild_search()?;
+    /// assert_eq!(store.search("door").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every write; [`Error::Interrupted`]: then the old index stands.
@@ -174,6 +326,21 @@ impl Store {
     ///
     /// Over ids, trees, messages, heads, labels, compactions and session details; not over
     /// addresses, the head's log or what was imported from where.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+    /// let hash = store.content_hash()?;
+    ///
+    /// chat.label("best", &draft)?;
+    /// assert_ne!(store.content_hash()?, hash);
+    /// chat.unlabel("best")?;
+    /// assert_eq!(store.content_hash()?, hash);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As every read.
@@ -194,6 +361,20 @@ impl Store {
 
     /// Calls `listener` after each committed change that this handle or a clone of it makes to any
     /// session, in the thread that made it.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let (sender, sessions) = mpsc::channel();
+    /// let _subscription = store.subscribe(move |event| { let _ = sender.send(event.session.clone()); });
+    ///
+    /// store.session("monday")?.append(Message::user("hello"))?;
+    /// store.session("tuesday")?.append(Message::user("hello"))?;
+    /// assert_eq!(sessions.try_iter().collect::<Vec<_>>(), ["monday", "tuesday"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     pub fn subscribe(&self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
         self.events.subscribe(listener)
     }
@@ -209,6 +390,22 @@ impl fmt::Debug for Store {
 ///
 /// What has begun when [`interrupt`](Self::interrupt) is called ends with
 /// [`Error::Interrupted`]; what begins afterwards is not touched.
+///
+/// ```
+/// use talktree::{Error, Message, Store};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("copy.db");
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("x".repeat(2 << 20)))?;
+///
+/// let handle = store.interrupt_handle(); // may go to another thread
+/// let stopped = store.backup(&path, |_| handle.interrupt());
+/// assert!(matches!(stopped, Err(Error::Interrupted)));
+/// assert!(!path.exists());
+/// assert!(store.verify(|_| {})?.damages.is_empty()); // begun afterwards
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct InterruptHandle(InterruptSignal);
 

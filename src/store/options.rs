@@ -8,6 +8,14 @@ use crate::error::Result;
 use crate::storage::sqlite::{Config, Database};
 
 /// What an acknowledged write survives.
+///
+/// ```
+/// use talktree::{Durability, Store};
+///
+/// assert_eq!(Durability::default(), Durability::Full);
+/// let store = Store::options().durability(Durability::Normal).open_in_memory()?;
+/// # Ok::<(), talktree::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {

@@ -1,6 +1,6 @@
 //! The conformance suite for a storage of your own.
 //!
-//! [`conformance`] runs the written contract of [`SessionProvider`](crate::SessionProvider) against
+//! [`conformance()`] runs the written contract of [`SessionProvider`](crate::SessionProvider) against
 //! whatever a function makes. The required verbs are held strictly; of the others one that answers
 //! [`Error::Unsupported`](crate::Error::Unsupported) is passed over. [`MemorySession`] is the
 //! smallest provider that keeps the contract: a place to begin your own.

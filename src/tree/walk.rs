@@ -113,7 +113,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(plan)
     }
 
-    /// Returns whether what is left of a raw walk holds the address.
+    /// Returns whether the path holds the address.
     pub(crate) fn reaches(mut self, address: Address) -> Result<bool> {
         while let Some(stretch) = self.next()? {
             if let Stretch::Messages { first, last } = stretch

@@ -3,7 +3,7 @@
 //! A [`Database`] is one file: one connection for writing and several for reading. Every write verb
 //! is one IMMEDIATE transaction, every read sees one moment. A [`SqliteSession`] is the doorway to
 //! one session of it. Inside, functions take a connection in a transaction and answer with an
-//! [`Outcome`]; the doorway turns a [`Fault`](fault::Fault) into the public error.
+//! [`Outcome`](fault::Outcome); the doorway turns a [`Fault`](fault::Fault) into the public error.
 
 mod address;
 mod append;
