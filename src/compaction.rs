@@ -46,6 +46,28 @@ pub struct Compaction {
 }
 
 impl Compaction {
+    /// Returns a summary of the stretch from `first` to `last`, with a new id, made now; how many
+    /// messages it stands for is counted when it is laid.
+    ///
+    /// ```
+    /// use talktree::Compaction;
+    ///
+    /// let compaction = Compaction::new("They greeted.", "a".into(), "b".into());
+    /// assert_eq!((compaction.count, compaction.last.as_str()), (0, "b"));
+    /// ```
+    #[must_use]
+    pub fn new(summary: impl Into<String>, first: MessageId, last: MessageId) -> Self {
+        Self {
+            id: CompactionId::new(),
+            first,
+            last,
+            count: 0,
+            summary: summary.into(),
+            details: None,
+            created_at: crate::message::now(),
+        }
+    }
+
     /// Returns the summary as it reads in a history: an `assistant` message under the id
     /// `compaction_<id>`, at the stored time.
     ///

@@ -303,6 +303,49 @@ pub struct SessionDetails {
     pub created_at: Option<DateTime<Utc>>,
 }
 
+impl RowStat {
+    /// Returns the figures of a message, for a storage of your own.
+    #[must_use]
+    pub fn new(id: MessageId, role: Role, bytes: u64, tokens: u64) -> Self {
+        Self { id, role, bytes, tokens }
+    }
+}
+
+impl Label {
+    /// Returns a label, for a storage of your own.
+    #[must_use]
+    pub fn new(name: impl Into<String>, id: MessageId) -> Self {
+        Self { name: name.into(), id }
+    }
+}
+
+impl HeadEntry {
+    /// Returns an entry of a head's log, for a storage of your own.
+    #[must_use]
+    pub fn new(id: Option<MessageId>, is_present: bool) -> Self {
+        Self { id, is_present }
+    }
+}
+
+impl SessionInfo {
+    /// Returns what is known of a session that has no more than an id, for a storage of your own.
+    #[must_use]
+    pub fn new(id: SessionId, created_at: DateTime<Utc>) -> Self {
+        Self {
+            id,
+            name: None,
+            parent_session: None,
+            fork_point: None,
+            model: None,
+            source: None,
+            metadata: None,
+            end_reason: None,
+            created_at,
+            updated_at: created_at,
+        }
+    }
+}
+
 /// One historical message to store as it is.
 ///
 /// ```

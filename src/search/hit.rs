@@ -95,6 +95,50 @@ pub struct Found {
     pub notices: Vec<String>,
 }
 
+impl Hit {
+    /// Returns a hit off the head's path, found by all words, with a score of 0: for a storage of
+    /// your own, which sets the rest.
+    ///
+    /// ```
+    /// use talktree::{Found, Hit, Matched, Message, Snippet};
+    ///
+    /// let message = Message::user("hello");
+    /// let snippet = Snippet { text: message.text(), marks: vec![0..5] };
+    /// let mut hit = Hit::new("s".into(), message.id, message.role, message.created_at, snippet);
+    /// hit.on_path = true;
+    /// assert_eq!(Found::new(vec![hit], Matched::All).hits.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn new(
+        session: SessionId,
+        id: MessageId,
+        role: Role,
+        created_at: DateTime<Utc>,
+        snippet: Snippet,
+    ) -> Self {
+        Self {
+            sessions: vec![session.clone()],
+            session,
+            id,
+            role,
+            created_at,
+            snippet,
+            score: 0.0,
+            matched: Matched::All,
+            on_path: false,
+            under: None,
+        }
+    }
+}
+
+impl Found {
+    /// Returns an answer of these hits, best first, without notices.
+    #[must_use]
+    pub fn new(hits: Vec<Hit>, matched: Matched) -> Self {
+        Self { hits, matched, notices: Vec::new() }
+    }
+}
+
 impl IntoIterator for Found {
     type Item = Hit;
     type IntoIter = std::vec::IntoIter<Hit>;

@@ -80,15 +80,8 @@ impl Session {
         last: &MessageId,
         details: Option<Json>,
     ) -> Result<CompactionId> {
-        let compaction = Compaction {
-            id: CompactionId::new(),
-            first: first.clone(),
-            last: last.clone(),
-            count: 0,
-            summary,
-            details,
-            created_at: crate::message::now(),
-        };
+        let mut compaction = Compaction::new(summary, first.clone(), last.clone());
+        compaction.details = details;
         self.import_compaction(&compaction)?;
         Ok(compaction.id)
     }
