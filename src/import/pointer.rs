@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::draft::{DraftHead, DraftLabel};
+use super::noted::label_note;
 use super::work::{Fate, Work};
 use super::write::{Writer, forgive};
 use crate::error::{Error, Result};
@@ -13,7 +14,6 @@ impl Writer<'_> {
         &mut self,
         work: &mut Work<'_>,
         labels: Vec<DraftLabel>,
-        is_new: bool,
     ) -> Result<()> {
         if labels.is_empty() {
             return Ok(());
@@ -37,9 +37,14 @@ impl Writer<'_> {
                     work.report.remark(line, why);
                     Ok(())
                 }
-                None if self.is_dry || !is_new => Ok(()),
+                None if self.is_dry => Ok(()),
+                // One that was taken off since it was imported stays off.
+                None if work.is_remembered(&label_note(&name, &target))? => Ok(()),
                 None => forgive(work.session.label(&name, &target))?,
             };
+            if result.is_ok() {
+                work.notes.push(label_note(&name, &target));
+            }
             match (result, is_record) {
                 (Ok(()), true) => work.report.converted += 1,
                 (Ok(()), false) => {}
