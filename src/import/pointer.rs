@@ -75,14 +75,17 @@ impl Work<'_> {
         };
         let last = || (0..self.nodes.len() as u32).rev().find(is_there);
         let target = target.or_else(|| last().map(|at| self.nodes[at as usize].id.clone()));
-        let Some(target) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) else {
-            return Ok(());
-        };
-        match self.session.checkout(&target) {
-            // Imported before and deleted since.
-            Err(Error::UnknownMessage { .. }) => Ok(()),
-            moved => moved,
+        let mut target = target;
+        while let Some(id) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) {
+            target = match self.session.checkout(&id) {
+                // Imported before and deleted since: the nearest above that stands.
+                Err(Error::UnknownMessage { .. }) => {
+                    self.index.get(&id).and_then(|at| self.living_parent(*at))
+                }
+                moved => return moved,
+            };
         }
+        Ok(())
     }
 
     fn head_or_none(&self) -> Option<MessageId> {

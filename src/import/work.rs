@@ -236,20 +236,33 @@ impl<'a> Work<'a> {
                     let arrival = arrivals.first().copied().unwrap_or(Arrival::Known);
                     if arrival == Arrival::Added && record.parent != wanted {
                         let line = self.nodes[node as usize].line;
-                        let why = "the message it follows was deleted; it hangs from the nearest \
-                                   one above that stands";
+                        let why = match record.parent {
+                            Some(_) => {
+                                "the message it follows was deleted; it hangs from the nearest one \
+                                 above that stands"
+                            }
+                            None => {
+                                "the message it follows was deleted, and no other stands above; it \
+                                 begins a tree of its own"
+                            }
+                        };
                         self.report.remark(line, why);
                     }
                     self.settle(node, arrival, record.message.is_aside);
                     return Ok(());
                 }
                 Err(error @ Error::UnknownMessage { .. }) => {
-                    let parent = record.parent.as_ref().and_then(|id| self.index.get(id)).copied();
-                    let Some(parent) = parent.filter(|p| self.fates[*p as usize] != Fate::Gone)
-                    else {
-                        return Err(error);
-                    };
-                    self.fates[parent as usize] = Fate::Gone;
+                    let Some(parent) = &record.parent else { return Err(error) };
+                    match self.index.get(parent) {
+                        Some(at) if self.fates[*at as usize] != Fate::Gone => {
+                            self.fates[*at as usize] = Fate::Gone;
+                        }
+                        // It stood in the store when this import began.
+                        _ if self.outside.values().any(|id| id == parent) => {
+                            self.outside.retain(|_, id| id != parent);
+                        }
+                        _ => return Err(error),
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -327,6 +340,11 @@ impl<'a> Work<'a> {
 }
 
 impl Node {
+    /// Returns what the store notes this node as.
+    pub(super) fn record(&self) -> String {
+        format!("{}#{:016x}", self.id, self.mark)
+    }
+
     pub(super) fn bytes(&self) -> usize {
         match self.body {
             Body::Here(_) => 0,

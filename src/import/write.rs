@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::ImportOptions;
-use super::draft::{Draft, Node, Reader};
+use super::draft::{Draft, Reader};
 use super::noted::Past;
 use super::records::Records;
 use super::report::ImportReport;
@@ -104,8 +104,7 @@ impl Writer<'_> {
                 if work.orphans.contains(&node) && !is_own {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }
-                let Node { id, mark, .. } = &work.nodes[node as usize];
-                let record = format!("{id}#{mark:016x}");
+                let record = work.nodes[node as usize].record();
                 batch.push((node, Incoming { record, parent: None, message }));
             }
             match self.is_dry {
