@@ -110,6 +110,9 @@ fn a_damaged_store_is_four() -> Outcome {
     std::fs::write(rig.path("copy.db"), bytes)?;
     let answer = rig.run(["--store", &text(&rig.path("copy.db")), "verify"]);
     assert_eq!(answer.code, 4, "{answer:?}");
+    // Whichever command comes upon it.
+    let told = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
+    assert!(told.contains("damaged"), "{told}");
     Ok(())
 }
 
@@ -135,4 +138,15 @@ fn output_that_cannot_be_written_is_six() -> Outcome {
         rig.command(["log", "tour"]).stdout(full).stderr(std::process::Stdio::null()).status()?;
     assert_eq!(status.code(), Some(6));
     Ok(())
+}
+
+#[test]
+fn a_summary_of_nothing_is_wrong_usage() {
+    let rig = Rig::empty();
+    let file = concat!(
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[],\"aside\":true}}\n",
+    );
+    rig.ok(["import", &text(&rig.file("s.jsonl", file))]);
+    rig.fails(2, ["compact", "s", "--summary", "x", "--from", "a", "--to", "a"]);
 }
