@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use talktree::export::{content_hash, session_hash};
 use talktree::import::{Format, ImportOptions, ImportReport};
-use talktree::{Json, Message, MessageId, Part, Result, Session, SessionDetails, Store};
+use talktree::{Error, Json, Message, MessageId, Part, Result, Session, SessionDetails, Store};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
@@ -246,6 +246,86 @@ fn records_of_an_export_that_do_not_fit_are_reported() -> Result<()> {
     let lines: Vec<_> = report.notes.iter().filter_map(|note| note.line).collect();
     assert_eq!(lines, [2, 5, 6, 7, 11, 11, 8, 9, 10]);
     assert_eq!(copy.session("s")?.path_length()?, 1);
+    Ok(())
+}
+
+/// An import that is stopped between the messages and what points at them is completed by the next.
+#[test]
+fn an_import_that_was_cut_off_anywhere_is_completed_by_the_next() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let time = "2026-01-02T03:04:05Z".parse().unwrap();
+    chat.set_details(&SessionDetails { created_at: Some(time), ..SessionDetails::default() })?;
+    for n in 0..2_500 {
+        chat.append(Message::user(format!("{n}")).with_id(format!("m{n}")))?;
+    }
+    chat.add_compaction("the first", &"m0".into(), &"m9".into())?;
+    chat.label("start", &"m0".into())?;
+    chat.checkout(&"m1000".into())?;
+    let file = export(&store)?;
+    let mut stops = 0;
+    for calls in 1.. {
+        let copy = Store::open_in_memory()?;
+        let (handle, mut left) = (copy.interrupt_handle(), calls);
+        let options = ImportOptions::default();
+        let stopped = copy.import_reader("e", Cursor::new(&file), &options, |_| {
+            left -= 1;
+            if left == 0 {
+                handle.interrupt();
+            }
+        });
+        let is_stopped = matches!(stopped, Err(Error::Interrupted));
+        stops += u32::from(is_stopped && copy.stats()?.messages == 2_500);
+        copy.import_reader("e", Cursor::new(&file), &options, |_| {})?;
+        assert_eq!(copy.content_hash()?, store.content_hash()?, "stopped at call {calls}");
+        if !is_stopped {
+            break;
+        }
+        // Completed once, it is not set again.
+        let copied = copy.session("s")?;
+        copied.checkout(&"m7".into())?;
+        copy.import_reader("e", Cursor::new(&file), &options, |_| {})?;
+        assert_eq!(copied.head()?, Some("m7".into()));
+    }
+    assert_eq!(stops, 1, "one stop lies between the messages and the head");
+    Ok(())
+}
+
+#[test]
+fn a_compaction_or_label_that_was_taken_off_since_stays_off() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
+    let fold = chat.add_compaction("a to b", &"a".into(), &"b".into())?;
+    chat.label("l", &"a".into())?;
+    let file = export(&store)?;
+    chat.append(Message::user("d").with_id("d"))?;
+    let grown = export(&store)?;
+    let (copy, _) = import(&file, &ImportOptions::default())?;
+    let copied = copy.session("s")?;
+    copied.remove_compaction(&fold)?;
+    copied.unlabel("l")?;
+    let hash = copy.content_hash()?;
+    for (file, is_equal) in [(&file, true), (&grown, false)] {
+        let report =
+            copy.import_reader("e", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+        assert_eq!(report.dropped, 0, "{report:#?}");
+        assert_eq!(copy.content_hash()? == hash, is_equal);
+        assert!(copied.compactions()?.is_empty() && copied.labels()?.is_empty());
+    }
+    assert_eq!(copied.head()?, Some("d".into()));
+    Ok(())
+}
+
+#[test]
+fn a_compaction_keeps_its_count_when_messages_under_it_are_gone() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
+    chat.add_compaction("all", &"a".into(), &"c".into())?;
+    chat.delete([&"b".into()])?;
+    let copy = round_trip(&store)?;
+    assert_eq!(copy.session("s")?.compactions()?[0].count, 3);
     Ok(())
 }
 

@@ -320,3 +320,35 @@ fn the_source_record_is_kept_on_request() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn an_object_may_be_broken_over_lines_anywhere() -> Result<()> {
+    for (format, object) in [
+        (
+            Format::OpenAi,
+            r#"{"id": "c", "messages": [{"role": "user", "content": "{hi\"["}, {"role": "assistant", "content": null}]}"#,
+        ),
+        (
+            Format::UiMessage,
+            r#"{"id": "c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}"#,
+        ),
+        (
+            Format::ChatGpt,
+            r#"{"mapping": {"m": {"parent": null, "message": {"author": {"role": "user"}, "content": {"parts": ["hi"]}}}}, "conversation_id": "c"}"#,
+        ),
+    ] {
+        let pretty = serde_json::to_string_pretty(
+            &serde_json::from_str::<serde_json::Value>(object).unwrap(),
+        );
+        let breaks =
+            object.match_indices(' ').map(|(at, _)| [&object[..at], "\n", &object[at..]].concat());
+        for file in breaks.chain([pretty.unwrap()]) {
+            let store = Store::open_in_memory()?;
+            let options = ImportOptions { is_strict: true, ..ImportOptions::default() };
+            let report = store.import_reader("f", Cursor::new(&file), &options, |_| {})?;
+            assert_eq!((report.format, report.dropped), (format, 0), "{file}");
+            assert_eq!(report.sessions[0], "c", "{file}");
+        }
+    }
+    Ok(())
+}

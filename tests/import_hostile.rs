@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use talktree::import::{ImportOptions, ImportReport, MAX_NOTES};
-use talktree::{Error, Message, Part, Result, Store};
+use talktree::{Error, Message, MessageId, Part, Result, Store};
 
 const DEPTH: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 
@@ -505,5 +505,71 @@ fn rows_of_progress_entries_are_passed_over_in_little_time() -> Result<()> {
     assert_eq!(report.kept, (DEPTH / 1_000 + 1_000) as u64);
     assert_eq!(store.session("S")?.path_length()?, (DEPTH / 1_000 + 1) as u64);
     assert!(start.elapsed() < Duration::from_secs(60));
+    Ok(())
+}
+
+#[test]
+fn what_hangs_from_a_deleted_message_hangs_from_the_nearest_that_stands() -> Result<()> {
+    for (deleted, grown, shape, lines) in [
+        ("c", "a- ba cb dc", "abd", vec![5]),
+        ("b c", "a- ba cb dc", "ad", vec![5]),
+        ("a b c", "a- ba cb dc ed", "de", vec![5]),
+        ("a", "a- ba cb da", "bc d", vec![5]),
+        // The file holds the tail only: what it follows is neither in the file nor in the store.
+        ("c", "ba dc ed fb", "de abf", vec![3]),
+    ] {
+        let store = Store::open_in_memory()?;
+        import(&store, &pi("s", "a- ba cb"));
+        let chat = store.session("s")?;
+        chat.delete(&deleted.split(' ').map(MessageId::from).collect::<Vec<_>>())?;
+        let report = import(&store, &pi("s", grown));
+        let noted: Vec<_> = report.notes.iter().filter_map(|note| note.line).collect();
+        assert_eq!((noted, report.dropped), (lines, 0), "{deleted}, {grown}: {report:#?}");
+        assert_eq!(paths(&store, "s")?, shape, "{deleted}, {grown}");
+        assert_eq!(chat.head()?.unwrap().as_str(), grown[grown.len() - 2..].get(..1).unwrap());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_conversation_that_was_deleted_and_replaced_is_still_known_by_its_file() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &pi("s", "a- ba"));
+    let chat = store.session("s")?;
+    chat.append_root(Message::user("mine").with_id("m"))?;
+    chat.delete(&["a".into(), "b".into()])?;
+    let report = import(&store, &pi("s", "a- ba cb"));
+    assert_eq!((report.added, report.known, report.dropped), (1, 2, 0), "{report:#?}");
+    assert_eq!(paths(&store, "s")?, "m c");
+    // Another conversation is still told apart.
+    assert_eq!(import(&store, &pi("s", "x- yx")).dropped, 2);
+    Ok(())
+}
+
+#[test]
+fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &pi("s", "a- ba"));
+    let chat = store.session("s")?;
+    // In the second thousand one message hangs from one of the store, one from one of the file.
+    let mut file = pi("s", "");
+    let mut say = |id: &str, parent: &str| {
+        write!(file, "\n{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":\"{parent}\",\"message\":{{\"role\":\"user\",\"content\":\"x\"}}}}").unwrap();
+    };
+    for n in 0..1_000 {
+        say(&format!("m{n}"), &if n == 0 { "a".to_owned() } else { format!("m{}", n - 1) });
+    }
+    say("outside", "b");
+    say("inside", "m999");
+    let report = store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |_| {
+        if matches!(chat.message(&"m999".into()), Ok(Some(_))) {
+            let _ = chat.delete(&["b".into(), "m999".into()]);
+        }
+    })?;
+    let noted: Vec<_> = report.notes.iter().map(|note| (note.line, note.is_fault)).collect();
+    assert_eq!(noted, [(Some(1002), false), (Some(1003), false)], "{report:#?}");
+    assert_eq!(chat.message(&"outside".into())?.unwrap().parent, None);
+    assert_eq!(chat.message(&"inside".into())?.unwrap().parent, Some("m998".into()));
+    assert_eq!((report.added, chat.head()?), (1_002, Some("inside".into())));
     Ok(())
 }

@@ -17,7 +17,8 @@ use crate::store::Store;
 /// Equal for two stores that hold the same: ids, trees, messages, asides, heads, labels,
 /// compactions in their order and session details, JSON by value. Not over addresses, the log of
 /// the head, or when a session was last written to. A store that was exported and imported
-/// elsewhere has the same hash there.
+/// elsewhere has the same hash there. It is many reads: while others write, it may be the hash of a
+/// state that never was.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -48,6 +49,8 @@ pub fn content_hash(store: &Store) -> Result<String> {
 }
 
 /// Returns a hash over the content of one session.
+///
+/// It is many reads: while others write, it may be the hash of a state that never was.
 ///
 /// ```
 /// use talktree::{Message, Store, export::session_hash};

@@ -57,7 +57,12 @@ impl fmt::Display for Counts {
 }
 
 impl Session {
-    /// Writes the session in talktree's own format, which loses nothing.
+    /// Writes the session in talktree's own format.
+    ///
+    /// All that can be read of it: details, every branch, asides, compactions, labels, the head. What
+    /// a store keeps for itself is left out: tombstones of deleted messages, the log of the head, and
+    /// which records were imported. It is many reads, so the export of a session from which another
+    /// handle deletes meanwhile may hold a tree that never was.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -84,6 +89,9 @@ impl Session {
 
 impl Store {
     /// Writes every session in talktree's own format, the oldest first.
+    ///
+    /// What of each is written, and what a concurrent delete does to it, says
+    /// [`Session::export_jsonl`].
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -1,7 +1,7 @@
 //! Writing conversations to files.
 //!
-//! Three forms: talktree's own JSON lines, which lose nothing and are read by
-//! [`import`](crate::import); Markdown, for people; and messages of the OpenAI chat API, for
+//! Three forms: talktree's own JSON lines, which hold all that can be read of a session and are read
+//! by [`import`](crate::import); Markdown, for people; and messages of the OpenAI chat API, for
 //! programs. [`content_hash`] tells whether two stores hold the same.
 //!
 //! # The own format
@@ -20,7 +20,7 @@
 //!
 //! All branches of a session are there, in order of creation, so parents come first. The checksum
 //! is a chain of version 5 UUIDs over the lines. What a store keeps for itself is not written:
-//! addresses, the log of the head, which records were imported, from which message a fork copied.
+//! addresses, tombstones, the log of the head, which records were imported, from which message a fork copied.
 //!
 //! Invariant: an export has no tombstones. What hung from a deleted message hangs from its nearest
 //! living ancestor, and a compaction whose ends were deleted ends at the living messages it covers.

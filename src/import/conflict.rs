@@ -8,6 +8,7 @@ use crate::error::Result;
 
 /// How many messages that stand are compared to tell whether a session is the same conversation.
 const MAX_COMPARED: usize = 64;
+
 impl Work<'_> {
     /// Returns why the session that stands is another conversation than this, if it is.
     pub(super) fn conflict(
@@ -44,7 +45,20 @@ impl Work<'_> {
             let missing = metadata.and_then(|metadata| metadata.text(MISSING_PARENT));
             missing.is_some_and(|parent| self.index.contains_key(parent.as_str()))
         });
-        Ok((!brings_a_parent).then(|| "no message is in both".to_owned()))
+        if brings_a_parent || self.was_imported()? {
+            return Ok(None);
+        }
+        Ok(Some("no message is in both".to_owned()))
+    }
+
+    /// Returns whether messages of this conversation were imported before, and all deleted since.
+    fn was_imported(&self) -> Result<bool> {
+        for node in self.order.iter().take(MAX_COMPARED) {
+            if self.is_noted(&self.nodes[*node as usize].record())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Counts everything as dropped.

@@ -23,6 +23,7 @@ mod draft;
 mod driver;
 mod fields;
 mod linear;
+mod noted;
 mod open_assistant;
 mod openai;
 mod order;
@@ -160,9 +161,10 @@ impl Store {
     /// Imports the conversations of a file and returns what became of its records.
     ///
     /// A second import of the same file adds nothing, and one of a file that has grown adds its
-    /// tail; the head, names, labels and compactions of a session stay where they are unless
-    /// something was added to it. Messages are written about a thousand at a time: what was written
-    /// before an error stays, and importing again completes it. `progress` hears bytes.
+    /// tail; the head stays where it is unless something was added, and messages, labels and
+    /// compactions that were taken off since they were imported stay off. Messages are written about
+    /// a thousand at a time: what was written before an error stays, and importing again completes
+    /// it, the head included. `progress` hears bytes.
     ///
     /// ```
     /// use talktree::{Store, import::ImportOptions};

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::draft::{Overlay, OverlayEnd};
+use super::noted::{Past, compaction_note};
 use super::order::Shape;
 use super::work::{Fate, Work};
 use super::write::{Writer, forgive};
@@ -16,7 +17,7 @@ impl Writer<'_> {
         &mut self,
         work: &mut Work<'_>,
         overlays: Vec<Overlay>,
-        is_fresh: bool,
+        past: Past,
     ) -> Result<()> {
         if overlays.is_empty() {
             return Ok(());
@@ -27,15 +28,20 @@ impl Writer<'_> {
         for overlay in overlays {
             (self.check)()?;
             let (line, is_record) = (overlay.line, overlay.marker.is_none());
+            let note = compaction_note(&overlay.id);
             // One that was taken off since it was imported stays off.
             let is_known = standing.contains(&overlay.id)
                 || overlay.marker.as_ref().is_some_and(|marker| {
-                    !is_fresh && work.fate_of(marker).is_none_or(|fate| fate != Fate::Added)
-                });
+                    !past.is_open && work.fate_of(marker).is_none_or(|fate| fate != Fate::Added)
+                })
+                || (!self.is_dry && work.is_remembered(&note)?);
             let laid = match is_known {
                 true => Ok(()),
                 false => work.lay(overlay, &shape, self.is_dry)?,
             };
+            if laid.is_ok() {
+                work.notes.push(note);
+            }
             match (laid, is_record) {
                 (Ok(()), true) => work.report.converted += 1,
                 (Ok(()), false) => {}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::draft::{DraftHead, DraftLabel};
+use super::noted::label_note;
 use super::work::{Fate, Work};
 use super::write::{Writer, forgive};
 use crate::error::{Error, Result};
@@ -13,7 +14,6 @@ impl Writer<'_> {
         &mut self,
         work: &mut Work<'_>,
         labels: Vec<DraftLabel>,
-        is_new: bool,
     ) -> Result<()> {
         if labels.is_empty() {
             return Ok(());
@@ -37,9 +37,14 @@ impl Writer<'_> {
                     work.report.remark(line, why);
                     Ok(())
                 }
-                None if self.is_dry || !is_new => Ok(()),
+                None if self.is_dry => Ok(()),
+                // One that was taken off since it was imported stays off.
+                None if work.is_remembered(&label_note(&name, &target))? => Ok(()),
                 None => forgive(work.session.label(&name, &target))?,
             };
+            if result.is_ok() {
+                work.notes.push(label_note(&name, &target));
+            }
             match (result, is_record) {
                 (Ok(()), true) => work.report.converted += 1,
                 (Ok(()), false) => {}
@@ -70,14 +75,17 @@ impl Work<'_> {
         };
         let last = || (0..self.nodes.len() as u32).rev().find(is_there);
         let target = target.or_else(|| last().map(|at| self.nodes[at as usize].id.clone()));
-        let Some(target) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) else {
-            return Ok(());
-        };
-        match self.session.checkout(&target) {
-            // Imported before and deleted since.
-            Err(Error::UnknownMessage { .. }) => Ok(()),
-            moved => moved,
+        let mut target = target;
+        while let Some(id) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) {
+            target = match self.session.checkout(&id) {
+                // Imported before and deleted since: the nearest above that stands.
+                Err(Error::UnknownMessage { .. }) => {
+                    self.index.get(&id).and_then(|at| self.living_parent(*at))
+                }
+                moved => return moved,
+            };
         }
+        Ok(())
     }
 
     fn head_or_none(&self) -> Option<MessageId> {

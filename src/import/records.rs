@@ -9,6 +9,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
+use serde::Deserialize;
+
 /// The largest record that is read: 512 MiB. A longer one is damage.
 pub(super) const MAX_RECORD_BYTES: usize = 512 << 20;
 
@@ -132,24 +134,26 @@ impl<'a> Records<'a> {
         if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
             return Ok(Shape::Lines);
         }
-        // The second line of an object that goes on is a field or the end; a line of its own
-        // begins with an object, also when the first is damaged. After an open list it may be
-        // either: then the object is tried.
-        let is_list = first.trim_ascii_end().ends_with(b"[");
+        // The second line of an object that goes on mostly begins with a field or its end, and a line
+        // of its own never does. What else it begins with may be either, as the first line may be
+        // damaged: then the object is tried.
         match self.byte_after_space()? {
             Some(b'"' | b'}') => Ok(Shape::Values),
-            Some(b'{') if is_list && self.begins_with_an_object()? => Ok(Shape::Values),
+            Some(_) if self.begins_with_an_object()? => Ok(Shape::Values),
             _ => Ok(Shape::Lines),
         }
     }
 
+    /// Returns whether the file begins with one whole object, over any number of lines.
+    ///
+    /// Holds none of it in memory, and ends at the first byte that no object could have there.
     fn begins_with_an_object(&mut self) -> io::Result<bool> {
         self.rewind()?;
-        self.shape = Shape::Values;
-        let record = self.next_value()?;
-        let is_object =
-            |record: &Record| serde_json::from_str::<serde::de::IgnoredAny>(&record.text).is_ok();
-        Ok(record.is_some_and(|record| record.as_ref().is_ok_and(is_object)))
+        let mut values = serde_json::Deserializer::from_reader(&mut self.reader);
+        match serde::de::IgnoredAny::deserialize(&mut values) {
+            Err(error) if error.is_io() => Err(error.into()),
+            tried => Ok(tried.is_ok()),
+        }
     }
 
     fn byte_after_space(&mut self) -> io::Result<Option<u8>> {
@@ -353,6 +357,11 @@ mod tests {
             ("{\n\"a\": 1\n}\n{\n}\n", vec!["1:{\n\"a\": 1\n}", "4:{\n}"]),
             ("{\"a\":[\n{},\n{}]}\n", vec!["1:{\"a\":[\n{},\n{}]}"]),
             ("{\"a\":[\n{}\n{}\n", vec!["1:{\"a\":[", "2:{}", "3:{}"]),
+            ("{\"a\":\n[{}]}", vec!["1:{\"a\":\n[{}]}"]),
+            ("{\"a\": {\"b\":[{},\n{}, 1\n]}}", vec!["1:{\"a\": {\"b\":[{},\n{}, 1\n]}}"]),
+            ("{\"a\": [{},\n{}]}\n{}\n", vec!["1:{\"a\": [{},\n{}]}", "3:{}"]),
+            ("{\"a\":\n{\"b\":2}\n{}\n", vec!["1:{\"a\":", "2:{\"b\":2}", "3:{}"]),
+            ("{\"a\" 1}\n{}\n", vec!["1:{\"a\" 1}", "2:{}"]),
             ("nonsense", vec!["1:nonsense"]),
         ] {
             assert_eq!(cut(file), records, "{file:?}");

@@ -32,6 +32,12 @@ pub(super) struct Work<'a> {
     pub(super) fates: Vec<Fate>,
     /// Whether the session had messages before.
     pub(super) has_messages: bool,
+    /// Whether the session stood before, so that something may be noted of it.
+    pub(super) has_past: bool,
+    /// What is to be noted with the first messages that are stored ..
+    pub(super) opening: Vec<String>,
+    /// .. and at the end.
+    pub(super) notes: Vec<String>,
 }
 
 /// What became of a node.
@@ -63,6 +69,9 @@ impl<'a> Work<'a> {
             order: Vec::new(),
             fates: vec![Fate::Open; count],
             has_messages,
+            has_past: false,
+            opening: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -173,13 +182,17 @@ impl<'a> Work<'a> {
     pub(super) fn store(&mut self, mut batch: Vec<(u32, Incoming)>) -> Result<()> {
         while !batch.is_empty() {
             let (nodes, records): (Vec<u32>, Vec<Incoming>) = batch.into_iter().unzip();
-            let records: Vec<Incoming> = nodes
+            let mut records: Vec<Incoming> = nodes
                 .iter()
                 .zip(records)
                 .map(|(node, record)| Incoming { parent: self.living_parent(*node), ..record })
                 .collect();
-            match self.session.import_messages(&records) {
+            records.extend(self.opening(&records)?);
+            let stored = self.session.import_messages(&records);
+            records.truncate(nodes.len());
+            match stored {
                 Ok(arrivals) => {
+                    self.opening.clear();
                     for ((node, record), arrival) in nodes.iter().zip(&records).zip(arrivals) {
                         self.settle(*node, arrival, record.message.is_aside);
                     }
@@ -195,6 +208,11 @@ impl<'a> Work<'a> {
                     self.fates[node as usize] = Fate::Gone;
                     self.report.lose(self.nodes[node as usize].line, error.to_string());
                     batch = nodes.into_iter().zip(records).filter(|(n, _)| *n != node).collect();
+                }
+                // What the notes were to stand at was deleted: the messages matter more.
+                Err(Error::UnknownMessage { .. }) if !self.opening.is_empty() => {
+                    self.opening.clear();
+                    batch = nodes.into_iter().zip(records).collect();
                 }
                 // A parent was imported before and deleted since: find out which, one by one.
                 Err(Error::UnknownMessage { .. }) => {
@@ -218,20 +236,33 @@ impl<'a> Work<'a> {
                     let arrival = arrivals.first().copied().unwrap_or(Arrival::Known);
                     if arrival == Arrival::Added && record.parent != wanted {
                         let line = self.nodes[node as usize].line;
-                        let why = "the message it follows was deleted; it hangs from the nearest \
-                                   one above that stands";
+                        let why = match record.parent {
+                            Some(_) => {
+                                "the message it follows was deleted; it hangs from the nearest one \
+                                 above that stands"
+                            }
+                            None => {
+                                "the message it follows was deleted, and no other stands above; it \
+                                 begins a tree of its own"
+                            }
+                        };
                         self.report.remark(line, why);
                     }
                     self.settle(node, arrival, record.message.is_aside);
                     return Ok(());
                 }
                 Err(error @ Error::UnknownMessage { .. }) => {
-                    let parent = record.parent.as_ref().and_then(|id| self.index.get(id)).copied();
-                    let Some(parent) = parent.filter(|p| self.fates[*p as usize] != Fate::Gone)
-                    else {
-                        return Err(error);
-                    };
-                    self.fates[parent as usize] = Fate::Gone;
+                    let Some(parent) = &record.parent else { return Err(error) };
+                    match self.index.get(parent) {
+                        Some(at) if self.fates[*at as usize] != Fate::Gone => {
+                            self.fates[*at as usize] = Fate::Gone;
+                        }
+                        // It stood in the store when this import began.
+                        _ if self.outside.values().any(|id| id == parent) => {
+                            self.outside.retain(|_, id| id != parent);
+                        }
+                        _ => return Err(error),
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -309,6 +340,11 @@ impl<'a> Work<'a> {
 }
 
 impl Node {
+    /// Returns what the store notes this node as.
+    pub(super) fn record(&self) -> String {
+        format!("{}#{:016x}", self.id, self.mark)
+    }
+
     pub(super) fn bytes(&self) -> usize {
         match self.body {
             Body::Here(_) => 0,

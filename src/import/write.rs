@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::ImportOptions;
-use super::draft::{Draft, Node, Reader};
+use super::draft::{Draft, Reader};
+use super::noted::Past;
 use super::records::Records;
 use super::report::ImportReport;
 use super::work::{Fate, Work, with_missing_parent};
@@ -56,26 +57,26 @@ impl Writer<'_> {
             work.refuse(line, &why, &overlays, &labels);
             return Ok(());
         }
+        let past = match self.is_dry {
+            true => Past { is_new: info.is_none(), is_open: info.is_none() },
+            false => work.begin(info.is_some())?,
+        };
         self.write_messages(&mut work, records, reader, is_own, hear)?;
 
         let has_added = work.fates.contains(&Fate::Added);
-        let is_fresh = match is_own {
-            true => info.is_none(),
-            // The source is set last: without it an earlier import was cut off.
-            false => info.as_ref().is_none_or(|info| info.source.is_none()),
-        };
-        self.lay_overlays(&mut work, overlays, is_fresh)?;
-        self.set_labels(&mut work, labels, is_own || is_fresh || has_added)?;
+        let is_open = past.is_open || has_added;
+        self.lay_overlays(&mut work, overlays, past)?;
+        self.set_labels(&mut work, labels)?;
         if self.is_dry {
             return Ok(());
         }
-        if has_added || is_fresh {
+        if is_open {
             work.move_head(head)?;
         }
-        if let Some(why) = set_missing_details(&session, details, info.as_ref())? {
+        if let Some(why) = set_missing_details(&session, details, info.as_ref(), past)? {
             work.report.fault(line, why);
         }
-        Ok(())
+        work.end()
     }
 
     fn write_messages(
@@ -103,8 +104,7 @@ impl Writer<'_> {
                 if work.orphans.contains(&node) && !is_own {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }
-                let Node { id, mark, .. } = &work.nodes[node as usize];
-                let record = format!("{id}#{mark:016x}");
+                let record = work.nodes[node as usize].record();
                 batch.push((node, Incoming { record, parent: None, message }));
             }
             match self.is_dry {
@@ -124,6 +124,7 @@ fn set_missing_details(
     session: &Session,
     mut details: SessionDetails,
     before: Option<&SessionInfo>,
+    past: Past,
 ) -> Result<Option<String>> {
     let checked = details.name.as_ref().map(|name| check_name("session name", name));
     let why = checked.and_then(|checked| forgive(checked).ok()?.err());
@@ -140,7 +141,7 @@ fn set_missing_details(
             source: details.source.filter(|_| info.source.is_none()),
             metadata: details.metadata.filter(|_| info.metadata.is_none()),
             end_reason: details.end_reason.filter(|_| info.end_reason.is_none()),
-            created_at: None,
+            created_at: details.created_at.filter(|_| past.is_new),
         },
     };
     match before.is_some() && missing == SessionDetails::default() {

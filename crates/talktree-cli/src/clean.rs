@@ -6,7 +6,10 @@
 
 use std::borrow::Cow;
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+/// How many characters may share a column: text of no width is cut, too.
+const MAX_CHARS_PER_COLUMN: usize = 8;
 
 /// Returns one line with each character that a terminal would act on as an escape.
 pub(crate) fn clean(line: &str) -> Cow<'_, str> {
@@ -34,18 +37,12 @@ pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
     }
-    let mut used = 0;
-    let fits = |c: char| {
-        used += c.width().unwrap_or(0);
-        used < width
-    };
-    let mut short: String = text
-        .chars()
-        .take_while({
-            let mut fits = fits;
-            move |c| fits(*c)
-        })
-        .collect();
+    // By the width of what is shown, which is not the sum of its characters: a selector after a heart
+    // makes it as wide as two.
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let ends = ends.take(width.saturating_mul(MAX_CHARS_PER_COLUMN));
+    let end = ends.take_while(|end| text[..*end].width() < width).last().unwrap_or(0);
+    let mut short = text[..end].to_owned();
     if width > 0 {
         short.push('…');
     }
@@ -83,8 +80,13 @@ mod tests {
             ("故宫博物院", 6, "故宫…"),
             ("abc", 2, "a…"),
             ("abc", 0, ""),
+            ("❤️❤️❤️", 6, "❤️❤️❤️"),
+            ("❤️❤️❤️", 5, "❤️❤️…"),
+            ("❤️❤️❤️", 4, "❤️❤…"),
+            ("👩‍👧👩‍👧", 3, "👩‍👧…"),
         ] {
             assert_eq!(cut(text, width), shown);
+            assert!(cut(text, width).width() <= width);
         }
     }
 }

@@ -36,8 +36,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, or found; 1 nothing found; 2 wrong usage; 3 the store \
-is not there or failed; 4 the store is damaged; 5 a file cannot be imported; 6 the output cannot be written";
+const EXIT_CODES: &str = "Exit codes: 0 done, or found; 1 nothing found; 2 wrong usage, or what can never be done \
+as asked; 3 the store is not there, is full or failed; 4 the store is damaged, whichever command finds it; 5 a file cannot be imported; 6 the output cannot be written";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Colour {

@@ -52,9 +52,11 @@ impl Context {
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
         match Store::open(&path) {
-            Err(Error::ReadOnly | Error::Io { .. } | Error::Busy { .. }) => {
-                Ok(Store::open_read_only(path)?)
-            }
+            // SQLite says of a medium where its lock files cannot be made that the file cannot be
+            // opened: what is wrong with it beyond that is found again.
+            Err(
+                Error::ReadOnly | Error::Io { .. } | Error::Busy { .. } | Error::Storage { .. },
+            ) => Ok(Store::open_read_only(path)?),
             opened => Ok(opened?),
         }
     }

@@ -15,12 +15,12 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 pub(crate) enum Failure {
     /// Nothing was found: no hit, or no session, message, label or summary of that name.
     NotFound(String),
-    /// What was asked cannot be done as it was asked.
+    /// What was asked can never be done as it was asked.
     Usage(String),
-    /// The store is not there, or could not be read or written.
+    /// The store is not there, is full, or could not be read or written.
     Store(String),
-    /// The store is damaged; the damage was told already.
-    Damaged,
+    /// The store is damaged; what the damage is, if it was not told already.
+    Damaged(Option<String>),
     /// A file that was to be imported could not be read or understood.
     Input(String),
     /// What was found could not be written.
@@ -36,7 +36,7 @@ impl Failure {
             Self::NotFound(_) => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),
             Self::Store(_) => ExitCode::from(3),
-            Self::Damaged => ExitCode::from(4),
+            Self::Damaged(_) => ExitCode::from(4),
             Self::Input(_) => ExitCode::from(5),
             Self::Output(_) => ExitCode::from(6),
         }
@@ -45,10 +45,12 @@ impl Failure {
     /// Tells it on stderr.
     pub(crate) fn report(&self) {
         match self {
-            Self::NotFound(why) | Self::Usage(why) | Self::Store(why) | Self::Input(why) => {
-                tell(why)
-            }
-            Self::Damaged => {}
+            Self::NotFound(why)
+            | Self::Usage(why)
+            | Self::Store(why)
+            | Self::Damaged(Some(why))
+            | Self::Input(why) => tell(why),
+            Self::Damaged(None) => {}
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Self::Output(error) => tell(&format!("what was found could not be written: {error}")),
         }
@@ -72,12 +74,22 @@ impl From<Error> for Failure {
                 Self::Output(source)
             }
             _ if error.is_unknown() => Self::NotFound(text),
+            // What was given is at fault: other words would have done.
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
+            | Error::NothingToFold { .. }
             | Error::BlankSummary
+            | Error::MessageTooLarge { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
+            // Whichever command came upon it, `verify` or not.
+            Error::Corrupt { .. } => Self::Damaged(Some(text)),
+            // No command takes JSON, so it is what is stored.
+            Error::Json { .. } => {
+                Self::Damaged(Some(format!("the store is damaged: {text}; `verify` tells more")))
+            }
             Error::Import { .. } => Self::Input(text),
+            // The store is at fault, or the place it lies in: full, busy, read-only, none, newer.
             _ => Self::Store(text),
         }
     }
@@ -86,5 +98,29 @@ impl From<Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_says_who_is_at_fault() {
+        let id = || "a".into();
+        for (error, code) in [
+            (Error::UnknownSession { id: "s".into() }, 1),
+            (Error::NothingToFold { first: id(), last: id() }, 2),
+            (Error::NotAncestor { first: id(), last: id() }, 2),
+            (Error::MessageTooLarge { id: id(), bytes: 2, max: 1 }, 2),
+            (Error::StoreFull { max: 1 }, 3),
+            (Error::SessionFull { session: "s".into(), max: 1 }, 3),
+            (Error::NewerStore { found: 2, supported: 1 }, 3),
+            (Error::DiskFull, 3),
+            (Error::Corrupt { what: "x".to_owned() }, 4),
+        ] {
+            let text = error.to_string();
+            assert_eq!(Failure::from(error).exit_code(), ExitCode::from(code), "{text}");
+        }
     }
 }

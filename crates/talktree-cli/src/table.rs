@@ -47,7 +47,7 @@ impl Table {
                     None => cells.push((styles[column], cell.clone())),
                     Some(width) => {
                         let cell = cut(cell, *width);
-                        let blanks = " ".repeat(width - cell.width() + 2);
+                        let blanks = " ".repeat(width.saturating_sub(cell.width()) + 2);
                         cells.push((styles[column], cell.into_owned()));
                         cells.push((paint::PLAIN, blanks));
                     }

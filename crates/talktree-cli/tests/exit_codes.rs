@@ -110,6 +110,9 @@ fn a_damaged_store_is_four() -> Outcome {
     std::fs::write(rig.path("copy.db"), bytes)?;
     let answer = rig.run(["--store", &text(&rig.path("copy.db")), "verify"]);
     assert_eq!(answer.code, 4, "{answer:?}");
+    // Whichever command comes upon it.
+    let told = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
+    assert!(told.contains("damaged"), "{told}");
     Ok(())
 }
 
@@ -134,5 +137,40 @@ fn output_that_cannot_be_written_is_six() -> Outcome {
     let status =
         rig.command(["log", "tour"]).stdout(full).stderr(std::process::Stdio::null()).status()?;
     assert_eq!(status.code(), Some(6));
+    Ok(())
+}
+
+#[test]
+fn a_summary_of_nothing_is_wrong_usage() {
+    let rig = Rig::empty();
+    let file = concat!(
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[],\"aside\":true}}\n",
+    );
+    rig.ok(["import", &text(&rig.file("s.jsonl", file))]);
+    rig.fails(2, ["compact", "s", "--summary", "x", "--from", "a", "--to", "a"]);
+}
+
+/// `search` and `verify` once failed where `log` did not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_on_a_read_only_medium_can_be_read() -> Outcome {
+    let rig = Rig::toured();
+    rig.ok(["backup", &text(&rig.path("copy.db"))]);
+    std::fs::create_dir(rig.path("medium"))?;
+    // A medium of its own, which nobody else sees and which goes with its process.
+    let script = "mount -t tmpfs none medium && cp copy.db medium && mount -o remount,ro medium \
+                  || exit 99; \"$0\" --store medium/copy.db \"$@\"";
+    for args in [&["log", "tour"][..], &["search", "planetarium"], &["verify"], &["stats"]] {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "sh", "-c", script]);
+        command.arg(env!("CARGO_BIN_EXE_talktree")).args(args).current_dir(rig.path(""));
+        let Ok(output) = command.output() else { return Ok(()) };
+        let answer = common::Answer::of(output);
+        if answer.code == 99 || answer.stderr.contains("unshare") {
+            return Ok(()); // Not allowed here.
+        }
+        assert_eq!(answer.code, 0, "{args:?}: {answer:?}");
+    }
     Ok(())
 }

@@ -155,3 +155,18 @@ fn every_verb_has_a_help_text() {
         assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
     }
 }
+
+/// Hearts are as wide as two of their characters; a column of them once ended the command.
+#[test]
+fn a_table_holds_text_whose_width_is_not_that_of_its_characters() {
+    let rig = Rig::empty();
+    for (name, source) in [("s", "\u{2764}\u{fe0f}".repeat(21)), ("t", "\u{200b}".repeat(99))] {
+        let file = format!(
+            "{{\"format\":\"talktree\",\"version\":1}}\n{{\"type\":\"session\",\"id\":\"{name}\",\"source\":\"{source}\"}}\n"
+        );
+        rig.ok(["import", rig.file(&format!("{name}.jsonl"), file).to_str().unwrap()]);
+    }
+    let table = rig.ok(["sessions"]);
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.lines().next().unwrap().contains("path"), "{table}");
+}

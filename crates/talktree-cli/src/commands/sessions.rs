@@ -11,6 +11,8 @@ use crate::paint;
 use crate::table::Table;
 
 /// List the conversations, the one written to last first
+///
+/// `path` is how many messages lead to the head; other branches are not in it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// List this many at the most.
@@ -31,7 +33,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let short = ShortIds::new(sessions.iter().map(|info| info.id.as_str()));
     let mut table = Table::new([
         ("session", paint::ID),
-        ("messages", paint::PLAIN),
+        ("path", paint::PLAIN),
         ("written", paint::FAINT),
         ("from", paint::FAINT),
         ("name", paint::STRONG),

@@ -3,7 +3,7 @@
 use talktree::{Error, Store, Verified};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Failure, Result};
 use crate::paint;
 use crate::progress::Bar;
 
@@ -17,14 +17,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.searcher()?;
-    let verified = match check(&args, &store) {
-        // So damaged that the check cannot go on.
-        Err(error @ Error::Corrupt { .. }) => {
-            tell(&error.to_string());
-            return Err(Failure::Damaged);
-        }
-        verified => verified?,
-    };
+    let verified = check(&args, &store)?;
     if context.is_json {
         context.out.json(&verified)?;
     } else {
@@ -46,7 +39,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             context.out.line(&[(paint::FAINT, "  "), (paint::FAINT, damage.remedy)])?;
         }
     }
-    if verified.damages.is_empty() { Ok(()) } else { Err(Failure::Damaged) }
+    if verified.damages.is_empty() { Ok(()) } else { Err(Failure::Damaged(None)) }
 }
 
 fn check(args: &Args, store: &Store) -> Result<Verified, Error> {
