@@ -6,6 +6,7 @@
 //! Invariant: a message's text is in the index or its address is pending, never both. The index
 //! holds no text of its own, so an entry is taken out with the old text, before the row changes.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::connection::Database;
 use super::fault::Outcome;
 use super::interrupt::Watch;
 use crate::error::Result;
+use crate::message::parts_from_text;
 use crate::search::indexed;
 use crate::tree::Address;
 
@@ -37,14 +39,22 @@ pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
     Ok(())
 }
 
-/// Notes that the texts of a stretch of new messages are not in the index.
-pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(
-        "INSERT INTO search_pending (address)
-         SELECT address FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address",
-    )?
-    .execute([first, last])?;
-    Ok(())
+/// Notes that the texts of a session's new messages of these numbers are not in the index.
+pub(super) fn note_range(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
+    let at = |number: u64| Address::new(session, number as u32);
+    match numbers.end.saturating_sub(numbers.start) {
+        0 => Ok(()),
+        1 => note(conn, at(numbers.start)),
+        _ => {
+            conn.prepare_cached(
+                "WITH RECURSIVE new (address) AS (
+                     SELECT ?1 UNION ALL SELECT address + 1 FROM new WHERE address < ?2)
+                 INSERT INTO search_pending (address) SELECT address FROM new",
+            )?
+            .execute([at(numbers.start), at(numbers.end - 1)])?;
+            Ok(())
+        }
+    }
 }
 
 /// Takes a message's text out of the index, before it changes, and notes it as pending again.
@@ -85,14 +95,25 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
         )?
         .query_row([limit], |row| row.get(0))?;
     let Some(last) = last else { return Ok(0) };
-    conn.prepare_cached(
-        "INSERT INTO search (rowid, text, tools)
-         SELECT address, talktree_text(parts), talktree_tools(parts)
+    // Not with the functions of the schema: each would read the parts anew.
+    let mut insert =
+        conn.prepare_cached("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, ?3)")?;
+    let mut pending = conn.prepare_cached(
+        "SELECT address, parts
            FROM search_pending JOIN message USING (address)
           WHERE address <= ?1 AND id IS NOT NULL
           ORDER BY address",
-    )?
-    .execute([last])?;
+    )?;
+    let mut rows = pending.query([last])?;
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        // Parts that cannot be read have no text, as the functions have it.
+        let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
+        let text = parts.as_ref().map(|parts| indexed::text(parts));
+        let tools = parts.as_ref().map(|parts| indexed::tools(parts));
+        insert.execute(params![address, text, tools])?;
+    }
+    drop(rows);
     let count =
         conn.prepare_cached("DELETE FROM search_pending WHERE address <= ?1")?.execute([last])?;
     Ok(count)
