@@ -1,4 +1,4 @@
-//! What does an append cost, committed and searchable?
+//! What does an append of one message cost, committed and searchable?
 
 use std::time::Instant;
 
@@ -6,12 +6,12 @@ use talktree::Durability;
 
 use crate::data::{Length, Speaker};
 use crate::floor::{self, Ready};
-use crate::measure::{Pair, Rounds, alternate, timed};
+use crate::measure::{Pair, timed};
 use crate::stores::open;
 use crate::table::{Row, Table};
 use crate::{Bench, Result};
 
-pub(crate) fn one(bench: &mut Bench) -> Result<()> {
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     for (durability, count, budget) in
         [(Durability::Full, 1_500, 1.3), (Durability::Normal, 20_480, 2.0)]
     {
@@ -55,32 +55,4 @@ fn print(table: &mut Table, work: &str, pair: &Pair, budget: f64) {
         let row = Row::seconds(format!("{work}: {name}"), ours.quantile(share));
         table.add(row.floor(floor.quantile(share)));
     }
-}
-
-pub(crate) fn all(bench: &mut Bench) -> Result<()> {
-    const COUNT: usize = 10_000;
-    let messages = Speaker::new(3, Length::Chat).messages(COUNT);
-    let ready: Vec<Ready> = messages.iter().map(Ready::new).collect::<Result<_>>()?;
-    let floor = || {
-        let conn = floor::open(&bench.stores.fresh("all-floor.db")?, Durability::Full)?;
-        floor::create(&conn)?;
-        timed(|| {
-            floor::run(&conn, "BEGIN IMMEDIATE")?;
-            for (n, row) in ready.iter().enumerate() {
-                floor::insert(&conn, n as i64 + 1, row)?;
-            }
-            floor::set_head(&conn, COUNT as i64, 0)?;
-            floor::run(&conn, "COMMIT")
-        })
-    };
-    let ours = || {
-        let store = open(&bench.stores.fresh("all-ours.db")?, Durability::Full)?;
-        let chat = store.session("chat")?;
-        let messages = messages.clone();
-        timed(|| Ok(chat.append_all(messages)?))
-    };
-    let pair = alternate(Rounds::exactly(9), floor, ours)?;
-    let row = Row::seconds("append_all of 10k", pair.ours.median());
-    bench.table.add(row.floor(pair.floor.median()).within(1.5));
-    Ok(())
 }

@@ -4,6 +4,7 @@
 //! NAME` the rows of one name, `-- --plot FOLDER` draws cost against size instead.
 
 mod append;
+mod append_all;
 mod cold;
 mod compactions;
 mod data;
@@ -42,8 +43,8 @@ pub(crate) struct Bench {
 
 /// The rows by name, in the order they are printed.
 const ROWS: &[(&str, fn(&mut Bench) -> Result<()>)] = &[
-    ("append", append::one),
-    ("append-all", append::all),
+    ("append", append::run),
+    ("append-all", append_all::run),
     ("raw", raw::run),
     ("folded", folded::run),
     ("flat", folded::flat),
