@@ -21,8 +21,7 @@ CREATE TABLE session (
     metadata       TEXT,                              -- JSON
     end_reason     TEXT,                              -- why it was closed, if it was
     created_at     INTEGER NOT NULL,
-    updated_at     INTEGER NOT NULL,                  -- of the last write to it
-    deleted_at     INTEGER
+    updated_at     INTEGER NOT NULL                   -- of the last write to it
 ) STRICT;
 
 -- A message, at address = session key << 32 | its number in the session's order of appends, from 1.

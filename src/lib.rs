@@ -61,7 +61,7 @@ pub use session::{Messages, PageBuilder, Session, SessionSearch};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
 pub use tokens::estimate_tokens;
-pub use tree::{Segment, Tree};
+pub use tree::{DrawOptions, Fold, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, Order, Place, View};
 
 /// Compiles the examples of the README.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::Scratch;
 use common::model::{Fold, Gone, Item, Line, Model, Node, Refusal, State};
@@ -480,6 +480,7 @@ impl World {
             self.compare_tree()?;
             let has_head = self.model().head.is_some();
             self.compare_streams(&View::head(), has_head)?;
+            self.compare_search()?;
         }
         self.compare_stats()?;
         self.switch(at)
@@ -554,6 +555,37 @@ impl World {
                 assert_eq!(pages_forth(chat, &view, &whole)?, whole.split_off(1.min(whole.len())));
             }
         }
+        Ok(())
+    }
+
+    /// Compares what is found, and what is said of where it lies, with the tree.
+    fn compare_search(&self) -> Result<()> {
+        let (chat, model) = (&self.session, &self.models[self.at]);
+        let found = chat.search("text OR updated OR upserted").limit(10_000).run()?;
+        let hits: BTreeMap<String, (bool, Option<String>)> = found
+            .hits
+            .into_iter()
+            .map(|hit| (hit.id.to_string(), (hit.on_path, hit.under.map(|id| id.to_string()))))
+            .collect();
+        let path = model.path(model.head);
+        let items = model.items(model.head);
+        let under = |at: usize| {
+            let folds = items.iter().filter_map(|item| match item {
+                Item::Fold(fold) => Some(&model.folds[*fold]),
+                Item::Node(_) => None,
+            });
+            let mut covering = folds.filter(|fold| fold.first <= at && at <= fold.last);
+            covering.next().filter(|_| path.contains(&at)).map(|fold| fold.id.clone())
+        };
+        let expected: BTreeMap<String, (bool, Option<String>)> = model
+            .living()
+            .map(|at| (model.nodes[at].id.clone(), (path.contains(&at), under(at))))
+            .collect();
+        assert_eq!(hits, expected);
+        let on_path = chat.search("text OR updated OR upserted").on_path().limit(10_000).run()?;
+        let on_path: BTreeSet<String> = on_path.hits.iter().map(|hit| hit.id.to_string()).collect();
+        let expected = path.iter().filter(|at| model.nodes[**at].state == State::Living);
+        assert_eq!(on_path, expected.map(|at| model.nodes[*at].id.clone()).collect());
         Ok(())
     }
 
@@ -662,7 +694,10 @@ fn check(ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
     }
     world.compare_all()?;
     world.run(&Op::Reopen)?;
-    world.compare_all()
+    world.compare_all()?;
+    let verified = world.scratch.store.verify(|_| {})?;
+    assert!(verified.damages.is_empty(), "{:?}", verified.damages);
+    Ok(())
 }
 
 fn run(ops: impl Strategy<Value = Vec<Op>>, cases: u32) -> std::result::Result<(), String> {

@@ -18,7 +18,7 @@ fn a_compaction_goes_with_the_tombstone_it_ends_at() -> Result<()> {
     for is_branch in [false, true] {
         let chat = chat("a b c")?;
         let fold = chat.add_compaction("summary", &"a".into(), &"b".into())?;
-        assert_eq!(chat.delete([&"b".into()])?.covered_by, [fold.clone()]);
+        assert_eq!(chat.delete([&"b".into()])?.covered_by, std::slice::from_ref(&fold));
         let deleted = match is_branch {
             true => chat.delete_branch(&"c".into())?,
             false => chat.delete([&"c".into()])?,

@@ -73,12 +73,12 @@ pub fn session_hash(session: &Session) -> Result<String> {
         add(&message?)?;
     }
     for compaction in living_compactions(session)? {
-        // How many it stood for is counted anew wherever it is laid.
         add(&json!([
             "compaction",
             compaction.id,
             compaction.first,
             compaction.last,
+            compaction.count,
             compaction.summary,
             compaction.details.as_ref().map(|details| canonical(details.as_str())),
             compaction.created_at,

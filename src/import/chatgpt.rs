@@ -60,6 +60,7 @@ impl ChatGpt {
             parent: parent.map(|parent| parent.id.clone()),
             line,
             mark: mark(&said.unwrap_or_default()),
+            is_side: false,
             body: Body::Here(Box::new(message)),
         }
     }

@@ -190,21 +190,17 @@ impl ClaudeCode {
 
     /// Hangs what hangs from a link from what the link hangs from.
     fn pass_links(&mut self) {
+        let mut way = Vec::new();
         for talk in &mut self.talks {
             for node in &mut talk.draft.nodes {
-                let mut steps = 0;
-                let start = node.parent.clone();
-                while let Some(next) = node.parent.as_ref().and_then(|id| self.links.get(id)) {
-                    node.parent = next.clone();
-                    steps += 1;
-                    // Links in a circle lead nowhere.
-                    if steps > self.links.len() {
-                        node.parent = None;
-                    }
+                while let Some(link) = node.parent.take_if(|id| self.links.contains_key(id)) {
+                    // Removed while it is gone through, so links in a circle lead nowhere.
+                    node.parent = self.links.remove(&link).flatten();
+                    way.push(link);
                 }
-                // The next node below the same long row of links finds its end at once.
-                if let Some(start) = start.filter(|_| steps > 1) {
-                    self.links.insert(start, node.parent.clone());
+                // The next node below the same row of links finds its end at once.
+                for link in way.drain(..) {
+                    self.links.insert(link, node.parent.clone());
                 }
             }
         }
@@ -294,7 +290,7 @@ impl Talk {
             }
         }
         self.row = None;
-        self.draft.push(node(id, parent, record));
+        self.draft.push(Node { is_side, ..node(id, parent, record) });
     }
 
     /// Adds an entry without a place in the chain, as an aside behind the entry before.
@@ -353,6 +349,7 @@ impl Talk {
             first: None,
             last: OverlayEnd::Before(last),
             marker: Some(id.clone()),
+            count: 0,
             summary: Message::new(Role::User, parts).text(),
             details: None,
             created_at: entry.time("timestamp").unwrap_or(now),
@@ -434,8 +431,8 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
         }
         at
     };
-    for at in 0..talks.len() {
-        for node in &talks[at].draft.nodes {
+    for (at, talk) in talks.iter().enumerate() {
+        for node in &talk.draft.nodes {
             let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
             if let Some(&other) = other.filter(|other| **other != at) {
                 let (a, b) = (find(&into, at), find(&into, other));
@@ -469,7 +466,7 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
 
 fn node(id: MessageId, parent: Option<MessageId>, record: &Record) -> Node {
     let body = Body::there(record);
-    Node { id, parent, line: record.line, mark: mark(&record.text), body }
+    Node { id, parent, line: record.line, mark: mark(&record.text), is_side: false, body }
 }
 
 /// Returns whether entries of this type are links of the chain.

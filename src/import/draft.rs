@@ -50,7 +50,7 @@ pub(super) struct Draft {
     pub(super) line: u64,
     /// What becomes of a node whose parent is nowhere.
     pub(super) orphans: Orphans,
-    /// Whether what stands may be taken for the same source whatever it holds.
+    /// Whether it comes from an export: then it says all of what it holds, and is kept unchanged.
     pub(super) is_own: bool,
 }
 
@@ -61,6 +61,8 @@ pub(super) struct Node {
     pub(super) line: u64,
     /// What tells this content from other content under the same id.
     pub(super) mark: u64,
+    /// Whether it belongs to a side chain, apart from the conversation.
+    pub(super) is_side: bool,
     pub(super) body: Body,
 }
 
@@ -79,6 +81,8 @@ pub(super) struct Overlay {
     pub(super) last: OverlayEnd,
     /// The node that stands for it in the source's own tree.
     pub(super) marker: Option<MessageId>,
+    /// How many messages it stood for when it was made; 0 to count them.
+    pub(super) count: u64,
     pub(super) summary: String,
     pub(super) details: Option<Json>,
     pub(super) created_at: DateTime<Utc>,
@@ -112,8 +116,8 @@ pub(super) enum DraftHead {
 pub(super) enum Orphans {
     /// It begins a tree.
     BecomeRoots,
-    /// It hangs from the node before it in the file: the source loses parents now and then, and a
-    /// root would cut the history off.
+    /// It hangs from the node before it in the file, of its own chain: the source loses parents now
+    /// and then, and a root would cut the history off.
     FollowTheNodeBefore,
 }
 

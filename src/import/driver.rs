@@ -1,5 +1,6 @@
 //! One import from beginning to end: find the format, read, write, report.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
@@ -88,7 +89,13 @@ impl Run<'_, '_> {
         let mut reader = self.reader();
         let watch = self.store.interrupt_signal().watch();
         let check = || watch.check();
-        let mut writer = Writer { store: self.store, options: self.options, is_dry, check: &check };
+        let mut writer = Writer {
+            store: self.store,
+            options: self.options,
+            is_dry,
+            check: &check,
+            named: HashSet::new(),
+        };
         let (size, mut told, mut conversations) = (self.records.size(), 0, 0);
 
         self.records.rewind().map_err(io_error)?;

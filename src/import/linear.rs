@@ -80,7 +80,8 @@ impl<D: Dialect> Linear<D> {
             list.opening.push(mark);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        Node { id, parent, line, mark, body: Body::There { offset: 0, bytes: 0 } }
+        let body = Body::There { offset: 0, bytes: 0 };
+        Node { id, parent, line, mark, is_side: false, body }
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {

@@ -1,7 +1,7 @@
 //! Reading conversations from the files of other programs, and from talktree's own.
 //!
-//! A file is read as what it is, whatever its name: [`Format`] is told from its content. Each of its
-//! *records* (a line, a message, a node of a tree) becomes a message, or something else that a
+//! A file is read as what it is, whatever its name: [`Format`] is told from its content. Each of
+//! its *records* (a line, a message, a node of a tree) becomes a message, or something else that a
 //! session holds, or nothing; the [`ImportReport`] counts all three and says why. Ids that a source
 //! gives are kept to the letter, and others are derived from the content, so importing a file again
 //! adds nothing and importing one that has grown adds what is new. Trees stay trees; a summary that
@@ -17,6 +17,7 @@
 mod blocks;
 mod chatgpt;
 mod claude_code;
+mod conflict;
 mod detect;
 mod draft;
 mod driver;
@@ -25,11 +26,14 @@ mod linear;
 mod open_assistant;
 mod openai;
 mod order;
+mod overlay;
 mod own;
 mod pi;
+mod pointer;
 mod records;
 mod report;
 mod ui_message;
+mod work;
 mod write;
 
 use std::fmt;
@@ -132,7 +136,8 @@ impl Serialize for Format {
 /// ```
 /// use talktree::import::{Format, ImportOptions};
 ///
-/// let options = ImportOptions { format: Some(Format::Pi), is_dry_run: true, ..ImportOptions::default() };
+/// let format = Some(Format::Pi);
+/// let options = ImportOptions { format, is_dry_run: true, ..ImportOptions::default() };
 /// assert!(!options.is_strict);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -164,8 +169,8 @@ impl Store {
     ///
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("chat.json");
-    /// std::fs::write(&path, r#"[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]"#)
-    /// #   .unwrap();
+    /// let chat = r#"[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]"#;
+    /// std::fs::write(&path, chat).unwrap();
     /// let store = Store::open_in_memory()?;
     /// let report = store.import(&path, &ImportOptions::default(), |_| {})?;
     /// assert_eq!((report.kept, report.added), (2, 2));
@@ -203,8 +208,9 @@ impl Store {
     /// use talktree::{Store, import::{Format, ImportOptions}};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let bytes = Cursor::new(br#"{"id": "c1", "messages": [{"role": "user", "content": "hi"}]}"#);
-    /// let report = store.import_reader("export.zip/c1.json", bytes, &ImportOptions::default(), |_| {})?;
+    /// let file = Cursor::new(r#"{"id": "c1", "messages": [{"role": "user", "content": "hi"}]}"#);
+    /// let options = ImportOptions::default();
+    /// let report = store.import_reader("export.zip/c1.json", file, &options, |_| {})?;
     /// assert_eq!((report.format, report.sessions[0].as_str()), (Format::OpenAi, "c1"));
     /// # Ok::<(), talktree::Error>(())
     /// ```

@@ -70,6 +70,7 @@ impl OpenAssistant {
                 parent: parent.and_then(|parent| ids[parent].clone()),
                 line,
                 mark: mark(&canonical(text)),
+                is_side: false,
                 body: Body::Here(Box::new(message)),
                 id: id.clone(),
             });
@@ -132,6 +133,7 @@ impl Reader for OpenAssistant {
                 parent: parent.map(message_id),
                 line: record.line,
                 mark: mark(&canonical(&record.text)),
+                is_side: false,
                 body: Body::there(record),
             },
             tree: fields.text("message_tree_id"),

@@ -85,6 +85,7 @@ impl Own {
                     first: Some(id("first").ok_or("it has no first message")?),
                     last: OverlayEnd::At(id("last").ok_or("it has no last message")?),
                     marker: None,
+                    count: fields.number("count").unwrap_or_default() as u64,
                     summary: fields.text("summary").unwrap_or_default(),
                     details: fields.get("details").cloned(),
                     created_at: fields.time("created_at").unwrap_or_else(now),
@@ -213,6 +214,7 @@ fn node(record: &Record, fields: &Fields) -> Result<Node, &'static str> {
         parent: message.parent,
         line: record.line,
         mark: mark(json.as_str()),
+        is_side: false,
         body: Body::there(record),
     })
 }

@@ -130,6 +130,7 @@ impl Reader for Pi {
             parent,
             line: record.line,
             mark: mark(&record.text),
+            is_side: false,
             body: Body::there(record),
         });
         None
@@ -243,6 +244,7 @@ impl Talk {
             // Without a first entry to keep, nothing before the compaction is kept.
             last: OverlayEnd::Before(kept.unwrap_or_else(|| id.clone())),
             marker: Some(id.clone()),
+            count: 0,
             summary: fields.text("summary").unwrap_or_default(),
             details: details.into_json(),
             created_at: fields.time("timestamp").unwrap_or(now),

@@ -129,13 +129,27 @@ impl<'a> Records<'a> {
         }
         let mut first = vec![b'{'];
         self.line_into(&mut first)?;
-        let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok();
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
+            return Ok(Shape::Lines);
+        }
         // The second line of an object that goes on is a field or the end; a line of its own
-        // begins with an object, also when the first is damaged.
+        // begins with an object, also when the first is damaged. After an open list it may be
+        // either: then the object is tried.
+        let is_list = first.trim_ascii_end().ends_with(b"[");
         match self.byte_after_space()? {
-            Some(b'"' | b'}') if !is_whole => Ok(Shape::Values),
+            Some(b'"' | b'}') => Ok(Shape::Values),
+            Some(b'{') if is_list && self.begins_with_an_object()? => Ok(Shape::Values),
             _ => Ok(Shape::Lines),
         }
+    }
+
+    fn begins_with_an_object(&mut self) -> io::Result<bool> {
+        self.rewind()?;
+        self.shape = Shape::Values;
+        let record = self.next_value()?;
+        let is_object =
+            |record: &Record| serde_json::from_str::<serde::de::IgnoredAny>(&record.text).is_ok();
+        Ok(record.is_some_and(|record| record.as_ref().is_ok_and(is_object)))
     }
 
     fn byte_after_space(&mut self) -> io::Result<Option<u8>> {
@@ -337,6 +351,8 @@ mod tests {
             ("[]x", vec!["1!"]),
             ("[]", vec![]),
             ("{\n\"a\": 1\n}\n{\n}\n", vec!["1:{\n\"a\": 1\n}", "4:{\n}"]),
+            ("{\"a\":[\n{},\n{}]}\n", vec!["1:{\"a\":[\n{},\n{}]}"]),
+            ("{\"a\":[\n{}\n{}\n", vec!["1:{\"a\":[", "2:{}", "3:{}"]),
             ("nonsense", vec!["1:nonsense"]),
         ] {
             assert_eq!(cut(file), records, "{file:?}");

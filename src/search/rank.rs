@@ -196,7 +196,7 @@ mod tests {
     fn ranked(query: &str, texts: &[&str], is_in_time: impl Fn(usize) -> bool) -> Ranking {
         let reading = Reading::of(Query::parse(query), query);
         let pairs = reading.pairs(|_| true);
-        let scanner = Scanner::new(&reading, &pairs);
+        let scanner = Scanner::new(&reading.units, &pairs);
         let candidate = |(at, text): (usize, &&str)| {
             let mut fields = text.splitn(3, ' ');
             let session = fields.next().and_then(|key| key.parse().ok()).unwrap_or(0);

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::search::query::{Clause, Query, Term};
+use crate::search::query::{Clause, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_cut;
 use crate::search::stem::stem;
 use crate::search::stop::is_stop;
@@ -41,6 +41,8 @@ pub(crate) struct Reading {
     pub(crate) is_about_me: bool,
     /// What must be found in any reading.
     strict: Vec<Clause>,
+    /// What need not be found if the query is relaxed, whole.
+    pub(crate) words: Vec<Unit>,
     /// Whether another reading than the one in which all is found would find anything else.
     can_relax: bool,
 }
@@ -52,7 +54,7 @@ impl Reading {
             .iter()
             .filter(|clause| clause.iter().any(|term| !term.is_blank()))
             .cloned()
-            .partition(|clause| is_marked(clause));
+            .partition(is_marked);
         let mut sequence = Vec::new();
         for term in query.clauses.iter().flatten().filter(|term| !term.is_blank()) {
             add_units(term, &mut sequence);
@@ -70,7 +72,8 @@ impl Reading {
             || plain.iter().flatten().any(|term| !term.pieces().is_empty());
         let can_relax = can_relax && !plain.is_empty() && (!units.is_empty() || !strict.is_empty());
         let is_about_me = is_about_me(&plain);
-        Self { query, units, sequence, is_question, is_about_me, strict, can_relax }
+        let words = plain.iter().flatten().filter_map(whole).collect();
+        Self { query, units, sequence, is_question, is_about_me, strict, words, can_relax }
     }
 
     /// Returns the FTS5 expression in which all is found; none if no word is asked for.
@@ -140,9 +143,7 @@ fn is_stop_unit(unit: &Unit) -> bool {
 
 /// Adds what counts of a term: a marked phrase whole, of any other its words, and the pairs of its runs.
 fn add_units(term: &Term, units: &mut Vec<Unit>) {
-    // Terms are public and may hold anything: they are split again as the index will split them.
-    let found: Vec<&str> =
-        term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text()).collect();
+    let found = words_of(term);
     let mut add = |words: &[&str], is_prefix: bool| {
         if units.len() < MAX_UNITS * 2 && !words.is_empty() {
             units.push(unit(words, is_prefix, term.is_quoted));
@@ -165,6 +166,18 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
             }
         }
     }
+}
+
+/// Returns the term as one unit; none if there is nothing in it.
+fn whole(term: &Term) -> Option<Unit> {
+    let words = words_of(term);
+    (!words.is_empty()).then(|| unit(&words, term.is_prefix, term.is_quoted))
+}
+
+/// Returns the words of a term. Terms are public and may hold anything: they are split as the index will split them.
+fn words_of(term: &Term) -> Vec<&str> {
+    let tokens = term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
+    tokens.take(MAX_TERM_TOKENS).collect()
 }
 
 fn unit(words: &[&str], is_prefix: bool, is_quoted: bool) -> Unit {

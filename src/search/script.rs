@@ -62,18 +62,6 @@ pub(crate) fn cut(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns `text` without the U+200B that [`cut`] put into it.
-///
-/// A U+200B that stood in the original goes with them: it has no width, and no word is lost by it.
-#[must_use]
-pub(crate) fn uncut(text: &str) -> Cow<'_, str> {
-    if text.contains(CUT_MARK) {
-        Cow::Owned(text.replace(CUT_MARK, ""))
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,13 +124,5 @@ mod tests {
         drawn("👩\u{200D}🔬", "|👩|\u{200D}|🔬|");
         drawn("👍🏽ok", "|👍|🏽|ok");
         drawn("🇩🇪", "|🇩|🇪|");
-    }
-
-    #[test]
-    fn uncut_undoes_cut() {
-        for text in ["", "北京", "gen重跑 ok", "か\u{3099}", "กี่", "😀x"] {
-            assert_eq!(uncut(&cut(text)), text);
-        }
-        assert!(matches!(uncut("plain"), Cow::Borrowed("plain")));
     }
 }

@@ -97,9 +97,9 @@ fn weekday(words: &[&str], now: DateTime<Utc>) -> Option<Window> {
 
 /// `yesterday`, `today`.
 fn near_day(words: &[&str], now: DateTime<Utc>) -> Option<Window> {
-    match words.first()? {
-        &"yesterday" => Some(one_day(day_of(now) - 1.0)),
-        &"today" => Some(one_day(day_of(now))),
+    match *words.first()? {
+        "yesterday" => Some(one_day(day_of(now) - 1.0)),
+        "today" => Some(one_day(day_of(now))),
         _ => None,
     }
 }
@@ -178,7 +178,7 @@ mod tests {
             .filter_map(|n| start.checked_add_days(Days::new(n)))
             .filter(|day| found.is_some_and(|window| window.holds(*day)));
         let first = held.next();
-        let last = held.last().or(first);
+        let last = held.next_back().or(first);
         let drawn: Vec<String> = first
             .into_iter()
             .chain(last)

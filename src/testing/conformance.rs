@@ -240,6 +240,9 @@ fn places(probe: &Probe) -> Result<()> {
     }
     provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?;
     assert_eq!(probe.head()?, "r g");
+    // A retry, after an answer that was lost, is no refusal.
+    assert!(!provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?[0].is_new);
+    assert_eq!(probe.head()?, "r g");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The folder of real conversations, which is not part of the repository.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! What several test files share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod data;
 pub mod model;

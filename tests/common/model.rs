@@ -334,7 +334,7 @@ impl Model {
         let folds = std::mem::take(&mut self.folds);
         let (kept, lost): (Vec<Fold>, Vec<Fold>) = folds.into_iter().partition(|fold| {
             self.nodes[fold.last].state != State::Removed
-                && !self.under(fold.first, fold.last).is_empty()
+                && self.under(fold.first, fold.last).iter().any(|at| !self.nodes[*at].is_aside)
         });
         self.folds = kept;
         let kept = self.folds.iter().map(|fold| fold.id.clone());

@@ -67,7 +67,7 @@ pub(super) fn append(
             }
         }
     }
-    index::note_range(conn, session.key, first_new..session.next)?;
+    index::note_numbers(conn, session.key, first_new..session.next)?;
     if new_head != session.head {
         // Appending elsewhere than at the head is a move that can be undone.
         match is_branching {

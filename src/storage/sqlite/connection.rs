@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -184,7 +184,12 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<Option<T>> {
         let Some(writer) = &self.writer else { return Ok(None) };
-        let Ok(conn) = writer.try_lock() else { return Ok(None) };
+        let conn = match writer.try_lock() {
+            Ok(conn) => conn,
+            // A thread that panicked in a write has rolled it back.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
         let answer = conn
             .busy_timeout(Duration::ZERO)
             .map_err(Fault::from)
@@ -240,7 +245,7 @@ impl Database {
 }
 
 /// Runs work in a transaction; an error or a panic undoes it.
-fn transaction<T>(
+pub(super) fn transaction<T>(
     conn: &Connection,
     begin: &'static str,
     work: impl FnOnce(&Connection) -> Outcome<T>,
@@ -347,4 +352,31 @@ fn immutable_uri(path: &Path) -> String {
     }
     uri.push_str("?immutable=1");
     uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_panicked_is_undone_and_the_next_ones_go_on() -> Result<()> {
+        let database = Database::open_in_memory(Config::default())?;
+        let insert = |conn: &Connection| -> Outcome<usize> {
+            Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
+        };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            database.write(|conn| -> Outcome<()> {
+                insert(conn)?;
+                panic!("in a write");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(database.try_write(insert)?, Some(1));
+        assert_eq!(
+            database
+                .write(|conn| Ok(conn.execute("DELETE FROM setting WHERE name = 'test'", [])?))?,
+            1
+        );
+        Ok(())
+    }
 }

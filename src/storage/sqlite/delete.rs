@@ -171,7 +171,7 @@ fn settle_compactions(
             continue;
         }
         let has_end = survivor(Some(overlay.last)) == Some(overlay.last);
-        if has_end && path::count_between(conn, overlay.first, overlay.last)? > 0 {
+        if has_end && shows_something(conn, overlay)? {
             deleted.covered_by.push(compaction.id);
         } else {
             compaction::remove(conn, overlay.key)?;
@@ -187,6 +187,13 @@ fn settle_compactions(
         deleted.compactions_back.push(compaction::id_of(conn, key)?);
     }
     Ok(deleted)
+}
+
+/// Returns whether a compaction covers a message that a model sees: one that stood for asides alone
+/// would lengthen the history.
+fn shows_something(conn: &Connection, overlay: Overlay) -> Outcome<bool> {
+    let covered = path::between(conn, overlay.first, overlay.last)?;
+    Ok(path::count(conn, &covered, true)? > 0)
 }
 
 /// Returns the compactions that show where one that went lay.

@@ -41,7 +41,6 @@ pub(super) fn fork(
     copy_messages(conn, &target, &copies)?;
     let count = copies.last().map_or(0, |copy| copy.start + copy.width() - 1);
     target.next = u64::from(count) + 1;
-    index::note_range(conn, target.key, 1..target.next)?;
     target.head = Some(Address::new(target.key, count));
     catalog::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
@@ -91,7 +90,8 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Out
             Address::new(target.key, 1)
         ])?;
     }
-    Ok(())
+    let (first, last) = Address::range_of(target.key);
+    index::note_range(conn, first, last)
 }
 
 pub(super) const COPY: &str = "INSERT INTO message

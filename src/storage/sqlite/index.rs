@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::connection::Database;
+use super::connection::{Database, transaction};
 use super::fault::Outcome;
 use super::interrupt::Watch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::indexed;
 use crate::tree::Address;
@@ -27,6 +27,8 @@ const FIRST_CHUNK: usize = 512;
 const MAX_CHUNK: usize = 8_192;
 /// How long one such transaction may hold off other writers.
 const CHUNK_TIME: Duration = Duration::from_millis(100);
+/// How many chunks an append takes on: it returns soon however much others have left pending.
+const CHUNKS_PER_APPEND: usize = 4;
 /// With so many pending a search would rather wait for its turn to write than index them for itself ..
 const MANY_PENDING: usize = 2_048;
 /// .. for so long.
@@ -40,7 +42,7 @@ pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
 }
 
 /// Notes that the texts of a session's new messages of these numbers are not in the index.
-pub(super) fn note_range(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
+pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
     let at = |number: u64| Address::new(session, number as u32);
     match numbers.end.saturating_sub(numbers.start) {
         0 => Ok(()),
@@ -55,6 +57,19 @@ pub(super) fn note_range(conn: &Connection, session: i64, numbers: Range<u64>) -
             Ok(())
         }
     }
+}
+
+/// Notes that the texts of a stretch of new messages are not in the index.
+pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+    conn.prepare_cached(
+        "INSERT INTO search_pending (address)
+         SELECT address
+           FROM message
+          WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
+          ORDER BY address",
+    )?
+    .execute([first, last])?;
+    Ok(())
 }
 
 /// Takes a message's text out of the index, before it changes, and notes it as pending again.
@@ -75,15 +90,14 @@ pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcom
 
 /// What is pending is not in `search_source`: deleting what is not there would damage the index.
 fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(
-        "INSERT INTO search (search, rowid, text, tools)
-         SELECT 'delete', address, text, tools
-           FROM search_source
-          WHERE address BETWEEN ?1 AND ?2",
-    )?
-    .execute([first, last])?;
+    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
     Ok(())
 }
+
+pub(super) const TAKE_OUT: &str = "INSERT INTO search (search, rowid, text, tools)
+ SELECT 'delete', address, text, tools
+   FROM search_source
+  WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes up to `limit` pending messages, in order of address, and returns how many there were.
 pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
@@ -95,15 +109,9 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
         )?
         .query_row([limit], |row| row.get(0))?;
     let Some(last) = last else { return Ok(0) };
-    // Not with the functions of the schema: each would read the parts anew.
     let mut insert =
         conn.prepare_cached("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, ?3)")?;
-    let mut pending = conn.prepare_cached(
-        "SELECT address, parts
-           FROM search_pending JOIN message USING (address)
-          WHERE address <= ?1 AND id IS NOT NULL
-          ORDER BY address",
-    )?;
+    let mut pending = conn.prepare_cached(PENDING_PARTS)?;
     let mut rows = pending.query([last])?;
     while let Some(row) = rows.next()? {
         let address: Address = row.get(0)?;
@@ -118,6 +126,14 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
         conn.prepare_cached("DELETE FROM search_pending WHERE address <= ?1")?.execute([last])?;
     Ok(count)
 }
+
+/// The cross join holds the planner to this order: it must never walk the messages to find the
+/// pending. The parts are cut by the caller: the functions of the schema would each read them anew.
+pub(super) const PENDING_PARTS: &str = "SELECT search_pending.address, parts
+   FROM search_pending
+  CROSS JOIN message ON message.address = search_pending.address
+  WHERE search_pending.address <= ?1 AND message.id IS NOT NULL
+  ORDER BY search_pending.address";
 
 /// Returns how many messages are pending, counting to `max`.
 fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
@@ -134,12 +150,7 @@ pub(super) fn bring_up_to_date(conn: &Connection) -> Outcome<()> {
     if has_present_version(conn)? {
         return Ok(());
     }
-    conn.execute_batch("BEGIN IMMEDIATE")?;
-    let answer = empty_if_old(conn).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
-    if answer.is_err() && !conn.is_autocommit() {
-        conn.execute_batch("ROLLBACK")?;
-    }
-    answer
+    transaction(conn, "BEGIN IMMEDIATE", empty_if_old)
 }
 
 fn empty_if_old(conn: &Connection) -> Outcome<()> {
@@ -191,16 +202,20 @@ impl Database {
         let before = self.unindexed.fetch_add(count, Ordering::Relaxed);
         if before + count >= APPENDS_BETWEEN {
             // What cannot be indexed now stays pending, and a search finds it all the same.
-            let _ = self.index_pending();
+            let _ = self.index_some();
         }
     }
 
-    /// Indexes what is pending, a chunk at a time; returns whether nothing is left.
+    /// Indexes a few chunks of what is pending; returns whether nothing is left.
     ///
     /// Gives way to other writers: where the lock is not free at once, it stays pending.
-    pub(super) fn index_pending(&self) -> Result<bool> {
+    fn index_some(&self) -> Result<bool> {
         self.unindexed.store(0, Ordering::Relaxed);
-        self.index_chunks(|is_free| Ok(is_free))
+        let mut chunks = 0;
+        self.index_chunks(|is_free| {
+            chunks += 1;
+            Ok(is_free && chunks < CHUNKS_PER_APPEND)
+        })
     }
 
     /// Indexes what is pending before a search; what cannot be indexed now stays pending.
@@ -230,7 +245,11 @@ impl Database {
         let mut chunk = FIRST_CHUNK;
         loop {
             let began = Instant::now();
-            let count = self.try_write(|conn| catch_up(conn, chunk))?;
+            let count = match self.try_write(|conn| catch_up(conn, chunk)) {
+                // A full or failing disk is news for a write. What is pending is found all the same.
+                Err(Error::DiskFull | Error::Storage { .. }) => None,
+                answer => answer?,
+            };
             if count.is_some_and(|count| count < chunk) {
                 return Ok(true);
             }

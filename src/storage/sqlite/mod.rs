@@ -24,6 +24,8 @@ mod label;
 mod message;
 mod outline;
 mod path;
+#[cfg(test)]
+mod plans;
 mod rows;
 mod schema;
 mod search;

@@ -1,12 +1,178 @@
 //! Reading the outline of a tree.
+//!
+//! The breaks give the runs, and the runs the segments; of the messages only those are read that
+//! the outline shows. So it costs the runs and what is shown, not what was ever said.
 
-use rusqlite::Connection;
+use std::collections::HashMap;
+
+use rusqlite::{CachedStatement, Connection};
 
 use super::catalog::SessionRow;
-use super::fault::Outcome;
-use crate::tree::Tree;
+use super::fault::{Outcome, corrupt};
+use super::message::time;
+use super::{compaction, label};
+use crate::id::MessageId;
+use crate::message::{Role, parts_from_text};
+use crate::tree::{
+    Address, Fold, Landmark, Run, Segment, Skeleton, Stem, Tree, line, outermost, preview,
+};
 
 /// Returns the outline of a session.
-pub(super) fn tree(_conn: &Connection, _session: &SessionRow) -> Outcome<Tree> {
-    Ok(Tree::default())
+pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
+    let stems = stems(conn, session.key)?;
+    let skeleton = Skeleton::new(&stems, addresses(conn, TOMBSTONES, session.key)?)?;
+    let head = session.head.and_then(|head| skeleton.locate(head));
+    let labels = labels(conn, session.key, &skeleton)?;
+    let mut folds = folds(conn, session.key, &skeleton)?;
+    let mut asides: HashMap<usize, u64> = HashMap::new();
+    for aside in addresses(conn, ASIDES, session.key)? {
+        if let Some((segment, _)) = skeleton.locate(aside) {
+            *asides.entry(segment).or_default() += 1;
+        }
+    }
+
+    let mut reader = conn.prepare_cached(LANDMARK)?;
+    let mut tree = Tree { roots: skeleton.roots().to_vec(), ..Tree::default() };
+    for segment in 0..skeleton.len() {
+        let folds = folds.remove(&segment).unwrap_or_default();
+        let labels = labels.get(&segment);
+        let shown = outermost(&folds).into_iter();
+        let mut noted: Vec<u64> =
+            shown.flat_map(|fold| fold.starts_at.into_iter().chain([fold.ends_at])).collect();
+        noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
+        noted.extend(labels.into_iter().flat_map(HashMap::keys));
+        let places = skeleton.landmarks(segment, noted);
+        // A wide tree has as many of these as messages.
+        let mut landmarks = Vec::with_capacity(places.len());
+        for at in places {
+            let mut landmark = read(&mut reader, &skeleton, segment, at)?;
+            landmark.is_head = head == Some((segment, at));
+            landmark.labels =
+                labels.and_then(|labels| labels.get(&at)).cloned().unwrap_or_default();
+            if landmark.is_head {
+                tree.head = Some(landmark.id.clone());
+            }
+            landmarks.push(landmark);
+        }
+        let (Some(first), Some(last)) = (landmarks.first(), landmarks.last()) else { continue };
+        tree.messages += skeleton.count(segment);
+        tree.segments.push(Segment {
+            first: first.id.clone(),
+            last: last.id.clone(),
+            count: skeleton.count(segment),
+            asides: asides.get(&segment).copied().unwrap_or(0),
+            landmarks,
+            folds,
+            parent: skeleton.parent(segment),
+            children: skeleton.children(segment).to_vec(),
+        });
+    }
+    Ok(tree)
+}
+
+/// Returns the runs of a session with their ends, in ascending order.
+fn stems(conn: &Connection, session: i64) -> Outcome<Vec<Stem>> {
+    let (first, last) = Address::range_of(session);
+    let mut breaks = conn.prepare_cached(BREAKS)?;
+    let mut before = conn.prepare_cached(LAST_BEFORE)?;
+    let mut rows = breaks.query([first, last])?;
+    let mut stems: Vec<Stem> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let run = Run { start: row.get(0)?, parent: row.get(1)? };
+        stems.push(Stem { run, end: run.start });
+    }
+    for index in 0..stems.len() {
+        let start = stems[index].run.start;
+        let end = stems.get(index + 1).map_or(last, |next| next.run.start.before());
+        // Removed leaves leave places empty before the next run.
+        stems[index].end = match end == start {
+            true => end,
+            false => before.query_row([start, end], |row| row.get(0))?,
+        };
+    }
+    Ok(stems)
+}
+
+pub(super) const BREAKS: &str = "SELECT address, parent
+   FROM message
+  WHERE parent IS NOT address - 1
+    AND address BETWEEN ?1 AND ?2
+  ORDER BY address";
+
+const LAST_BEFORE: &str = "SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2";
+
+pub(super) const TOMBSTONES: &str =
+    "SELECT address FROM message WHERE id IS NULL AND address BETWEEN ?1 AND ?2 ORDER BY address";
+
+pub(super) const ASIDES: &str =
+    "SELECT address FROM message WHERE aside = 1 AND address BETWEEN ?1 AND ?2 ORDER BY address";
+
+const LANDMARK: &str = "SELECT id, role, parts, created_at, aside FROM message WHERE address = ?1";
+
+fn addresses(conn: &Connection, sql: &str, session: i64) -> Outcome<Vec<Address>> {
+    let (first, last) = Address::range_of(session);
+    let mut statement = conn.prepare_cached(sql)?;
+    let addresses = statement.query_map([first, last], |row| row.get(0))?;
+    Ok(addresses.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the labels by segment and place in it.
+fn labels(
+    conn: &Connection,
+    session: i64,
+    skeleton: &Skeleton,
+) -> Outcome<HashMap<usize, HashMap<u64, Vec<String>>>> {
+    let mut labels: HashMap<usize, HashMap<u64, Vec<String>>> = HashMap::new();
+    for (label, address) in label::all(conn, session)? {
+        if let Some((segment, at)) = skeleton.locate(address) {
+            labels.entry(segment).or_default().entry(at).or_default().push(label.name);
+        }
+    }
+    Ok(labels)
+}
+
+/// Returns the compactions by the segment they end in.
+fn folds(
+    conn: &Connection,
+    session: i64,
+    skeleton: &Skeleton,
+) -> Outcome<HashMap<usize, Vec<Fold>>> {
+    let mut folds: HashMap<usize, Vec<Fold>> = HashMap::new();
+    for (overlay, compaction) in compaction::all(conn, session)? {
+        let Some((segment, ends_at)) = skeleton.locate(overlay.last) else { continue };
+        let first = skeleton.locate(overlay.first);
+        folds.entry(segment).or_default().push(Fold {
+            id: compaction.id,
+            first: compaction.first,
+            last: compaction.last,
+            count: compaction.count,
+            starts_at: first.filter(|(of, _)| *of == segment).map(|(_, at)| at),
+            ends_at,
+            preview: line(&compaction.summary),
+        });
+    }
+    Ok(folds)
+}
+
+fn read(
+    reader: &mut CachedStatement<'_>,
+    skeleton: &Skeleton,
+    segment: usize,
+    at: u64,
+) -> Outcome<Landmark> {
+    let missing = || corrupt(format!("place {at} of a run holds no message"));
+    let address = skeleton.address(segment, at).ok_or_else(missing)?;
+    let mut rows = reader.query([address])?;
+    let row = rows.next()?.ok_or_else(missing)?;
+    let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
+    Ok(Landmark {
+        at,
+        id: MessageId::from(id),
+        role: Role::from(row.get_ref(1)?.as_str()?),
+        preview: preview(&parts_from_text(row.get_ref(2)?.as_str()?)?),
+        created_at: time(row.get(3)?)?,
+        is_aside: row.get(4)?,
+        is_head: false,
+        labels: Vec::new(),
+    })
 }

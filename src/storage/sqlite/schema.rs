@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection::Config;
+use super::connection::{Config, transaction};
 use super::fault::{Fault, Outcome};
 use crate::error::Error;
 
@@ -36,7 +36,7 @@ pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) 
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
-    in_transaction(conn, |conn| {
+    transaction(conn, "BEGIN IMMEDIATE", |conn| {
         // Another process may have been quicker.
         match look(conn)? {
             Found::Nothing => fill(conn),
@@ -66,7 +66,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
 
 /// Creates the format in an empty database.
 pub(super) fn create(conn: &Connection) -> Outcome<()> {
-    in_transaction(conn, fill)
+    transaction(conn, "BEGIN IMMEDIATE", fill)
 }
 
 fn fill(conn: &Connection) -> Outcome<()> {
@@ -122,13 +122,4 @@ fn use_wal(conn: &Connection, config: &Config) -> Outcome<()> {
             answer => return answer,
         }
     }
-}
-
-fn in_transaction(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<()>) -> Outcome<()> {
-    conn.execute_batch("BEGIN IMMEDIATE")?;
-    let answer = work(conn).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
-    if answer.is_err() && !conn.is_autocommit() {
-        conn.execute_batch("ROLLBACK")?;
-    }
-    answer
 }

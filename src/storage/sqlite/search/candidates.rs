@@ -1,8 +1,8 @@
 //! Which messages match: the statements that read the index.
 //!
-//! Two ways. *Ranked*: the best by FTS5's own bm25, which counts every word over the whole index; that is how a whole
-//! store is searched. *Newest*: those of a stretch of addresses, newest first, which costs what the stretch holds; a
-//! session or a path is searched so, and ranked outside.
+//! Two ways. *All* of a stretch of addresses, which costs what the stretch holds: a session or a path is searched so, and
+//! ranked outside. The *best*, by FTS5's own bm25, which counts every word over the whole index: so a whole store is
+//! searched, or a session in which too much matches. Of very many matches only the newest are ranked.
 //!
 //! Of the copies that forks made of a message, those with the same content are one: the statements yield the message
 //! itself or, where it is gone, its newest copy.
@@ -16,14 +16,16 @@ use crate::search::Filters;
 use crate::tree::Address;
 
 /// How many messages of one stretch are ranked outside the index; of more FTS5 chooses the best.
-pub(super) const MAX_SCOPED: usize = 1_000;
+const MAX_UNRANKED: usize = 1_000;
+/// How many matches FTS5 ranks, the newest; older ones follow, newest first. A word that is everywhere finds nothing.
+const MAX_RANKED: usize = 20_000;
 
 /// The filters as the statements take them.
 pub(super) struct Bounds {
     pub(super) after: Option<i64>,
     pub(super) before: Option<i64>,
-    /// A JSON array; `None` for any role.
-    pub(super) roles: Option<String>,
+    /// Empty for any role.
+    roles: Vec<String>,
     /// The keys of the sessions within which copies are one, as a JSON array; `None` for all.
     pub(super) sessions: Option<String>,
 }
@@ -36,13 +38,19 @@ impl Bounds {
             Place::Path(_) => Some(&[][..]),
             Place::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
         };
-        let roles = serde_json::Value::from(filters.roles.as_slice());
         Self {
             after: filters.after.map(|time| time.timestamp_micros()),
             before: filters.before.map(|time| time.timestamp_micros()),
-            roles: (!filters.roles.is_empty()).then(|| roles.to_string()),
+            roles: filters.roles.clone(),
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
         }
+    }
+}
+
+impl Bounds {
+    /// Returns whether a role is asked for. Few are, and here they are told faster than in SQL.
+    pub(super) fn hold_role(&self, role: &str) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
 }
 
@@ -55,69 +63,35 @@ pub(super) enum Index {
     Fresh,
 }
 
-/// The clauses that hold a message to the filters, as `?3` .. `?5`.
-macro_rules! within_bounds {
+/// The clauses that hold a message to the filters and leave out a mere copy of what is found elsewhere: with the times
+/// as `?3` and `?4`, and the sessions as `?5`.
+macro_rules! passes {
     () => {
         "(?3 IS NULL OR message.created_at >= ?3)
     AND (?4 IS NULL OR message.created_at < ?4)
-    AND (?5 IS NULL OR message.role IN (SELECT value FROM json_each(?5)))"
-    };
-}
-
-/// The clause that leaves out a copy of what is found elsewhere, with the sessions as `?6`.
-macro_rules! is_no_mere_copy {
-    () => {
-        "(message.origin IS NULL
+    AND (message.origin IS NULL
          OR NOT EXISTS (SELECT 1 FROM message AS other
                          WHERE other.address = message.origin
                            AND other.id IS NOT NULL
-                           AND (?6 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?6)))
+                           AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
                            AND other.role = message.role
                            AND other.parts = message.parts)
         AND NOT EXISTS (SELECT 1 FROM message AS other
                          WHERE other.origin = message.origin
                            AND other.address > message.address
-                           AND (?6 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?6)))
+                           AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
                            AND other.role = message.role
                            AND other.parts = message.parts))"
     };
 }
-pub(super) use {is_no_mere_copy, within_bounds};
+pub(super) use passes;
 
-macro_rules! ranked {
-    ($table:literal) => {
+macro_rules! matching {
+    ($table:literal, $order:literal) => {
         concat!(
             "SELECT ",
             $table,
-            ".rowid
-   FROM ",
-            $table,
-            " CROSS JOIN message ON message.address = ",
-            $table,
-            ".rowid
-  WHERE ",
-            $table,
-            " MATCH ?1
-    AND ",
-            within_bounds!(),
-            "
-    AND ",
-            is_no_mere_copy!(),
-            "
-  ORDER BY ",
-            $table,
-            ".rank
-  LIMIT ?2"
-        )
-    };
-}
-
-macro_rules! ranked_within {
-    ($table:literal) => {
-        concat!(
-            "SELECT ",
-            $table,
-            ".rowid
+            ".rowid, message.role
    FROM ",
             $table,
             " CROSS JOIN message ON message.address = ",
@@ -128,135 +102,125 @@ macro_rules! ranked_within {
             " MATCH ?1
     AND ",
             $table,
-            ".rowid BETWEEN ?7 AND ?8
+            ".rowid BETWEEN ?6 AND ?7
     AND ",
-            within_bounds!(),
-            "
-    AND ",
-            is_no_mere_copy!(),
+            passes!(),
             "
   ORDER BY ",
             $table,
-            ".rank
+            $order,
+            "
   LIMIT ?2"
         )
     };
 }
 
-macro_rules! newest {
-    ($table:literal) => {
-        concat!(
-            "SELECT ",
-            $table,
-            ".rowid
-   FROM ",
-            $table,
-            " CROSS JOIN message ON message.address = ",
-            $table,
-            ".rowid
-  WHERE ",
-            $table,
-            " MATCH ?1
-    AND ",
-            $table,
-            ".rowid BETWEEN ?7 AND ?8
-    AND ",
-            within_bounds!(),
-            "
-    AND ",
-            is_no_mere_copy!(),
-            "
-  ORDER BY ",
-            $table,
-            ".rowid DESC
-  LIMIT ?2"
-        )
-    };
+/// In order of address: FTS5 reads its lists several times slower from the end.
+pub(super) const OLDEST: [&str; 2] =
+    [matching!("search", ".rowid"), matching!("search_fresh", ".rowid")];
+pub(super) const NEWEST: [&str; 2] =
+    [matching!("search", ".rowid DESC"), matching!("search_fresh", ".rowid DESC")];
+pub(super) const BEST: [&str; 2] =
+    [matching!("search", ".rank"), matching!("search_fresh", ".rank")];
+
+/// What is looked for, and where.
+pub(super) struct Lookup<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) index: Index,
+    pub(super) expression: &'c str,
+    pub(super) bounds: &'c Bounds,
+    pub(super) place: &'c Place,
+    pub(super) watch: &'c Watch,
 }
 
-pub(super) const RANKED: [&str; 2] = [ranked!("search"), ranked!("search_fresh")];
-pub(super) const RANKED_WITHIN: [&str; 2] =
-    [ranked_within!("search"), ranked_within!("search_fresh")];
-pub(super) const NEWEST: [&str; 2] = [newest!("search"), newest!("search_fresh")];
+impl Lookup<'_> {
+    /// Returns the messages of a stretch that match, if they are few enough to be ranked outside.
+    ///
+    /// However many are wanted: pages of one answer must come from one order.
+    pub(super) fn all(&self, range: (Address, Address)) -> Outcome<Option<Vec<Address>>> {
+        let found = self.collect(OLDEST[self.index as usize], range, MAX_UNRANKED + 1)?;
+        Ok((found.len() <= MAX_UNRANKED).then_some(found))
+    }
 
-/// What matches an expression.
-#[derive(Debug, Default)]
-pub(super) struct Matches {
-    /// The messages, best or newest first.
-    pub(super) addresses: Vec<Address>,
-    /// Whether these are all there are, and in no order of worth.
-    pub(super) is_all: bool,
-}
-
-/// Returns the messages of the whole store that match, best first, `limit` at the most.
-pub(super) fn in_store(
-    conn: &Connection,
-    index: Index,
-    expression: &str,
-    bounds: &Bounds,
-    limit: usize,
-) -> Outcome<Vec<Address>> {
-    let Bounds { after, before, roles, sessions } = bounds;
-    let mut statement = conn.prepare_cached(RANKED[index as usize])?;
-    let found = statement
-        .query_map(params![expression, limit, after, before, roles, sessions], |row| row.get(0))?;
-    Ok(found.collect::<Result<_, _>>()?)
-}
-
-/// Returns the messages of a stretch of the place that match: all, or the best if there are too many.
-pub(super) fn in_stretch(
-    conn: &Connection,
-    index: Index,
-    expression: &str,
-    bounds: &Bounds,
-    place: &Place,
-    (low, high): (Address, Address),
-    limit: usize,
-    watch: &Watch,
-) -> Outcome<Matches> {
-    let Bounds { after, before, roles, sessions } = bounds;
-    let collect = |sql: &str, limit: usize| -> Outcome<Vec<Address>> {
-        // Off a path there is more than is counted.
-        let max_rows =
-            if matches!(place, Place::Path(_)) { -1 } else { i64::try_from(limit).unwrap_or(-1) };
-        let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement
-            .query(params![expression, max_rows, after, before, roles, sessions, low, high])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let address: Address = row.get(0)?;
-            if place.holds(address) {
-                found.push(address);
-            }
-            if found.len() >= limit {
-                break;
-            }
-            watch.check()?;
+    /// Returns the best messages of a stretch that match, `limit` at the most.
+    pub(super) fn best(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> Outcome<Vec<Address>> {
+        let best = BEST[self.index as usize];
+        let Some(start) = self.newest_start((low, high))? else {
+            return self.collect(best, (low, high), limit);
+        };
+        let mut found = self.collect(best, (start, high), limit)?;
+        if found.len() < limit {
+            let older = (low, start.before());
+            found.extend(self.collect(NEWEST[self.index as usize], older, limit - found.len())?);
         }
         Ok(found)
-    };
-    let max_scoped = MAX_SCOPED.max(limit);
-    let newest = collect(NEWEST[index as usize], max_scoped + 1)?;
-    if newest.len() <= max_scoped {
-        return Ok(Matches { addresses: newest, is_all: true });
     }
-    Ok(Matches { addresses: collect(RANKED_WITHIN[index as usize], limit)?, is_all: false })
+
+    /// Returns where the newest matches begin, if there are more than can be ranked.
+    fn newest_start(&self, (low, high): (Address, Address)) -> Outcome<Option<Address>> {
+        let count: usize = self
+            .conn
+            .prepare_cached(COUNT[self.index as usize])?
+            .query_row(params![self.expression, MAX_RANKED + 1, low, high], |row| row.get(0))?;
+        if count <= MAX_RANKED {
+            return Ok(None);
+        }
+        let mut statement = self.conn.prepare_cached(NTH_NEWEST[self.index as usize])?;
+        let nth = params![self.expression, MAX_RANKED - 1, low, high];
+        Ok(Some(statement.query_row(nth, |row| row.get(0))?))
+    }
+
+    fn collect(
+        &self,
+        sql: &str,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> Outcome<Vec<Address>> {
+        let Bounds { after, before, roles, sessions } = self.bounds;
+        // What is told outside the statement cannot be counted in it.
+        let is_counted = roles.is_empty() && !matches!(self.place, Place::Path(_));
+        let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows =
+            statement.query(params![self.expression, max, after, before, sessions, low, high])?;
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            self.watch.check()?;
+            let address: Address = row.get(0)?;
+            if self.place.holds(address) && self.bounds.hold_role(row.get_ref(1)?.as_str()?) {
+                found.push(address);
+            }
+        }
+        Ok(found)
+    }
 }
 
-/// Returns whether a message matches an expression.
-pub(super) fn matches(
-    conn: &Connection,
-    index: Index,
-    expression: &str,
-    address: Address,
-) -> Outcome<bool> {
-    let sql = MATCHES[index as usize];
-    Ok(conn.prepare_cached(sql)?.query_row((expression, address), |row| row.get(0))?)
-}
+pub(super) const COUNT: [&str; 2] = [
+    "SELECT count(*)
+   FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
+    "SELECT count(*)
+   FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
+];
 
-pub(super) const MATCHES: [&str; 2] = [
-    "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid = ?2)",
-    "SELECT EXISTS (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid = ?2)",
+pub(super) const NTH_NEWEST: [&str; 2] = [
+    "SELECT rowid
+   FROM search
+  WHERE search MATCH ?1
+    AND rowid BETWEEN ?3 AND ?4
+  ORDER BY rowid DESC
+  LIMIT 1 OFFSET ?2",
+    "SELECT rowid
+   FROM search_fresh
+  WHERE search_fresh MATCH ?1
+    AND rowid BETWEEN ?3 AND ?4
+  ORDER BY rowid DESC
+  LIMIT 1 OFFSET ?2",
 ];
 
 /// Adds the addresses in a stretch that match an expression.

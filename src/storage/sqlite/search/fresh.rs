@@ -11,7 +11,7 @@ use super::super::fault::Outcome;
 use crate::tree::Address;
 
 /// The same tokenizer as in `schema.sql`; nothing of the text is kept.
-const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_fresh USING fts5 (
+pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_fresh USING fts5 (
     text, tools,
     content = '',
     tokenize = \"porter unicode61 remove_diacritics 2 categories 'L* N* Co So'\"

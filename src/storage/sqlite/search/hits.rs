@@ -1,6 +1,7 @@
 //! Making hits of the messages found: their text, their flags, their copies.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
 
@@ -9,11 +10,11 @@ use super::super::fault::{Outcome, corrupt};
 use super::super::interrupt::Watch;
 use super::super::message::time;
 use super::super::shape::Shape;
-use super::candidates::{self, Index};
 use super::place::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text};
 use crate::search::reading::Reading;
+use crate::search::scan::Scanner;
 use crate::search::snippet::snippet;
 use crate::search::{Columns, Hit, Matched, Query, SNIPPET_CHARS, indexed};
 use crate::tree::{Address, Overlay, Stretch, Walk};
@@ -65,14 +66,26 @@ fn everything(parts: &[Part]) -> String {
 
 /// Makes hits of messages.
 pub(super) struct HitMaker<'c> {
-    pub(super) conn: &'c Connection,
-    pub(super) reading: &'c Reading,
-    pub(super) indexes: &'c [Index],
-    pub(super) matched: Matched,
-    pub(super) watch: &'c Watch,
+    conn: &'c Connection,
+    watch: &'c Watch,
+    matched: Matched,
+    /// The query whose words are marked, where all words stand and where not.
+    shown: [Query; 2],
+    /// What stands in a message that matches without being relaxed.
+    words: Scanner,
 }
 
-impl HitMaker<'_> {
+impl<'c> HitMaker<'c> {
+    pub(super) fn new(
+        conn: &'c Connection,
+        reading: &Reading,
+        matched: Matched,
+        watch: &'c Watch,
+    ) -> Self {
+        let shown = [reading.shown(false), reading.shown(true)];
+        Self { conn, watch, matched, shown, words: Scanner::new(&reading.words, &[]) }
+    }
+
     /// Returns the hits for messages and their scores, in the same order.
     pub(super) fn hits(&self, found: &[(Address, f64)]) -> Outcome<Vec<Hit>> {
         let mut oldest: HashMap<i64, Address> = HashMap::new();
@@ -81,25 +94,21 @@ impl HitMaker<'_> {
             *oldest = (*oldest).min(*address);
         }
         let mut sessions: HashMap<i64, (SessionNames, HeadPath)> = HashMap::new();
-        let shown = [self.reading.shown(false), self.reading.shown(true)];
-        let all = self.reading.all().filter(|_| self.matched == Matched::Relaxed);
         let mut hits = Vec::with_capacity(found.len());
         for &(address, score) in found {
             self.watch.check()?;
             let key = address.session();
-            if !sessions.contains_key(&key) {
-                let names = place::names(self.conn, key)?
-                    .ok_or_else(|| corrupt(format!("message {} has no session", address.raw())))?;
-                let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
-                sessions.insert(key, (names, path));
-            }
-            let (names, path) = &sessions[&key];
-            let matched = match &all {
-                Some(all) => self.matched_of(all, address)?,
-                None => self.matched,
+            let (names, path) = match sessions.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let names = place::names(self.conn, key)?;
+                    let names =
+                        names.ok_or_else(|| corrupt(format!("no session has key {key}")))?;
+                    let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
+                    place.insert((names, path))
+                }
             };
-            let query = &shown[usize::from(matched == Matched::Relaxed)];
-            hits.push(self.hit(address, score, matched, names, path, query)?);
+            hits.push(self.hit(address, score, names, path)?);
         }
         Ok(hits)
     }
@@ -108,16 +117,17 @@ impl HitMaker<'_> {
         &self,
         address: Address,
         score: f64,
-        matched: Matched,
         names: &SessionNames,
         path: &HeadPath,
-        query: &Query,
     ) -> Outcome<Hit> {
         let row = row(self.conn, address)?;
-        let mut text = row.text(query.filters.columns)?;
-        if text.is_empty() && !query.has_terms() {
+        let columns = self.shown[0].filters.columns;
+        let mut text = row.text(columns)?;
+        if text.is_empty() && !self.shown[0].has_terms() {
             text = row.text(Columns::All)?;
         }
+        let matched = if self.is_relaxed(&text) { Matched::Relaxed } else { Matched::All };
+        let query = &self.shown[usize::from(matched == Matched::Relaxed)];
         let on_path = path.holds(address);
         let under = match path.summary_over(address).filter(|_| on_path) {
             Some(overlay) => Some(compaction::id_of(self.conn, overlay.key)?),
@@ -137,13 +147,10 @@ impl HitMaker<'_> {
         })
     }
 
-    fn matched_of(&self, all: &str, address: Address) -> Outcome<Matched> {
-        for index in self.indexes {
-            if candidates::matches(self.conn, *index, all, address)? {
-                return Ok(Matched::All);
-            }
-        }
-        Ok(Matched::Relaxed)
+    /// Returns whether not all words stand in the text. It is read here: the index would read the lists of all the
+    /// small words of a question.
+    fn is_relaxed(&self, text: &str) -> bool {
+        self.matched == Matched::Relaxed && self.words.scan(text, usize::MAX).counts.contains(&0)
     }
 
     /// Returns the sessions that hold a message of the same origin and content, the oldest first.

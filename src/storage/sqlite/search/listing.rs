@@ -1,7 +1,7 @@
 //! What passes the filters of a query without words, newest first.
 //!
-//! Within a session the newest is the one appended last; sessions are merged by the time of their messages. Nothing is
-//! read that is older than what is asked for, but where a filter lets little pass.
+//! Within a session the newest is the one appended last; sessions are merged by the time of their messages. Of most
+//! sessions only the time of the last message is read.
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
@@ -9,12 +9,23 @@ use rusqlite::{Connection, params};
 
 use super::super::fault::Outcome;
 use super::super::interrupt::Watch;
-use super::candidates::{self, Bounds, Index, is_no_mere_copy, within_bounds};
+use super::candidates::{self, Bounds, Index, passes};
 use super::place::Place;
 use crate::tree::Address;
 
 /// Most messages read ahead of one session.
 const MAX_BATCH: usize = 256;
+
+/// What is to be listed.
+pub(super) struct Listing<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) place: &'c Place,
+    pub(super) bounds: &'c Bounds,
+    pub(super) indexes: &'c [Index],
+    /// The expression for what is left out.
+    pub(super) excluded: Option<&'c str>,
+    pub(super) watch: &'c Watch,
+}
 
 /// One session being read, newest first.
 struct Stream {
@@ -22,110 +33,114 @@ struct Stream {
     high: Address,
     batch: VecDeque<(Address, i64)>,
     batch_size: usize,
+    /// How many of its messages were listed.
+    count: usize,
 }
 
-/// Returns the messages that pass, newest first: `limit` at the most, and `per_session` of each session.
-pub(super) fn newest(
-    conn: &Connection,
-    place: &Place,
-    bounds: &Bounds,
-    excluded: Option<(&str, &[Index])>,
-    (limit, per_session): (usize, usize),
-    watch: &Watch,
-) -> Outcome<Vec<Address>> {
-    let ranges = match place {
-        Place::Store => sessions(conn)?,
-        _ => place.ranges(),
-    };
-    let mut left_out = HashSet::new();
-    if let Some((expression, indexes)) = excluded {
-        for range in place.ranges() {
-            for index in indexes {
-                candidates::add_all(conn, *index, expression, range, &mut left_out)?;
-            }
+impl Listing<'_> {
+    /// Returns the messages that pass, newest first: `limit` at the most, and `per_session` of each session.
+    pub(super) fn newest(&self, limit: usize, per_session: usize) -> Outcome<Vec<Address>> {
+        let left_out = self.left_out()?;
+        let mut streams: Vec<Stream> = Vec::new();
+        // The time and address of the next message of each stream, or of one that is not older.
+        let mut heap = BinaryHeap::new();
+        for (low, high, last, time) in self.ranges()? {
+            heap.push((time, last, streams.len(), false));
+            streams.push(Stream { low, high, batch: VecDeque::new(), batch_size: 1, count: 0 });
         }
-    }
-    let passes = |address: Address| place.holds(address) && !left_out.contains(&address);
-    let mut streams = Vec::new();
-    let mut heap = BinaryHeap::new();
-    for (low, high) in ranges {
-        let mut stream = Stream { low, high, batch: VecDeque::new(), batch_size: 1 };
-        if let Some((address, time)) = stream.next(conn, bounds, &passes, watch)? {
-            heap.push((time, address, streams.len()));
-        }
-        streams.push((stream, 0));
-    }
-    let mut found = Vec::new();
-    while found.len() < limit
-        && let Some((_, address, number)) = heap.pop()
-    {
-        found.push(address);
-        let (stream, count) = &mut streams[number];
-        *count += 1;
-        if *count < per_session
-            && let Some((address, time)) = stream.next(conn, bounds, &passes, watch)?
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some((_, address, number, is_next)) = heap.pop()
         {
-            heap.push((time, address, number));
-        }
-    }
-    Ok(found)
-}
-
-impl Stream {
-    fn next(
-        &mut self,
-        conn: &Connection,
-        bounds: &Bounds,
-        passes: impl Fn(Address) -> bool,
-        watch: &Watch,
-    ) -> Outcome<Option<(Address, i64)>> {
-        loop {
-            while let Some((address, time)) = self.batch.pop_front() {
-                if passes(address) {
-                    return Ok(Some((address, time)));
+            let stream = &mut streams[number];
+            if is_next {
+                found.push(address);
+                stream.count += 1;
+                if stream.count == per_session {
+                    continue;
                 }
             }
-            watch.check()?;
-            if self.low > self.high {
+            if let Some((address, time)) = self.next(stream, &left_out)? {
+                heap.push((time, address, number, true));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the stretch of each session or path, with the address and time of its last message.
+    fn ranges(&self) -> Outcome<Vec<(Address, Address, Address, i64)>> {
+        if *self.place != Place::Store {
+            let ranges = self.place.ranges().into_iter();
+            return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
+        }
+        let mut statement = self.conn.prepare_cached(LAST)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let range = |last: Address| Address::range_of(last.session());
+        rows.map(|row| {
+            let (last, time) = row?;
+            Ok((range(last).0, range(last).1, last, time))
+        })
+        .collect()
+    }
+
+    fn left_out(&self) -> Outcome<HashSet<Address>> {
+        let mut found = HashSet::new();
+        let Some(expression) = self.excluded else { return Ok(found) };
+        for range in self.place.ranges() {
+            for index in self.indexes {
+                candidates::add_all(self.conn, *index, expression, range, &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn next(
+        &self,
+        stream: &mut Stream,
+        left_out: &HashSet<Address>,
+    ) -> Outcome<Option<(Address, i64)>> {
+        loop {
+            self.watch.check()?;
+            if let Some(next) = stream.batch.pop_front() {
+                return Ok(Some(next));
+            }
+            if stream.low > stream.high {
                 return Ok(None);
             }
-            let Bounds { after, before, roles, sessions } = bounds;
-            let (low, high, limit) = (self.low, self.high, self.batch_size);
-            let mut statement = conn.prepare_cached(NEWEST)?;
-            let mut rows =
-                statement.query(params![low, high, after, before, roles, sessions, limit])?;
+            let Bounds { after, before, sessions, .. } = self.bounds;
+            let (low, high, limit) = (stream.low, stream.high, stream.batch_size);
+            let mut statement = self.conn.prepare_cached(NEWEST)?;
+            let mut rows = statement.query(params![low, high, after, before, sessions, limit])?;
+            let (mut count, mut last) = (0, low);
             while let Some(row) = rows.next()? {
-                self.batch.push_back((row.get(0)?, row.get(1)?));
+                (count, last) = (count + 1, row.get(0)?);
+                let is_held = self.place.holds(last) && !left_out.contains(&last);
+                if is_held && self.bounds.hold_role(row.get_ref(2)?.as_str()?) {
+                    stream.batch.push_back((last, row.get(1)?));
+                }
             }
-            self.high = match self.batch.back() {
-                Some((address, _)) if self.batch.len() == self.batch_size => address.before(),
-                _ => self.low.before(),
-            };
-            self.batch_size = MAX_BATCH.min(self.batch_size * 4);
-            if self.batch.is_empty() {
-                return Ok(None);
-            }
+            stream.high = if count == limit { last.before() } else { low.before() };
+            stream.batch_size = MAX_BATCH.min(stream.batch_size * 4);
         }
     }
 }
 
 pub(super) const NEWEST: &str = concat!(
-    "SELECT address, created_at
+    "SELECT address, created_at, role
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL
     AND ",
-    within_bounds!(),
-    "
-    AND ",
-    is_no_mere_copy!(),
+    passes!(),
     "
   ORDER BY address DESC
-  LIMIT ?7"
+  LIMIT ?6"
 );
 
-fn sessions(conn: &Connection) -> Outcome<Vec<(Address, Address)>> {
-    let mut statement = conn.prepare_cached("SELECT key FROM session")?;
-    let keys = statement.query_map([], |row| row.get(0))?;
-    keys.map(|key| Ok(Address::range_of(key?))).collect()
-}
+pub(super) const LAST: &str = "SELECT message.address, message.created_at
+   FROM session CROSS JOIN message
+  WHERE message.address = (SELECT max(last.address)
+                             FROM message AS last
+                            WHERE last.address BETWEEN (session.key << 32)
+                                                   AND (session.key << 32) + 4294967295
+                              AND last.id IS NOT NULL)";

@@ -11,12 +11,15 @@ mod fresh;
 mod hits;
 mod listing;
 mod place;
+#[cfg(test)]
+mod tests;
 
 use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 
-use self::candidates::{Bounds, Index};
+use self::candidates::{Bounds, Index, Lookup};
 use self::hits::HitMaker;
+use self::listing::Listing;
 use self::place::Place;
 use super::connection::Database;
 use super::fault::Outcome;
@@ -138,7 +141,7 @@ struct Ranked {
 }
 
 /// What matches, before it is ranked.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Gathered {
     /// What is to be ranked.
     best: Vec<Address>,
@@ -164,22 +167,21 @@ impl Search<'_> {
     }
 
     fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
-        HitMaker {
-            conn: self.conn,
-            reading: self.reading,
-            indexes: &self.indexes,
-            matched,
-            watch: self.watch,
-        }
+        HitMaker::new(self.conn, self.reading, matched, self.watch)
     }
 
     /// Returns what passes the filters, newest first.
     fn listed(&self, wanted: usize, per_session: usize) -> Outcome<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
-        let excluded = excluded.as_deref().map(|expression| (expression, self.indexes.as_slice()));
-        let limits = (wanted, per_session);
-        let found =
-            listing::newest(self.conn, &self.place, &self.bounds, excluded, limits, self.watch)?;
+        let listing = Listing {
+            conn: self.conn,
+            place: &self.place,
+            bounds: &self.bounds,
+            indexes: &self.indexes,
+            excluded: excluded.as_deref(),
+            watch: self.watch,
+        };
+        let found = listing.newest(wanted, per_session)?;
         let mut ranked =
             Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
         ranked.follow(&found, 1.0);
@@ -194,10 +196,11 @@ impl Search<'_> {
                 return self.rank(&found, Matched::All, None);
             }
         }
-        let units = 0..self.reading.units.len();
-        if !self.is_by_index() {
-            let any = self.reading.any(units);
-            let found = any.map(|any| self.gather(&any, wanted)).transpose()?.unwrap_or_default();
+        let any = self.reading.any(0..self.reading.units.len());
+        if let Some(any) = &any
+            && let Some(best) = self.all_of(any)?
+        {
+            let found = Gathered { best, rest: Vec::new(), is_all: true };
             return self.rank(&found, Matched::Relaxed, None);
         }
         let (frequencies, corpus) = frequency::of_store(self.conn, self.reading, &self.indexes)?;
@@ -207,43 +210,51 @@ impl Search<'_> {
         self.rank(&found, Matched::Relaxed, Some((choice.frequencies, corpus)))
     }
 
-    /// Returns whether FTS5 chooses what is ranked.
-    fn is_by_index(&self) -> bool {
-        self.place == Place::Store
-    }
-
+    /// Returns what matches in the place, best first as far as FTS5 tells.
     fn gather(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
-        let mut gathered = Gathered { is_all: !self.is_by_index(), ..Gathered::default() };
-        let ranges = self.place.ranges();
-        for (index, range) in
-            self.indexes.iter().flat_map(|index| ranges.iter().map(move |range| (index, range)))
-        {
-            let mut found = if self.is_by_index() {
-                let limit = wanted.max(RANKED);
-                candidates::in_store(self.conn, *index, expression, &self.bounds, limit)?
-            } else {
-                let limit = wanted.max(RANKED);
-                let matches = candidates::in_stretch(
-                    self.conn,
-                    *index,
-                    expression,
-                    &self.bounds,
-                    &self.place,
-                    *range,
-                    limit,
-                    self.watch,
-                )?;
-                gathered.is_all &= matches.is_all;
-                if matches.is_all {
-                    gathered.best.extend(matches.addresses);
-                    continue;
-                }
-                matches.addresses
-            };
+        if let Some(best) = self.all_of(expression)? {
+            return Ok(Gathered { best, rest: Vec::new(), is_all: true });
+        }
+        let mut gathered = Gathered::default();
+        for (index, range) in self.stretches() {
+            let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
             gathered.rest.extend(found.split_off(found.len().min(RANKED)));
             gathered.best.extend(found);
         }
         Ok(gathered)
+    }
+
+    /// Returns all that matches in sessions or on a path, if that is little enough to be ranked here.
+    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+        if self.place == Place::Store {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for (index, range) in self.stretches() {
+            match self.lookup(index, expression).all(range)? {
+                Some(all) => found.extend(all),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Returns what to read: each stretch of the place in each index.
+    fn stretches(&self) -> Vec<(Index, (Address, Address))> {
+        let ranges = self.place.ranges();
+        let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
+        self.indexes.iter().flat_map(of).collect()
+    }
+
+    fn lookup<'a>(&'a self, index: Index, expression: &'a str) -> Lookup<'a> {
+        Lookup {
+            conn: self.conn,
+            index,
+            expression,
+            bounds: &self.bounds,
+            place: &self.place,
+            watch: self.watch,
+        }
     }
 
     /// Ranks what was gathered; `known` says how common each unit is, if that was asked already.
@@ -265,7 +276,7 @@ impl Search<'_> {
         };
         let counts = |unit: usize| known.as_ref().is_none_or(|known| known.0[unit] > 0.0);
         let pairs = self.reading.pairs(counts);
-        let scanner = Scanner::new(self.reading, &pairs);
+        let scanner = Scanner::new(&self.reading.units, &pairs);
         let mut found = Vec::with_capacity(gathered.best.len());
         for &address in &gathered.best {
             self.watch.check()?;

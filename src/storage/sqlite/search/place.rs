@@ -98,7 +98,7 @@ pub(super) struct SessionNames {
 /// Returns what is known of the session of this key.
 pub(super) fn names(conn: &Connection, key: i64) -> Outcome<Option<SessionNames>> {
     let found = conn
-        .prepare_cached("SELECT id, name, head FROM session WHERE key = ?1")?
+        .prepare_cached(NAMES)?
         .query_row([key], |row| {
             Ok(SessionNames {
                 id: SessionId::from(row.get::<_, String>(0)?),
@@ -109,6 +109,8 @@ pub(super) fn names(conn: &Connection, key: i64) -> Outcome<Option<SessionNames>
         .optional()?;
     Ok(found)
 }
+
+pub(super) const NAMES: &str = "SELECT id, name, head FROM session WHERE key = ?1";
 
 fn shortened(id: &str) -> String {
     id.chars().take(80).collect()

@@ -1,0 +1,46 @@
+//! `talktree backup`: a copy of the live store.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use talktree::Error;
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::paint;
+use crate::progress::Bar;
+
+/// Copy the store, as it is at one moment, to a new file; others may go on writing
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file to make; it must not be there yet.
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    path: String,
+    bytes: u64,
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let bar = Bar::of_steps("copying");
+    let copied = store.backup(&args.file, |progress| bar.show(progress));
+    drop(bar);
+    if let Err(Error::Io { path, source }) = &copied
+        && source.kind() == std::io::ErrorKind::AlreadyExists
+    {
+        return Err(Failure::Usage(format!(
+            "{} is there already; nothing was copied",
+            path.display()
+        )));
+    }
+    copied?;
+    let path = args.file.to_string_lossy().into_owned();
+    let bytes = std::fs::metadata(&args.file).map(|file| file.len()).unwrap_or(0);
+    if context.is_json {
+        return Ok(context.out.json(&Answer { path, bytes })?);
+    }
+    Ok(context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &format!("  {bytes} bytes"))])?)
+}

@@ -1,0 +1,120 @@
+//! `talktree export`: a conversation as a file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use talktree::{Error, Session, Store, View};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::output::Exact;
+use crate::{find, paint};
+
+/// Write a conversation as talktree's JSON lines, Markdown, or OpenAI chat messages
+///
+/// `talktree` holds all branches and loses nothing; the other two hold the branch to the head as a
+/// model should see it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The conversation; none with --all.
+    #[arg(required_unless_present = "all")]
+    session: Option<String>,
+
+    /// How to write it.
+    #[arg(long, default_value = "talktree")]
+    format: Format,
+
+    /// The branch that leads to this message, instead of the one to the head.
+    #[arg(long, value_name = "MESSAGE")]
+    at: Option<String>,
+
+    /// What is stored, without summaries and with asides.
+    #[arg(long)]
+    raw: bool,
+
+    /// The whole store.
+    #[arg(long, conflicts_with_all = ["session", "at", "raw"])]
+    all: bool,
+
+    /// Write to this file, which must not be there yet, instead of stdout.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// JSON lines: every branch, summary and label; `talktree import` reads them.
+    Talktree,
+    /// A page for people.
+    Markdown,
+    /// One JSON object with `messages`, as the OpenAI chat API takes them.
+    Openai,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    path: String,
+    format: String,
+    bytes: u64,
+}
+
+enum What {
+    Store(Store),
+    Session(Session, View),
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    if args.format != Format::Talktree && args.all {
+        return Err(Failure::Usage("--all writes the talktree format only".to_owned()));
+    }
+    if args.format == Format::Talktree && (args.raw || args.at.is_some()) {
+        let why = "the talktree format holds every branch as it is stored; --at and --raw are for the others";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let store = context.reader()?;
+    let what = match &args.session {
+        None => What::Store(store),
+        Some(session) => {
+            let session = find::session(&store, session)?;
+            let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
+            let view = leaf.as_ref().map_or_else(View::head, View::at);
+            What::Session(session, if args.raw { view.raw() } else { view })
+        }
+    };
+    let Some(path) = &args.output else {
+        let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
+        write(&what, args.format, &mut out)?;
+        return Ok(out.flush()?);
+    };
+    let cannot = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::Usage(format!("{} is there already; nothing was written", path.display()))
+        }
+        _ => Failure::Output(error),
+    };
+    let mut file = BufWriter::new(File::create_new(path).map_err(cannot)?);
+    write(&what, args.format, &mut file)?;
+    file.flush().map_err(cannot)?;
+    let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
+    let format = args
+        .format
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned());
+    let path = path.to_string_lossy().into_owned();
+    if context.is_json {
+        return Ok(context.out.json(&Answer { path, format, bytes })?);
+    }
+    Ok(context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &format!("  {bytes} bytes"))])?)
+}
+
+fn write(what: &What, format: Format, output: &mut impl Write) -> Result<(), Error> {
+    match (what, format) {
+        (What::Store(store), _) => store.export_jsonl(output),
+        (What::Session(session, _), Format::Talktree) => session.export_jsonl(output),
+        (What::Session(session, view), Format::Markdown) => session.export_markdown(view, output),
+        (What::Session(session, view), Format::Openai) => session.export_openai(view, output),
+    }
+}

@@ -1,0 +1,50 @@
+//! `talktree fork`: a new session from a path.
+
+use serde::Serialize;
+use talktree::{MessageId, SessionId};
+
+use crate::context::Context;
+use crate::failure::Result;
+use crate::{find, paint};
+
+/// Make a new session that begins with a copy of the path to a message
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
+    session: String,
+
+    /// The last message of the copy.
+    at: String,
+
+    /// The name of the new session.
+    name: String,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    session: &'a SessionId,
+    name: &'a str,
+    parent_session: &'a SessionId,
+    fork_point: &'a MessageId,
+    path_length: u64,
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    let session = find::session(&store, &args.session)?;
+    let at = find::message(&session, &args.at)?;
+    let fork = session.fork(&at, &args.name)?;
+    let path_length = fork.path_length()?;
+    if context.is_json {
+        let (session, parent_session) = (fork.id(), session.id());
+        let answer =
+            Answer { session, name: &args.name, parent_session, fork_point: &at, path_length };
+        return Ok(context.out.json(&answer)?);
+    }
+    Ok(context.out.line(&[
+        (paint::ID, fork.id().as_str()),
+        (paint::PLAIN, "  "),
+        (paint::STRONG, &args.name),
+        (paint::FAINT, &format!("  {path_length} messages")),
+    ])?)
+}

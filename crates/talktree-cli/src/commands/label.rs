@@ -1,0 +1,66 @@
+//! `talktree label`: names for messages.
+
+use talktree::Label;
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::{find, paint};
+
+/// Point a label at a message, take one away, or list them
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The conversation: its id, the beginning of it, or its name.
+    session: String,
+
+    /// The label; it is moved if it stands.
+    #[arg(requires = "message", required_unless_present_any = ["remove", "list"])]
+    name: Option<String>,
+
+    /// The message it is to point at.
+    message: Option<String>,
+
+    /// Take this label away.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "list"])]
+    remove: Option<String>,
+
+    /// List the labels.
+    #[arg(long, conflicts_with = "name")]
+    list: bool,
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = if args.list { context.reader()? } else { context.writer()? };
+    let session = find::session(&store, &args.session)?;
+    if args.list {
+        for label in session.labels()? {
+            write(&mut context.out, &label, context.is_json)?;
+        }
+        return Ok(());
+    }
+    if let Some(name) = &args.remove {
+        let labels = session.labels()?;
+        let label = labels.iter().find(|label| label.name == *name);
+        let label = label.ok_or_else(|| {
+            Failure::NotFound(format!("session {:?} has no label {name:?}", session.id()))
+        })?;
+        session.unlabel(name)?;
+        return write(&mut context.out, label, context.is_json);
+    }
+    if let (Some(name), Some(message)) = (&args.name, &args.message) {
+        session.label(name, &find::message(&session, message)?)?;
+        if let Some(label) = session.labels()?.iter().find(|label| label.name == *name) {
+            write(&mut context.out, label, context.is_json)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {
+    if is_json {
+        return Ok(out.json(label)?);
+    }
+    let pieces =
+        [(paint::LABEL, &*label.name), (paint::PLAIN, "  "), (paint::ID, label.id.as_str())];
+    Ok(out.line(&pieces)?)
+}

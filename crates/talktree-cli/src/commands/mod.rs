@@ -1,0 +1,72 @@
+//! The subcommands, one file each.
+
+mod backup;
+mod checkout;
+mod compact;
+mod completions;
+mod export;
+mod fork;
+mod import;
+mod label;
+mod log;
+mod message;
+mod rename;
+mod rm;
+mod search;
+mod sessions;
+mod show;
+mod stats;
+mod tour;
+mod tree;
+mod verify;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Result;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Import(import::Args),
+    Sessions(sessions::Args),
+    Log(log::Args),
+    Tree(tree::Args),
+    Show(show::Args),
+    Search(search::Args),
+    Checkout(checkout::Args),
+    Label(label::Args),
+    Compact(compact::Args),
+    Fork(fork::Args),
+    Rename(rename::Args),
+    Rm(rm::Args),
+    Export(export::Args),
+    Stats(stats::Args),
+    Verify(verify::Args),
+    Backup(backup::Args),
+    Tour(tour::Args),
+    Completions(completions::Args),
+}
+
+/// Does what was asked.
+pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
+    match command {
+        Command::Import(args) => import::run(args, context),
+        Command::Sessions(args) => sessions::run(args, context),
+        Command::Log(args) => log::run(args, context),
+        Command::Tree(args) => tree::run(args, context),
+        Command::Show(args) => show::run(args, context),
+        Command::Search(args) => search::run(args, context),
+        Command::Checkout(args) => checkout::run(args, context),
+        Command::Label(args) => label::run(args, context),
+        Command::Compact(args) => compact::run(args, context),
+        Command::Fork(args) => fork::run(args, context),
+        Command::Rename(args) => rename::run(args, context),
+        Command::Rm(args) => rm::run(args, context),
+        Command::Export(args) => export::run(args, context),
+        Command::Stats(args) => stats::run(args, context),
+        Command::Verify(args) => verify::run(args, context),
+        Command::Backup(args) => backup::run(args, context),
+        Command::Tour(args) => tour::run(args, context),
+        Command::Completions(args) => completions::run(args, context),
+    }
+}

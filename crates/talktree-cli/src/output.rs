@@ -1,0 +1,238 @@
+//! What a command writes to stdout: styled lines for people, or JSON lines for programs.
+//!
+//! Invariant: no control character of stored text reaches a terminal. Lines are cleaned piece by
+//! piece as they are written, and JSON has them as escapes.
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::rc::Rc;
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+
+use crate::clean::{clean, cut, is_unsafe};
+
+/// A piece of a line.
+pub(crate) type Piece<'a> = (Style, &'a str);
+
+/// Where a command writes.
+pub(crate) struct Output {
+    writer: Box<dyn Write>,
+    is_coloured: bool,
+    is_terminal: bool,
+    /// The columns of the terminal, if it is one.
+    width: Option<usize>,
+}
+
+impl Output {
+    /// Returns the output to stdout.
+    pub(crate) fn stdout(colour: ColorChoice) -> Self {
+        let choice = match colour {
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+            choice => choice,
+        };
+        let is_terminal = io::stdout().is_terminal();
+        let is_coloured = choice != ColorChoice::Never;
+        // Without colour no style is written, and what is exported must not be stripped of any.
+        let writer: Box<dyn Write> = match is_coloured {
+            true => Box::new(BufWriter::new(AutoStream::new(io::stdout(), choice))),
+            false => Box::new(BufWriter::new(io::stdout())),
+        };
+        Self { writer, is_coloured, is_terminal, width: width(is_terminal) }
+    }
+
+    /// Returns an output to memory, and where it writes.
+    pub(crate) fn memory() -> (Self, Rc<RefCell<Vec<u8>>>) {
+        let memory = Rc::new(RefCell::new(Vec::new()));
+        let writer = Box::new(Memory(Rc::clone(&memory)));
+        (Self { writer, is_coloured: false, is_terminal: false, width: None }, memory)
+    }
+
+    /// Returns whether matches and the like show in colour, and need no other mark.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.is_coloured
+    }
+
+    /// Writes a line of styled pieces, cleaned.
+    pub(crate) fn line(&mut self, pieces: &[Piece<'_>]) -> io::Result<()> {
+        for (style, text) in pieces.iter().filter(|(_, text)| !text.is_empty()) {
+            let text = clean(text);
+            match self.is_coloured && *style != Style::new() {
+                true => write!(self.writer, "{style}{text}{style:#}")?,
+                false => self.writer.write_all(text.as_bytes())?,
+            }
+        }
+        self.writer.write_all(b"\n")
+    }
+
+    /// Writes a line of styled pieces, cut at the edge of the terminal.
+    pub(crate) fn line_cut(&mut self, pieces: &[Piece<'_>]) -> io::Result<()> {
+        let Some(width) = self.width else { return self.line(pieces) };
+        let mut left = width;
+        let mut shown: Vec<(Style, String)> = Vec::new();
+        for (style, text) in pieces {
+            let text = clean(text);
+            let text = cut(&text, left);
+            left -= unicode_width::UnicodeWidthStr::width(&*text).min(left);
+            shown.push((*style, text.into_owned()));
+        }
+        let shown: Vec<Piece<'_>> = shown.iter().map(|(style, text)| (*style, &**text)).collect();
+        self.line(&shown)
+    }
+
+    /// Writes a text of any number of lines, each with this before it.
+    pub(crate) fn block(&mut self, style: Style, indent: &str, text: &str) -> io::Result<()> {
+        for line in text.lines() {
+            match line.is_empty() {
+                true => self.line(&[])?,
+                false => self.line(&[(Style::new(), indent), (style, line)])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one JSON value on a line.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        value
+            .serialize(&mut Serializer::with_formatter(&mut self.writer, SafeFormatter))
+            .map_err(io::Error::from)?;
+        self.writer.write_all(b"\n")
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Writes as it is to a file or a pipe; to a terminal line by line, cleaned.
+///
+/// For what is exported: a file must hold what is stored, to the letter.
+pub(crate) struct Exact<'a> {
+    out: &'a mut Output,
+    /// The line that is not complete yet, where it is to be cleaned.
+    line: Vec<u8>,
+    /// Whether what is written is JSON, and is to stay so.
+    is_json: bool,
+}
+
+impl<'a> Exact<'a> {
+    pub(crate) fn new(out: &'a mut Output, is_json: bool) -> Self {
+        Self { out, line: Vec::new(), is_json }
+    }
+
+    fn write_line(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        if !self.is_json {
+            return self.out.line(&[(Style::new(), &String::from_utf8_lossy(&line))]);
+        }
+        SafeFormatter::write(&mut self.out.writer, &String::from_utf8_lossy(&line), true)?;
+        self.out.writer.write_all(b"\n")
+    }
+}
+
+impl Write for Exact<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.out.is_terminal {
+            return self.out.writer.write(bytes);
+        }
+        for byte in bytes {
+            match byte {
+                b'\n' => self.write_line()?,
+                byte => self.line.push(*byte),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.line.is_empty() {
+            self.write_line()?;
+        }
+        self.out.writer.flush()
+    }
+}
+
+struct Memory(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the columns to fit lines into; none when a program reads.
+fn width(is_terminal: bool) -> Option<usize> {
+    let stated = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    is_terminal.then(|| stated.or_else(seen)).flatten().filter(|width| *width >= 20)
+}
+
+/// Writes JSON on one line, and as escapes what a terminal would act on.
+struct SafeFormatter;
+
+impl SafeFormatter {
+    fn write(writer: &mut (impl Write + ?Sized), text: &str, is_raw: bool) -> io::Result<()> {
+        let mut from = 0;
+        for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe(*c) || *c == '\t') {
+            writer.write_all(&text.as_bytes()[from..at])?;
+            match c {
+                // In JSON kept as text these stand between values only.
+                '\n' | '\r' | '\t' if is_raw => writer.write_all(b" ")?,
+                c => write!(writer, "\\u{:04x}", u32::from(c))?,
+            }
+            from = at + c.len_utf8();
+        }
+        writer.write_all(&text.as_bytes()[from..])
+    }
+}
+
+impl Formatter for SafeFormatter {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        Self::write(writer, text, false)
+    }
+
+    fn write_raw_fragment<W: Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        Self::write(writer, text, true)
+    }
+
+    fn write_char_escape<W: Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        escape: serde_json::ser::CharEscape,
+    ) -> io::Result<()> {
+        CompactFormatter.write_char_escape(writer, escape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_one_line_without_anything_a_terminal_acts_on() -> Result<(), serde_json::Error> {
+        let raw =
+            talktree::Json::parse("{\n\t\"a\": \"\u{9b}x\"\r\n}").unwrap_or_else(|e| panic!("{e}"));
+        let value = (raw, "b\u{202e}\n\u{7f}é");
+        let mut bytes = Vec::new();
+        value.serialize(&mut Serializer::with_formatter(&mut bytes, SafeFormatter))?;
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(text, "[{  \"a\": \"\\u009bx\"  },\"b\\u202e\\n\\u007fé\"]");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text)?[1], "b\u{202e}\n\u{7f}é");
+        Ok(())
+    }
+}

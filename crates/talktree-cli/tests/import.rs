@@ -1,0 +1,156 @@
+//! What can be given to `import`: files, folders, archives, stdin.
+
+mod common;
+
+use std::io::Write;
+use std::process::Stdio;
+
+use common::{Answer, Outcome, Rig, text};
+
+const CHAT: &str = r#"{"id":"chat","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}]}"#;
+
+#[test]
+fn a_store_that_is_made_is_named() {
+    let rig = Rig::empty();
+    let file = text(&rig.file("chat.json", CHAT));
+    let answer = rig.run(["import", &file]);
+    assert!(
+        answer.stderr.contains(&format!("made a new store: {}", rig.store().display())),
+        "{answer:?}"
+    );
+    assert!(
+        answer.stdout.contains("2 records: 2 kept, 0 converted, 0 dropped; 2 new messages"),
+        "{answer:?}"
+    );
+    let again = rig.run(["import", &file]);
+    assert_eq!(again.stderr, "");
+    assert!(again.stdout.contains("0 new messages, 2 known"), "{again:?}");
+}
+
+#[test]
+fn the_store_lies_in_the_data_folder_if_none_is_named() -> Outcome {
+    let rig = Rig::empty();
+    let file = text(&rig.file("chat.json", CHAT));
+    let data = rig.path("data");
+    let mut command = rig.command(["import", &file]);
+    let output = command
+        .env_remove("TALKTREE_STORE")
+        .env("XDG_DATA_HOME", &data)
+        .env("HOME", rig.path("home"))
+        .output()?;
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    if cfg!(unix) {
+        assert!(data.join("talktree").join("talktree.db").exists(), "{answer:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let rig = Rig::empty();
+    let file = text(&rig.file("chat.json", CHAT));
+    assert_eq!(rig.json(["import", "--dry-run", &file])[0]["added"], 2);
+    assert!(!rig.store().exists());
+    rig.ok(["import", &file]);
+    let longer =
+        text(&rig.file("chat.json", CHAT.replace("]}", r#",{"role":"user","content":"more"}]}"#)));
+    assert_eq!(rig.json(["import", "--dry-run", &longer])[0]["added"], 1);
+    assert_eq!(rig.json(["log", "chat"]).len(), 2);
+}
+
+#[test]
+fn a_folder_brings_every_conversation_below_it() {
+    let rig = Rig::empty();
+    rig.file("projects/a/one.json", CHAT.replace("chat", "one"));
+    rig.file(
+        "projects/b/c/two.jsonl",
+        "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":\"user\",\"content\":\"y\"}\n",
+    );
+    rig.file("projects/b/settings.json", r#"{"theme":"dark"}"#);
+    rig.file("projects/b/notes.txt", "not looked at");
+    let projects = text(&rig.path("projects"));
+    let answer = rig.run(["import", &projects]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.stdout.contains("imported: 4 new messages, 2 sessions, 2 files"), "{answer:?}");
+    assert!(
+        answer.stderr.contains("settings.json")
+            && answer.stderr.contains("1 files were passed over"),
+        "{answer:?}"
+    );
+    rig.fails(5, ["import", "--strict", &projects]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_circle_of_links_ends() -> Outcome {
+    let rig = Rig::empty();
+    rig.file("projects/one.json", CHAT);
+    std::os::unix::fs::symlink(rig.path("projects"), rig.path("projects/again"))?;
+    assert_eq!(rig.json(["import", &text(&rig.path("projects"))]).len(), 1);
+    Ok(())
+}
+
+#[test]
+fn an_archive_brings_its_conversations() -> Outcome {
+    let rig = Rig::empty();
+    let node = |id: &str, parent: &str, role: &str, text: &str| {
+        format!(
+            r#""{id}":{{"id":"{id}","parent":{parent},"children":[],"message":{{"id":"{id}","author":{{"role":"{role}"}},"create_time":1700000000.5,"content":{{"content_type":"text","parts":["{text}"]}}}}}}"#
+        )
+    };
+    let export = format!(
+        r#"[{{"conversation_id":"c1","title":"Trip","create_time":1700000000,"current_node":"b","mapping":{{{},{}}}}}]"#,
+        node("a", "null", "user", "Where to?"),
+        node("b", "\"a\"", "assistant", "To Jena."),
+    );
+    let path = rig.path("export.zip");
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path)?);
+    for (name, content) in [
+        ("user.json", r#"{"email":"x"}"#),
+        ("conversations.json", &export),
+        ("chat.html", "<html>"),
+    ] {
+        archive.start_file(name, zip::write::SimpleFileOptions::default())?;
+        archive.write_all(content.as_bytes())?;
+    }
+    archive.finish()?;
+    let reports = rig.json(["import", &text(&path)]);
+    assert_eq!(
+        (reports.len(), &reports[0]["format"], &reports[0]["added"]),
+        (1, &"chatgpt".into(), &2.into())
+    );
+    assert!(
+        reports[0]["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("export.zip/conversations.json"))
+    );
+    assert!(rig.ok(["log", "Trip"]).contains("To Jena."));
+
+    let broken = text(&rig.file("broken.zip", b"PK\x03\x04 and no more"));
+    rig.fails(5, ["import", &broken]);
+    Ok(())
+}
+
+#[test]
+fn stdin_can_be_imported() -> Outcome {
+    let rig = Rig::empty();
+    let mut child = rig
+        .command(["import", "-", "--session", "piped"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().ok_or("no stdin")?.write_all(CHAT.as_bytes())?;
+    assert!(child.wait_with_output()?.status.success());
+    assert_eq!(rig.json(["log", "piped"]).len(), 2);
+    Ok(())
+}
+
+#[test]
+fn options_reach_the_import() {
+    let rig = Rig::empty();
+    let file = text(&rig.file("chat.json", CHAT));
+    rig.ok(["import", &file, "--session", "mine", "--format", "openai", "--keep-source"]);
+    let log = rig.json(["log", "mine"]);
+    assert_eq!(log[0]["metadata"]["source"]["content"], "hi");
+}

@@ -1,0 +1,157 @@
+//! What may reach a terminal: no control character of stored text, and colour only where it is wanted.
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+
+use common::{Outcome, Rig, text};
+
+/// A conversation that tries to take over the terminal wherever it can.
+const HOSTILE: &str = concat!(
+    r#"{"id":"s\u001b[2J","messages":["#,
+    r#"{"id":"m\u009b1","role":"us\u001ber","parts":[{"type":"text","text":"clear \u001b[2J bell \u0007 turn \u202e back \u009b1A word"}]},"#,
+    r#"{"id":"m2","role":"assistant","parts":[{"type":"reasoning","text":"hm \u001b]0;title\u0007"},"#,
+    r#"{"type":"tool-ba\u001bsh","toolCallId":"c","input":{"a":"\u202eb"},"output":"\u001b[31mred\r\nnext"},"#,
+    r#"{"type":"file","mediaType":"image/\u001bpng","url":"x:\u0007","filename":"f\u202egnp"},{"type":"data-\u001bx","data":"\u0085"}]}]}"#
+);
+
+fn is_hostile(c: char) -> bool {
+    (c.is_control() && c != '\n') || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+#[test]
+fn no_control_character_of_stored_text_is_printed() {
+    let rig = Rig::empty();
+    let file = text(&rig.file("hostile.json", HOSTILE));
+    let session = rig.json(["import", &file, "--format", "ui-message"])[0]["sessions"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    rig.ok(["label", &session, "l\u{1b}[1m", "m2"]);
+    rig.ok(["rename", &session, "n\u{9b}31m\u{202e}"]);
+    rig.ok(["compact", &session, "--summary", "s\u{1b}[8m", "--from", "m2", "--to", "m2"]);
+    for args in [
+        &["sessions"][..],
+        &["log", &session],
+        &["log", &session, "--raw", "--full"],
+        &["tree", &session, "--labels"],
+        &["show", &session, "m2"],
+        &["search", "word"],
+        &["search", "word", "--sessions"],
+        &["label", &session, "--list"],
+        &["compact", &session, "--list"],
+        &["show", &session, "nobody"],
+        &["rm", &session],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let answer = rig.run([args, json].concat());
+            assert!(answer.code <= 2, "{args:?}: {answer:?}");
+            let printed = answer.stdout + &answer.stderr;
+            let found = printed.chars().find(|c| is_hostile(*c));
+            assert_eq!(found, None, "{args:?} {json:?}: {printed}");
+        }
+    }
+    let log = rig.ok(["log", &session, "--raw"]);
+    assert!(log.contains(r"clear \u{1b}[2J bell \u{7} turn \u{202e} back"), "{log}");
+}
+
+#[test]
+fn json_gives_stored_text_back_to_the_letter() {
+    let rig = Rig::empty();
+    let file = text(&rig.file("hostile.json", HOSTILE));
+    let session = rig.json(["import", &file, "--format", "ui-message"])[0]["sessions"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let log = rig.json(["log", &session, "--raw"]);
+    assert_eq!(
+        log[0]["parts"][0]["text"],
+        "clear \u{1b}[2J bell \u{7} turn \u{202e} back \u{9b}1A word"
+    );
+    assert_eq!(log[1]["parts"][1]["output"], "\u{1b}[31mred\r\nnext");
+}
+
+#[test]
+fn colour_is_for_terminals_unless_it_is_asked_for() -> Outcome {
+    let rig = Rig::toured();
+    for args in
+        [&["log", "tour"][..], &["tree", "tour"], &["sessions"], &["stats"], &["search", "friday"]]
+    {
+        assert!(!rig.ok(args).contains('\u{1b}'), "{args:?}");
+        let coloured = rig.ok([args, &["--color", "always"]].concat());
+        assert!(coloured.contains('\u{1b}'), "{args:?}");
+        let forced = rig.command(args).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output()?;
+        assert!(!String::from_utf8(forced.stdout)?.contains('\u{1b}'), "{args:?}");
+    }
+    let found = rig.ok(["search", "friday", "--color", "always"]);
+    assert!(!found.contains("**"), "{found}");
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() -> Outcome {
+    let rig = Rig::empty();
+    let messages: Vec<String> =
+        (0..20_000).map(|n| format!(r#"{{"role":"user","content":"message {n}"}}"#)).collect();
+    let file = text(
+        &rig.file("long.json", format!(r#"{{"id":"long","messages":[{}]}}"#, messages.join(","))),
+    );
+    rig.ok(["import", &file]);
+    for args in [
+        &["log", "long"][..],
+        &["log", "long", "--json"],
+        &["export", "long"],
+        &["export", "long", "--format", "markdown"],
+    ] {
+        let mut child = rig.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut stdout = child.stdout.take().ok_or("no stdout")?;
+        stdout.read_exact(&mut [0; 64])?;
+        drop(stdout);
+        let output = child.wait_with_output()?;
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(String::from_utf8(output.stderr)?, "", "{args:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_verb_has_a_help_text() {
+    let rig = Rig::empty();
+    let help = rig.ok(["--help"]);
+    assert!(help.contains("Exit codes: 0 done"), "{help}");
+    let verbs: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(
+        verbs,
+        [
+            "import",
+            "sessions",
+            "log",
+            "tree",
+            "show",
+            "search",
+            "checkout",
+            "label",
+            "compact",
+            "fork",
+            "rename",
+            "rm",
+            "export",
+            "stats",
+            "verify",
+            "backup",
+            "tour",
+            "completions",
+            "help"
+        ]
+    );
+    for verb in verbs {
+        assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
+    }
+}

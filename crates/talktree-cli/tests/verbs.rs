@@ -1,0 +1,249 @@
+//! What each verb does and prints.
+
+mod common;
+
+use common::{Outcome, Rig, text};
+
+#[test]
+fn tree_draws_branches_head_and_labels() {
+    let rig = Rig::toured();
+    let tree = rig.ok(["tree", "tour", "--labels"]);
+    let lines: Vec<&str> = tree.lines().collect();
+    assert_eq!(lines[0], "o user ask  We travel to Jena on Friday. What should we see?");
+    assert!(lines[1].starts_with("├─o assistant answer-2"), "{tree}");
+    assert!(lines[3].starts_with("│ o assistant how-far-answer"), "{tree}");
+    assert!(lines[9].starts_with("* user thanks (head, plan)"), "{tree}");
+    assert_eq!(lines[10], "plan  thanks");
+    assert!(rig.ok(["tree", "tour", "--ascii"]).is_char_boundary(0));
+    assert!(rig.ok(["tree", "tour", "--ascii"]).contains("|-o assistant answer-2"));
+}
+
+#[test]
+fn log_reads_the_branch_to_the_head_or_to_another_message() {
+    let rig = Rig::toured();
+    let log = rig.ok(["log", "tour"]);
+    assert!(log.contains("user  2026-01-30 09:00:00  ask\n  We travel to Jena"), "{log}");
+    assert!(log.contains("[calls opening_hours]"), "{log}");
+    assert!(!log.contains("Jenzig"), "{log}");
+    let other = rig.ok(["log", "tour", "--at", "how-far"]);
+    assert!(other.contains("Jenzig") && !other.contains("planetarium"), "{other}");
+    let newest = rig.ok(["log", "tour", "--limit", "1"]);
+    assert!(newest.starts_with("user  2026-01-30 09:05:00  thanks  plan\n"), "{newest}");
+}
+
+#[test]
+fn show_tells_a_message_and_its_neighbours() {
+    let rig = Rig::toured();
+    let shown = rig.ok(["show", "tour", "ask"]);
+    assert!(shown.contains("followed by  answer-1 answer-2"), "{shown}");
+    assert!(shown.contains("follows  nothing"), "{shown}");
+    assert!(rig.ok(["show", "tour", "plan"]).contains("thanks  head, plan"));
+    assert!(rig.ok(["show", "tour", "head"]).contains("museum on Saturday"));
+}
+
+#[test]
+fn sessions_and_messages_are_known_by_id_beginning_name_and_label() {
+    let rig = Rig::toured();
+    for session in ["tour", "to", "A trip to Jena"] {
+        assert!(rig.ok(["log", session]).contains("We travel to Jena"));
+    }
+    for message in ["museum-answer", "museum-", "…um-answer", "um-answer"] {
+        assert!(rig.ok(["show", "tour", message]).contains("光学博物馆"));
+    }
+}
+
+#[test]
+fn what_fits_several_is_not_guessed() {
+    let rig = Rig::toured();
+    let told = rig.fails(2, ["show", "tour", "answer-"]);
+    assert!(told.contains("answer-1") && told.contains("answer-2"), "{told}");
+    rig.ok(["fork", "tour", "look-up", "A trip to Jena"]);
+    let told = rig.fails(2, ["log", "A trip to Jena"]);
+    assert!(
+        told.contains("more than one session") && told.contains("tour (A trip to Jena)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn checkout_moves_the_head_and_back() {
+    let rig = Rig::toured();
+    assert_eq!(
+        rig.ok(["checkout", "tour", "how-far-answer"]),
+        "the head stands at how-far-answer\n"
+    );
+    assert!(rig.ok(["log", "tour"]).contains("Jenzig"));
+    assert_eq!(rig.ok(["checkout", "tour", "--undo"]), "the head stands at thanks\n");
+    assert_eq!(rig.ok(["checkout", "tour", "--redo"]), "the head stands at how-far-answer\n");
+    rig.fails(1, ["checkout", "tour", "--redo"]);
+    rig.ok(["checkout", "tour", "--start"]);
+    assert_eq!(rig.ok(["log", "tour"]), "");
+}
+
+#[test]
+fn labels_are_set_moved_listed_and_taken_away() {
+    let rig = Rig::toured();
+    assert_eq!(rig.ok(["label", "tour", "best", "museum"]), "best  museum\n");
+    rig.ok(["label", "tour", "best", "museum-answer"]);
+    assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
+    rig.ok(["label", "tour", "--remove", "plan"]);
+    assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\n");
+    rig.fails(1, ["label", "tour", "--remove", "plan"]);
+}
+
+#[test]
+fn a_summary_is_laid_listed_read_and_taken_off() -> Outcome {
+    let rig = Rig::toured();
+    let before = rig.ok(["log", "tour"]);
+    rig.ok([
+        "compact",
+        "tour",
+        "--summary",
+        "They greeted.",
+        "--from",
+        "answer-1",
+        "--to",
+        "look-up",
+    ]);
+    let log = rig.ok(["log", "tour"]);
+    assert!(log.contains("[summary]\n  They greeted."), "{log}");
+    assert!(!log.contains("book them online"), "{log}");
+    assert_eq!(rig.ok(["log", "tour", "--raw"]), before);
+    let tree = rig.ok(["tree", "tour"]);
+    assert!(tree.contains("3 messages] They greeted."), "{tree}");
+
+    let listed = rig.json(["compact", "tour", "--list"]);
+    let id = listed[0]["id"].as_str().ok_or("no id")?;
+    assert!(rig.ok(["show", "tour", &format!("compaction_{id}")]).contains("They greeted."));
+    rig.ok(["compact", "tour", "--remove", &id[id.len() - 8..]]);
+    assert_eq!(rig.ok(["log", "tour"]), before);
+    assert_eq!(rig.json(["compact", "tour", "--list"]), Vec::<serde_json::Value>::new());
+    Ok(())
+}
+
+#[test]
+fn a_summary_over_no_stretch_is_refused() {
+    let rig = Rig::toured();
+    let told =
+        rig.fails(2, ["compact", "tour", "--summary", "x", "--from", "how-far", "--to", "look-up"]);
+    assert!(told.contains("is not an ancestor"), "{told}");
+    rig.fails(2, ["compact", "tour", "--summary", " ", "--from", "ask", "--to", "look-up"]);
+    rig.fails(2, ["compact", "tour", "--summary", "x", "--from", "ask"]);
+    rig.fails(1, ["compact", "tour", "--remove", "nobody"]);
+}
+
+#[test]
+fn a_fork_is_a_session_of_its_own() {
+    let rig = Rig::toured();
+    rig.ok(["fork", "tour", "look-up", "What if"]);
+    let log = rig.ok(["log", "What if"]);
+    assert!(log.contains("book them online") && !log.contains("Wonderful"), "{log}");
+    rig.ok(["rename", "What if", "Another day"]);
+    assert!(rig.ok(["sessions"]).contains("Another day"));
+    rig.fails(1, ["log", "What if"]);
+}
+
+#[test]
+fn rm_deletes_messages_branches_and_sessions() {
+    let rig = Rig::toured();
+    assert_eq!(rig.ok(["rm", "tour", "tickets"]), "deleted 1 messages\n");
+    let log = rig.ok(["log", "tour"]);
+    assert!(!log.contains("Do we need tickets") && log.contains("We travel"), "{log}");
+    assert_eq!(rig.ok(["rm", "tour", "answer-2", "--branch", "--yes"]), "deleted 3 messages\n");
+
+    let told = rig.fails(2, ["rm", "tour"]);
+    assert!(told.contains("--yes"), "{told}");
+    rig.ok(["rm", "tour", "--yes"]);
+    rig.fails(1, ["log", "tour"]);
+}
+
+#[test]
+fn search_marks_what_was_found_in_any_language() {
+    let rig = Rig::toured();
+    let found = rig.ok(["search", "planetarium", "tickets"]);
+    assert!(found.contains("Do we need **tickets** for the **planetarium**?"), "{found}");
+    let found = rig.ok(["search", "博物馆"]);
+    assert!(found.contains("光学**博物馆**很适合孩子"), "{found}");
+}
+
+#[test]
+fn search_is_narrowed_by_options() {
+    let rig = Rig::toured();
+    let ids = |args: &[&str]| -> Vec<String> {
+        let hits = rig.json([&["search", "friday"], args].concat());
+        let mut ids: Vec<String> =
+            hits.iter().map(|hit| hit["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&[]), ["ask", "look-up", "thanks"]);
+    assert_eq!(ids(&["--role", "user"]), ["ask", "thanks"]);
+    assert_eq!(ids(&["--session", "tour", "--branch", "how-far"]), ["ask"]);
+    assert_eq!(ids(&["--session", "tour", "--branch", "head", "--role", "assistant"]), ["look-up"]);
+    assert_eq!(ids(&["--after", "2026-01-30T09:05:00Z"]), ["thanks"]);
+    assert_eq!(ids(&["--before", "2026-01-31", "--limit", "1"]).len(), 1);
+    rig.fails(1, ["search", "friday", "--after", "2026-01-31"]);
+    assert!(rig.ok(["search", "opening 15:00", "--in", "tools"]).contains("look-up"));
+    // A quote that is not closed takes no filter with it.
+    assert_eq!(rig.json(["search", "\"on friday", "--role", "assistant"]).len(), 1);
+}
+
+#[test]
+fn search_tells_what_lies_elsewhere() {
+    let rig = Rig::toured();
+    assert!(rig.ok(["search", "kilometres"]).contains("on another branch"));
+    rig.ok(["compact", "tour", "--summary", "x", "--from", "answer-1", "--to", "look-up"]);
+    assert!(rig.ok(["search", "tickets"]).contains("under a summary"));
+}
+
+#[test]
+fn an_export_can_be_imported_elsewhere() {
+    let rig = Rig::toured();
+    let file = text(&rig.path("out.jsonl"));
+    rig.ok(["export", "tour", "--output", &file]);
+    let elsewhere = Rig::empty();
+    let report = &elsewhere.json(["import", &file])[0];
+    assert_eq!((&report["added"], &report["notes"]), (&10.into(), &serde_json::json!([])));
+    assert_eq!(elsewhere.ok(["tree", "tour"]), rig.ok(["tree", "tour"]));
+    assert_eq!(
+        elsewhere.ok(["export", "--all"]).lines().count(),
+        rig.ok(["export", "tour"]).lines().count()
+    );
+    rig.fails(2, ["export", "tour", "--output", &file]);
+}
+
+#[test]
+fn an_export_for_people_is_markdown() {
+    let rig = Rig::toured();
+    let page = rig.ok(["export", "tour", "--format", "markdown"]);
+    assert!(page.contains("We travel to Jena") && !page.contains("Jenzig"), "{page}");
+    let other = rig.ok(["export", "tour", "--format", "openai", "--at", "how-far"]);
+    let messages: serde_json::Value = serde_json::from_str(&other).unwrap();
+    assert_eq!(messages["messages"][2]["content"], "How far is the walk?");
+}
+
+#[test]
+fn a_backup_is_a_store() {
+    let rig = Rig::toured();
+    let copy = text(&rig.path("copy.db"));
+    rig.ok(["backup", &copy]);
+    assert_eq!(rig.ok(["--store", &copy, "tree", "tour"]), rig.ok(["tree", "tour"]));
+    let told = rig.fails(2, ["backup", &copy]);
+    assert!(told.contains("is there already"), "{told}");
+}
+
+#[test]
+fn verify_says_that_a_sound_store_is_sound() {
+    let rig = Rig::toured();
+    assert_eq!(rig.ok(["verify"]), "10 messages checked: the store is sound\n");
+    assert_eq!(rig.ok(["verify", "--rebuild-index"]), "10 messages checked: the store is sound\n");
+}
+
+#[test]
+fn completions_are_there_for_each_shell() {
+    let rig = Rig::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(rig.ok(["completions", shell]).contains("talktree"), "{shell}");
+    }
+    assert!(!rig.store().exists());
+}

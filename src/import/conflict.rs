@@ -1,0 +1,71 @@
+//! Two sources that claim one session.
+
+use super::draft::{DraftLabel, Overlay, Reader};
+use super::fields::Fields;
+use super::records::Records;
+use super::work::{Fate, MISSING_PARENT, Work};
+use crate::error::Result;
+
+/// How many messages that stand are compared to tell whether a session is the same conversation.
+const MAX_COMPARED: usize = 64;
+impl Work<'_> {
+    /// Returns why the session that stands is another conversation than this, if it is.
+    pub(super) fn conflict(
+        &mut self,
+        records: &mut Records<'_>,
+        reader: &dyn Reader,
+    ) -> Result<Option<String>> {
+        let (mut equal, mut other) = (0_usize, 0_usize);
+        for at in 0..self.order.len() {
+            let node = self.order[at];
+            if self.fates[node as usize] == Fate::Gone {
+                continue;
+            }
+            let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {
+                continue;
+            };
+            let incoming = self.peek(node, records, reader)?;
+            match stored.role == incoming.role && stored.text() == incoming.text() {
+                true => equal += 1,
+                false => other += 1,
+            }
+            if equal + other == MAX_COMPARED {
+                break;
+            }
+        }
+        if other > equal {
+            return Ok(Some(format!("{other} of {} messages differ", equal + other)));
+        }
+        if equal > 0 || !self.outside.is_empty() || self.nodes.is_empty() {
+            return Ok(None);
+        }
+        let brings_a_parent = self.session.roots()?.iter().any(|root| {
+            let metadata = root.metadata.as_ref().and_then(Fields::of);
+            let missing = metadata.and_then(|metadata| metadata.text(MISSING_PARENT));
+            missing.is_some_and(|parent| self.index.contains_key(parent.as_str()))
+        });
+        Ok((!brings_a_parent).then(|| "no message is in both".to_owned()))
+    }
+
+    /// Counts everything as dropped.
+    pub(super) fn refuse(
+        &mut self,
+        line: u64,
+        why: &str,
+        overlays: &[Overlay],
+        labels: &[DraftLabel],
+    ) {
+        let nodes = self.fates.iter().filter(|fate| **fate != Fate::Gone).count();
+        let overlays = overlays.iter().filter(|overlay| overlay.marker.is_none()).count();
+        let labels = labels.iter().filter(|label| label.is_record).count();
+        self.report.dropped += (nodes + overlays + labels) as u64;
+        self.report.fault(
+            line,
+            format!(
+                "session {:?} already holds another conversation ({why}): {nodes} messages left \
+                 out; import them into a session of another id",
+                self.session.id()
+            ),
+        );
+    }
+}

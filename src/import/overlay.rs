@@ -1,0 +1,123 @@
+//! Laying the summaries of a source over the messages they stand for.
+
+use std::collections::HashSet;
+
+use super::draft::{Overlay, OverlayEnd};
+use super::order::Shape;
+use super::work::{Fate, Work};
+use super::write::{Writer, forgive};
+use crate::compaction::Compaction;
+use crate::error::Result;
+use crate::id::MessageId;
+use crate::view::View;
+
+impl Writer<'_> {
+    pub(super) fn lay_overlays(
+        &mut self,
+        work: &mut Work<'_>,
+        overlays: Vec<Overlay>,
+        is_fresh: bool,
+    ) -> Result<()> {
+        if overlays.is_empty() {
+            return Ok(());
+        }
+        let shape = Shape::new(&work.parents, &work.order);
+        let standing = work.session.compactions()?;
+        let standing: HashSet<_> = standing.into_iter().map(|compaction| compaction.id).collect();
+        for overlay in overlays {
+            (self.check)()?;
+            let (line, is_record) = (overlay.line, overlay.marker.is_none());
+            // One that was taken off since it was imported stays off.
+            let is_known = standing.contains(&overlay.id)
+                || overlay.marker.as_ref().is_some_and(|marker| {
+                    !is_fresh && work.fate_of(marker).is_none_or(|fate| fate != Fate::Added)
+                });
+            let laid = match is_known {
+                true => Ok(()),
+                false => work.lay(overlay, &shape, self.is_dry)?,
+            };
+            match (laid, is_record) {
+                (Ok(()), true) => work.report.converted += 1,
+                (Ok(()), false) => {}
+                (Err(why), true) => work.report.lose(line, format!("compaction left out: {why}")),
+                (Err(why), false) => {
+                    let why = format!("compaction not laid, kept as an aside: {why}");
+                    work.report.fault(line, why);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Work<'_> {
+    /// Lays a summary; the inner error says why that could not be done.
+    fn lay(
+        &mut self,
+        overlay: Overlay,
+        shape: &Shape,
+        is_dry: bool,
+    ) -> Result<std::result::Result<(), String>> {
+        let find = |id: &MessageId| {
+            let missing = || format!("message {id:?} is not in the file");
+            self.index.get(id).copied().ok_or_else(missing)
+        };
+        let marker = match overlay.marker.as_ref().map(find).transpose() {
+            Ok(marker) => marker,
+            Err(why) => return Ok(Err(why)),
+        };
+        let last = match &overlay.last {
+            OverlayEnd::At(id) => find(id),
+            OverlayEnd::Before(kept) => find(kept).and_then(|at| {
+                if marker.is_some_and(|marker| !shape.is_ancestor(at, marker)) {
+                    return Err(format!(
+                        "the first message it keeps, {kept:?}, is on another branch"
+                    ));
+                }
+                self.parents[at as usize]
+                    .ok_or_else(|| format!("nothing lies before {kept:?}, the first it keeps"))
+            }),
+        };
+        let first = overlay.first.as_ref().map(find).transpose();
+        let (last, first) = match (last, first) {
+            (Ok(last), Ok(first)) => (last, first),
+            (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
+        };
+        if marker.is_some_and(|m| shape.is_ancestor(last, m) && shape.has_branch_between(last, m)) {
+            let why =
+                "a branch leaves the path before this compaction: the summary shows there, too";
+            self.report.remark(overlay.line, why);
+        }
+        if overlay.summary.trim().is_empty() {
+            return Ok(Err("its summary is blank".to_owned()));
+        }
+        if is_dry {
+            return Ok(Ok(()));
+        }
+        let standing = |at: u32| match self.fates[at as usize] {
+            Fate::Gone => self.living_parent(at),
+            _ => Some(self.nodes[at as usize].id.clone()),
+        };
+        let Some(last_id) = standing(last) else {
+            return Ok(Err("all it stands for is gone".to_owned()));
+        };
+        let first_id = match first {
+            Some(first) => self.nodes[first as usize].id.clone(),
+            // The path may go on above the file, or its first messages may be deleted.
+            None => match self.session.stream(View::at(&last_id).raw()) {
+                Ok(mut path) => path.next().transpose()?.map_or(last_id.clone(), |m| m.id),
+                Err(error) => return forgive(Err(error)),
+            },
+        };
+        let laid = self.session.import_compaction(&Compaction {
+            id: overlay.id,
+            first: first_id,
+            last: last_id,
+            count: overlay.count,
+            summary: overlay.summary,
+            details: overlay.details,
+            created_at: overlay.created_at,
+        });
+        forgive(laid)
+    }
+}

@@ -1,0 +1,347 @@
+//! The nodes of one conversation while they are stored: their order, and what becomes of each.
+
+use std::collections::{HashMap, HashSet};
+
+use super::draft::{Body, Node, Orphans, Reader, with_source};
+use super::fields::Fields;
+use super::order::arrange;
+use super::records::{Record, Records, changed};
+use super::report::ImportReport;
+use crate::error::{Error, Result};
+use crate::id::MessageId;
+use crate::message::{Json, Message};
+use crate::outcome::{Arrival, Incoming};
+use crate::session::Session;
+
+/// Under which metadata key a root that lost its parent keeps the parent's id, so that a later file
+/// that brings the parent is known as a piece of the same conversation.
+pub(super) const MISSING_PARENT: &str = "missing_parent";
+
+/// One conversation while it is stored.
+pub(super) struct Work<'a> {
+    pub(super) session: &'a Session,
+    pub(super) report: &'a mut ImportReport,
+    pub(super) nodes: Vec<Node>,
+    pub(super) index: HashMap<MessageId, u32>,
+    pub(super) parents: Vec<Option<u32>>,
+    /// Nodes that hang from a message of the store.
+    pub(super) outside: HashMap<u32, MessageId>,
+    /// Roots whose parent is nowhere.
+    pub(super) orphans: HashSet<u32>,
+    pub(super) order: Vec<u32>,
+    pub(super) fates: Vec<Fate>,
+    /// Whether the session had messages before.
+    pub(super) has_messages: bool,
+}
+
+/// What became of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Open,
+    Added,
+    Stands,
+    /// Not in the store: a repetition, too large, or deleted since it was imported.
+    Gone,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        report: &'a mut ImportReport,
+        nodes: Vec<Node>,
+        has_messages: bool,
+    ) -> Self {
+        let count = nodes.len();
+        Self {
+            session,
+            report,
+            nodes,
+            index: HashMap::with_capacity(count),
+            parents: vec![None; count],
+            outside: HashMap::new(),
+            orphans: HashSet::new(),
+            order: Vec::new(),
+            fates: vec![Fate::Open; count],
+            has_messages,
+        }
+    }
+
+    /// Finds each node's parent, and puts the nodes in order.
+    pub(super) fn connect(&mut self, orphans: Orphans) -> Result<()> {
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            let Some(&first) = self.index.get(&node.id) else {
+                self.index.insert(node.id.clone(), at as u32);
+                continue;
+            };
+            let first = &self.nodes[first as usize];
+            let (line, before) = (node.line, first.line);
+            self.fates[at] = Fate::Gone;
+            match first.mark == node.mark {
+                true => {
+                    self.report.leave_out(line, format!("repeats the record of line {before}"));
+                }
+                false => {
+                    let why =
+                        format!("id {:?} stands on line {before} with other content", node.id);
+                    self.report.lose(line, why);
+                }
+            }
+        }
+        // Of each chain, the main one and the side ones.
+        let mut before = [None, None];
+        for at in 0..self.nodes.len() as u32 {
+            if self.fates[at as usize] == Fate::Gone {
+                continue;
+            }
+            let chain = usize::from(self.nodes[at as usize].is_side);
+            self.parents[at as usize] = self.parent_of(at, orphans, before[chain])?;
+            before[chain] = Some(at);
+        }
+        let (order, broken) = arrange(&mut self.parents);
+        for at in broken {
+            let Node { id, line, .. } = &self.nodes[at as usize];
+            let why = format!("message {id:?} is its own ancestor; it begins a tree of its own");
+            self.report.fault(*line, why);
+        }
+        self.order = order;
+        Ok(())
+    }
+
+    fn parent_of(&mut self, at: u32, orphans: Orphans, before: Option<u32>) -> Result<Option<u32>> {
+        let Node { id, parent, line, .. } = &self.nodes[at as usize];
+        let Some(parent) = parent else { return Ok(None) };
+        if let Some(&found) = self.index.get(parent) {
+            return Ok(Some(found));
+        }
+        if self.has_messages && self.session.message(parent)?.is_some() {
+            self.outside.insert(at, parent.clone());
+            return Ok(None);
+        }
+        let missing = format!("parent {parent:?} of message {id:?} is missing");
+        let line = *line;
+        match before.filter(|_| orphans == Orphans::FollowTheNodeBefore) {
+            Some(before) => {
+                let id = &self.nodes[before as usize].id;
+                self.report.fault(line, format!("{missing}; it follows {id:?}, the one before it"));
+                Ok(Some(before))
+            }
+            None => {
+                self.report.fault(line, format!("{missing}; it begins a tree of its own"));
+                self.orphans.insert(at);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the message of a node, and gives up what is held of it.
+    pub(super) fn message(
+        &mut self,
+        at: u32,
+        records: &mut Records<'_>,
+        reader: &dyn Reader,
+        keeps_source: bool,
+    ) -> Result<Message> {
+        let node = &mut self.nodes[at as usize];
+        let (offset, bytes) = match &mut node.body {
+            Body::There { offset, bytes } => (*offset, *bytes),
+            Body::Here(message) => {
+                return Ok(std::mem::replace(&mut **message, Message::new("", Vec::new())));
+            }
+        };
+        let (message, source) = read_again(node, offset, bytes, records, reader)?;
+        Ok(if keeps_source { with_source(message, &source) } else { message })
+    }
+
+    pub(super) fn peek(
+        &self,
+        at: u32,
+        records: &mut Records<'_>,
+        reader: &dyn Reader,
+    ) -> Result<Message> {
+        let node = &self.nodes[at as usize];
+        match &node.body {
+            Body::Here(message) => Ok((**message).clone()),
+            Body::There { offset, bytes } => {
+                // The reading of whole conversations goes on at its own place; pieces have none.
+                read_again(node, *offset, *bytes, records, reader).map(|(message, _)| message)
+            }
+        }
+    }
+
+    /// Stores a batch, leaving out what cannot be stored.
+    pub(super) fn store(&mut self, mut batch: Vec<(u32, Incoming)>) -> Result<()> {
+        while !batch.is_empty() {
+            let (nodes, records): (Vec<u32>, Vec<Incoming>) = batch.into_iter().unzip();
+            let records: Vec<Incoming> = nodes
+                .iter()
+                .zip(records)
+                .map(|(node, record)| Incoming { parent: self.living_parent(*node), ..record })
+                .collect();
+            match self.session.import_messages(&records) {
+                Ok(arrivals) => {
+                    for ((node, record), arrival) in nodes.iter().zip(&records).zip(arrivals) {
+                        self.settle(*node, arrival, record.message.is_aside);
+                    }
+                    return Ok(());
+                }
+                Err(error @ Error::MessageTooLarge { .. }) => {
+                    let Error::MessageTooLarge { id, .. } = &error else { return Err(error) };
+                    let Some(at) = records.iter().position(|record| record.message.id == *id)
+                    else {
+                        return Err(error);
+                    };
+                    let node = nodes[at];
+                    self.fates[node as usize] = Fate::Gone;
+                    self.report.lose(self.nodes[node as usize].line, error.to_string());
+                    batch = nodes.into_iter().zip(records).filter(|(n, _)| *n != node).collect();
+                }
+                // A parent was imported before and deleted since: find out which, one by one.
+                Err(Error::UnknownMessage { .. }) => {
+                    for (node, record) in nodes.into_iter().zip(records) {
+                        self.store_one(node, record)?;
+                    }
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn store_one(&mut self, node: u32, mut record: Incoming) -> Result<()> {
+        let wanted = self.living_parent(node);
+        loop {
+            record.parent = self.living_parent(node);
+            match self.session.import_messages(std::slice::from_ref(&record)) {
+                Ok(arrivals) => {
+                    let arrival = arrivals.first().copied().unwrap_or(Arrival::Known);
+                    if arrival == Arrival::Added && record.parent != wanted {
+                        let line = self.nodes[node as usize].line;
+                        let why = "the message it follows was deleted; it hangs from the nearest \
+                                   one above that stands";
+                        self.report.remark(line, why);
+                    }
+                    self.settle(node, arrival, record.message.is_aside);
+                    return Ok(());
+                }
+                Err(error @ Error::UnknownMessage { .. }) => {
+                    let parent = record.parent.as_ref().and_then(|id| self.index.get(id)).copied();
+                    let Some(parent) = parent.filter(|p| self.fates[*p as usize] != Fate::Gone)
+                    else {
+                        return Err(error);
+                    };
+                    self.fates[parent as usize] = Fate::Gone;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Finds out what storing a batch would do.
+    pub(super) fn rehearse(&mut self, batch: Vec<(u32, Incoming)>) -> Result<()> {
+        for (node, record) in batch {
+            let message = record.message;
+            let stored = match self.has_messages {
+                true => self.session.message(&message.id)?,
+                false => None,
+            };
+            let arrival = match stored {
+                None => Arrival::Added,
+                Some(stored) if stored.role == message.role && stored.text() == message.text() => {
+                    Arrival::Known
+                }
+                Some(_) => Arrival::Differs,
+            };
+            self.settle(node, arrival, message.is_aside);
+        }
+        Ok(())
+    }
+
+    /// Counts what became of a node.
+    fn settle(&mut self, node: u32, arrival: Arrival, is_aside: bool) {
+        let Node { id, line, .. } = &self.nodes[node as usize];
+        self.fates[node as usize] = Fate::Stands;
+        match arrival {
+            Arrival::Added => {
+                self.fates[node as usize] = Fate::Added;
+                self.report.added += 1;
+            }
+            Arrival::Known => {
+                self.report.known += 1;
+                let parent = self.parents[node as usize];
+                if parent.is_some_and(|parent| self.fates[parent as usize] == Fate::Added) {
+                    let why = format!(
+                        "message {id:?} was imported before its parent came, and stays where it is"
+                    );
+                    self.report.remark(*line, why);
+                }
+            }
+            Arrival::Differs => {
+                let why = format!("message {id:?} stands with other content, which was left");
+                self.report.lose(*line, why);
+                return;
+            }
+        }
+        match is_aside {
+            true => self.report.converted += 1,
+            false => self.report.kept += 1,
+        }
+    }
+
+    /// Returns the nearest ancestor of a node that is in the store.
+    pub(super) fn living_parent(&self, node: u32) -> Option<MessageId> {
+        let mut at = node;
+        loop {
+            if let Some(outside) = self.outside.get(&at) {
+                return Some(outside.clone());
+            }
+            at = self.parents[at as usize]?;
+            if self.fates[at as usize] != Fate::Gone {
+                return Some(self.nodes[at as usize].id.clone());
+            }
+        }
+    }
+
+    pub(super) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
+        self.index.get(id).map(|at| self.fates[*at as usize])
+    }
+}
+
+impl Node {
+    pub(super) fn bytes(&self) -> usize {
+        match self.body {
+            Body::Here(_) => 0,
+            Body::There { bytes, .. } => bytes,
+        }
+    }
+}
+
+fn read_again(
+    node: &Node,
+    offset: u64,
+    bytes: usize,
+    records: &mut Records<'_>,
+    reader: &dyn Reader,
+) -> Result<(Message, Json)> {
+    let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
+    let text = records.text_at(offset, bytes).map_err(failed)?;
+    let fields = Fields::parse(&text).map_err(|_| failed(changed()))?;
+    let source = Json::parse(&text)?;
+    let record = Record { line: node.line, offset, text };
+    Ok((reader.message(&record, fields, node), source))
+}
+
+pub(super) fn with_missing_parent(mut message: Message, node: &Node) -> Message {
+    let Some(parent) = &node.parent else { return message };
+    let known = match &message.metadata {
+        None => Fields::default(),
+        Some(metadata) => match Fields::of(metadata) {
+            Some(fields) => fields,
+            None => return message,
+        },
+    };
+    let parent = serde_json::Value::String(parent.to_string());
+    message.metadata = known.with(MISSING_PARENT, Some(parent)).into_json();
+    message
+}

@@ -1,0 +1,161 @@
+//! The plans of the hot statements: each uses the index made for it, and none looks at every
+//! message, before ANALYZE has run and after.
+//!
+//! SQLite takes a partial index only where a query repeats its condition to the letter, and what
+//! ANALYZE finds may turn it to another one.
+
+use super::connection::{Config, Database};
+use super::fault::Outcome;
+use super::session::SqliteSession;
+use super::{append, delete, fork, message, outline, path, rows, shape, survey};
+use crate::compaction::Compaction;
+use crate::error::{Error, Result};
+use crate::id::CompactionId;
+use crate::message::Message;
+use crate::storage::SessionProvider;
+use crate::view::Place;
+
+/// Each hot statement, and what its plan names.
+const HOT: &[(&str, &str, &[&str])] = &[
+    ("a message by id", message::BY_ID, &["INDEX message_id (session=? AND id=?)"]),
+    ("a message by address", message::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("id and parent", message::ID_AND_PARENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("a run", shape::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
+    ("a compaction's end", shape::OVERLAY_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("rows forward", rows::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows backward", rows::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("tombstones", path::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
+    ("asides", path::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
+    (
+        "whether there are children",
+        delete::HAS_CHILDREN,
+        &["INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX branch (parent=?)"],
+    ),
+    (
+        "the compactions over a message",
+        "SELECT key, first, last FROM compaction WHERE last BETWEEN ?1 AND ?2 AND first <= ?1",
+        &["INDEX compaction_end (last>? AND last<?)"],
+    ),
+    ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
+    ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
+    (
+        "where each tombstone is",
+        outline::TOMBSTONES,
+        &["INDEX tombstone (address>? AND address<?)"],
+    ),
+    ("where each aside is", outline::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
+    ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("an append", append::INSERT, &[]),
+    ("a session", "SELECT key, next, head FROM session WHERE id = ?1", &["(id=?)"]),
+    (
+        "the labels of a stretch",
+        "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
+        &["COVERING INDEX label_target (address>? AND address<?)"],
+    ),
+];
+
+/// A session with every kind of row in it: runs, branches, tombstones, asides, compactions.
+fn filled() -> Result<Database> {
+    let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
+    for name in ["one", "two"] {
+        let session = SqliteSession::new(std::sync::Arc::clone(&database), name.into());
+        for n in 0..400 {
+            let message = |n: u32| Message::user(format!("text {n}")).with_id(n.to_string());
+            let place =
+                if n % 50 == 7 { Place::To((n - 5).to_string().into()) } else { Place::Head };
+            let message = if n % 40 == 3 { message(n).as_aside() } else { message(n) };
+            session.append(&place, &[message])?;
+        }
+        for n in (10..400).step_by(45) {
+            session.delete(&[n.to_string().into()])?;
+        }
+        for n in (20..300).step_by(50) {
+            session.add_compaction(&Compaction {
+                id: CompactionId::new(),
+                first: n.to_string().into(),
+                last: (n + 3).to_string().into(),
+                count: 0,
+                summary: "summary".to_owned(),
+                details: None,
+                created_at: crate::message::now(),
+            })?;
+        }
+        session.label("here", Some(&"5".into()))?;
+        session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
+    }
+    std::sync::Arc::into_inner(database).ok_or(Error::Unsupported { what: "a shared database" })
+}
+
+fn plan(database: &Database, sql: &str) -> Result<Vec<String>> {
+    database.read(|conn| -> Outcome<Vec<String>> {
+        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        // What is not bound is NULL; a limit must be a number.
+        for at in 1..=statement.parameter_count() {
+            statement.raw_bind_parameter(at, 1)?;
+        }
+        let mut rows = statement.raw_query();
+        let mut details = Vec::new();
+        while let Some(row) = rows.next()? {
+            details.push(row.get::<_, String>(3)?);
+        }
+        Ok(details)
+    })
+}
+
+#[test]
+fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
+    let database = filled()?;
+    for is_analyzed in [false, true] {
+        if is_analyzed {
+            database.write(|conn| Ok(conn.execute_batch("ANALYZE")?))?;
+        }
+        for (name, sql, expected) in HOT {
+            let details = plan(&database, sql)?;
+            let whole = details.join("\n");
+            for part in *expected {
+                assert!(whole.contains(part), "{name}, analyzed {is_analyzed}: {whole}");
+            }
+            let scan = details.iter().find(|detail| {
+                detail.starts_with("SCAN") && !detail.starts_with("SCAN CONSTANT ROW")
+            });
+            assert_eq!(scan, None, "{name}, analyzed {is_analyzed}");
+            assert!(!whole.contains("TEMP B-TREE"), "{name}, analyzed {is_analyzed}: {whole}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
+    let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
+    let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
+    let messages: Vec<Message> = (0..1_000).map(|n| Message::user(n.to_string())).collect();
+    session.append(&Place::Head, &messages)?;
+    for index in ["run", "branch"] {
+        let entries: u64 = database.read(|conn| {
+            let sql = format!(
+                "SELECT count(*) FROM message INDEXED BY {index} WHERE parent IS NOT address - 1"
+            );
+            Ok(conn.query_row(&sql, [], |row| row.get(0))?)
+        })?;
+        assert_eq!(entries, 1, "{index} holds the breaks only");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_that_is_full_says_so() -> Result<()> {
+    let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
+    let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
+    session.append(&Place::Head, &[Message::user("first")])?;
+    let last = crate::tree::MAX_MESSAGES;
+    database.write(|conn| {
+        conn.execute("UPDATE session SET next = ?1", [last])?;
+        Ok(())
+    })?;
+    session.append(&Place::Head, &[Message::user("last")])?;
+    let answer = session.append(&Place::Head, &[Message::user("too many")]);
+    assert!(matches!(answer, Err(Error::SessionFull { max, .. }) if max == last), "{answer:?}");
+    assert_eq!((session.raw_history(None)?.len(), session.path_length(None)?), (2, 2));
+    Ok(())
+}

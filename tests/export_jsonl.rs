@@ -1,0 +1,347 @@
+//! talktree's own format: what is exported and imported elsewhere is the same store.
+
+use std::io::Cursor;
+
+use proptest::prelude::*;
+use serde_json::json;
+use talktree::export::{content_hash, session_hash};
+use talktree::import::{Format, ImportOptions, ImportReport};
+use talktree::{Json, Message, MessageId, Part, Result, Session, SessionDetails, Store};
+
+fn export(store: &Store) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    store.export_jsonl(&mut file)?;
+    Ok(file)
+}
+
+fn import(file: &[u8], options: &ImportOptions) -> Result<(Store, ImportReport)> {
+    let copy = Store::open_in_memory()?;
+    let report = copy.import_reader("export.jsonl", Cursor::new(file), options, |_| {})?;
+    assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
+    Ok((copy, report))
+}
+
+/// Exports, imports strictly, compares, and does it all again from the copy.
+fn round_trip(store: &Store) -> Result<Store> {
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    let file = export(store)?;
+    let (copy, report) = import(&file, &strict)?;
+    assert_eq!(report.format, Format::Own);
+    assert_eq!(content_hash(&copy)?, content_hash(store)?);
+    assert!(export(&copy)? == file, "the copy exports other bytes");
+    let again = copy.import_reader("export.jsonl", Cursor::new(&file), &strict, |_| {})?;
+    assert_eq!(again.added, 0);
+    assert_eq!(content_hash(&copy)?, content_hash(store)?);
+    Ok(copy)
+}
+
+fn views(session: &Session) -> Result<Vec<Vec<String>>> {
+    let texts = |leaf: &MessageId| -> Result<Vec<String>> {
+        Ok(session.history_at(leaf)?.iter().map(Message::text).collect())
+    };
+    session.leaves()?.iter().map(texts).collect()
+}
+
+#[test]
+fn everything_of_a_session_makes_the_round_trip() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let metadata = Json::parse("{\n \"deep\": {\"n\": 1e2}\r\n}")?;
+    let odd_metadata = Json::parse(r#"{"mark": "\ud800"}"#)?;
+    chat.set_details(&SessionDetails {
+        name: Some("A talk\nabout two lines".into()),
+        parent_session: Some("p".into()),
+        fork_point: Some("q".into()),
+        model: Some("m".into()),
+        source: Some("telegram".into()),
+        metadata: Some(metadata.clone()),
+        end_reason: Some("over".into()),
+        created_at: None,
+    })?;
+    let a = chat.append(Message::user("a \u{2028} \0").with_id("a").with_metadata(metadata))?.id;
+    let b = chat
+        .append(
+            Message::new(
+                "critic",
+                vec![Part::reasoning("hm"), Part::tool_call("t", "c", json!({"x": null}))],
+            )
+            .with_part(Part::Other(Json::parse("{\"type\":\"data-x\",\n\"data\":[1.0, 1]}")?))
+            .with_id("b"),
+        )?
+        .id;
+    let mut odd = Message::assistant("c").as_aside().with_metadata(odd_metadata);
+    odd.extra.insert("type".into(), Json::from(json!("message")));
+    let c = chat.append(odd)?.id;
+    let d = chat.append_to(&a, Message::user("d"))?.id;
+    chat.append_root(Message::system("another tree"))?;
+    chat.add_compaction("a and b", &a, &b)?;
+    chat.add_compaction_with("all", &a, &c, json!({"why": "long"}))?;
+    chat.label("two words", &b)?;
+    chat.label("d", &d)?;
+    chat.checkout(&c)?;
+    store.session("empty head")?.append(Message::user("x"))?;
+    store.session("empty head")?.checkout_start()?;
+    store.create_session("nothing said yet")?;
+    chat.fork(&b, "a fork")?;
+
+    let copy = round_trip(&store)?;
+    let copied = copy.session("s")?;
+    assert_eq!(views(&copied)?, views(&chat)?);
+    assert_eq!(copied.raw_history()?, chat.raw_history()?);
+    assert_eq!(copied.info()?.unwrap().created_at, chat.info()?.unwrap().created_at);
+    assert_eq!(copied.compactions()?, chat.compactions()?);
+    assert_eq!(copied.labels()?, chat.labels()?);
+    assert_eq!(copy.session("empty head")?.head()?, None);
+    assert_eq!(copy.sessions()?.len(), 4);
+    assert!(copy.verify(|_| {})?.damages.is_empty());
+    Ok(())
+}
+
+#[test]
+fn the_hash_tells_what_differs() -> Result<()> {
+    let make = || -> Result<(Store, Session)> {
+        let store = Store::open_in_memory()?;
+        let chat = store.session("s")?;
+        let time = "2026-01-02T03:04:05Z".parse().unwrap();
+        chat.set_details(&SessionDetails { created_at: Some(time), ..SessionDetails::default() })?;
+        for id in ["a", "b"] {
+            chat.append(
+                Message::user(id).with_id(id).at(time).with_metadata(json!({"x": 1, "y": 2})),
+            )?;
+        }
+        Ok((store, chat))
+    };
+    let plain = make()?.0.content_hash()?;
+    assert_eq!(make()?.0.content_hash()?, plain);
+    type Change = fn(&Session) -> Result<()>;
+    let changes: [Change; 6] = [
+        |chat| chat.checkout(&"a".into()),
+        |chat| chat.label("l", &"a".into()),
+        |chat| chat.add_compaction("s", &"a".into(), &"b".into()).map(|_| ()),
+        |chat| chat.update(Message::user("b").with_id("b")).map(|_| ()),
+        |chat| chat.delete([&"b".into()]).map(|_| ()),
+        |chat| {
+            chat.set_details(&SessionDetails {
+                model: Some("m".into()),
+                ..SessionDetails::default()
+            })
+        },
+    ];
+    for (at, change) in changes.iter().enumerate() {
+        let (store, chat) = make()?;
+        change(&chat)?;
+        assert_ne!(store.content_hash()?, plain, "change {at}");
+        assert_ne!(session_hash(&chat)?, session_hash(&make()?.1)?);
+    }
+    // The spelling of JSON is no difference.
+    let (store, chat) = make()?;
+    let spelled = Json::parse("{ \"y\": 2,\n\"x\" :1}")?;
+    for id in ["a", "b"] {
+        chat.update(Message::user(id).with_id(id).with_metadata(spelled.clone()))?;
+    }
+    assert_eq!(store.content_hash()?, plain);
+    Ok(())
+}
+
+#[test]
+fn deleted_messages_are_passed_over_and_compactions_end_at_living_ones() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d", "e", "f"].map(|id| Message::user(id).with_id(id)))?;
+    chat.append_to(&"c".into(), Message::user("x").with_id("x"))?;
+    chat.add_compaction("b to d", &"b".into(), &"d".into())?;
+    chat.delete([&"b".into(), &"d".into()])?;
+    let shown = views(&chat)?;
+    let copy = round_trip(&store)?;
+    let copied = copy.session("s")?;
+    let fold = &copied.compactions()?[0];
+    assert_eq!((fold.first.as_str(), fold.last.as_str()), ("c", "c"));
+    assert_eq!(views(&copied)?[0], shown[0]);
+    assert_eq!(copied.message(&"e".into())?.unwrap().parent, Some("c".into()));
+    Ok(())
+}
+
+#[test]
+fn compactions_that_overlap_once_an_end_is_deleted_are_all_kept() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
+    chat.add_compaction("a to d", &"a".into(), &"d".into())?;
+    chat.append_to(&"c".into(), Message::user("x").with_id("x"))?;
+    chat.add_compaction("b to x", &"b".into(), &"x".into())?;
+    chat.delete([&"d".into()])?;
+    let shown = views(&chat)?;
+    assert_eq!(shown, [vec!["a to d", "e"], vec!["a", "b to x"]]);
+    assert_eq!(views(&round_trip(&store)?.session("s")?)?, shown);
+    Ok(())
+}
+
+#[test]
+fn a_cut_or_changed_export_is_noticed() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    store
+        .session("s")?
+        .append_all([Message::user("one").with_id("a"), Message::user("two").with_id("b")])?;
+    let whole = String::from_utf8(export(&store)?).unwrap();
+    let lenient = ImportOptions::default();
+    let lines: Vec<&str> = whole.lines().collect();
+
+    let (copy, report) = import(lines[..lines.len() - 1].join("\n").as_bytes(), &lenient)?;
+    assert!(report.first_fault().unwrap().why.contains("cut off"), "{report:?}");
+    assert_eq!(copy.session("s")?.path_length()?, 2);
+
+    let (_, report) = import(whole.replace("two", "2").as_bytes(), &lenient)?;
+    assert!(report.first_fault().unwrap().why.contains("checksum"), "{report:?}");
+
+    let without = [&lines[..3], &lines[4..]].concat().join("\n");
+    let (_, report) = import(without.as_bytes(), &lenient)?;
+    assert!(report.first_fault().unwrap().why.contains("1 messages"), "{report:?}");
+
+    let newer = whole.replace("\"version\":1", "\"version\":2");
+    let (copy, report) = import(newer.as_bytes(), &lenient)?;
+    assert_eq!((report.kept, report.dropped), (0, lines.len() as u64));
+    assert!(copy.sessions()?.is_empty());
+
+    let strict = ImportOptions { is_strict: true, ..lenient };
+    for bad in [lines[..lines.len() - 1].join("\n"), whole.replace("two", "2"), without, newer] {
+        assert!(import(bad.as_bytes(), &strict).is_err());
+    }
+    // Two exports in one file are two exports.
+    let other = Store::open_in_memory()?;
+    other.session("t")?.append(Message::user("three"))?;
+    let both = [whole.as_bytes(), &export(&other)?].concat();
+    let (copy, report) = import(&both, &strict)?;
+    assert_eq!((report.kept, copy.sessions()?.len()), (3, 2));
+    Ok(())
+}
+
+#[test]
+fn records_of_an_export_that_do_not_fit_are_reported() -> Result<()> {
+    let file = concat!(
+        r#"{"format":"talktree","version":1}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"z","role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"session","id":"s"}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"role":"user","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"b","parts":[]}}"#,
+        "\n",
+        r#"{"type":"message","message":{"id":"compaction_1","role":"user"}}"#,
+        "\n",
+        r#"{"type":"compaction","id":"c","first":"a","last":"nobody","summary":"x","created_at":"2026-01-01T00:00:00Z"}"#,
+        "\n",
+        r#"{"type":"label","name":"l","id":"nobody"}"#,
+        "\n",
+        r#"{"type":"label","name":"","id":"a"}"#,
+        "\n",
+        r#"{"type":"novelty"}"#,
+        "\n",
+    );
+    let (copy, report) = import(file.as_bytes(), &ImportOptions::default())?;
+    assert_eq!((report.kept, report.converted, report.dropped), (1, 2, 8), "{report:#?}");
+    let lines: Vec<_> = report.notes.iter().filter_map(|note| note.line).collect();
+    assert_eq!(lines, [2, 5, 6, 7, 11, 11, 8, 9, 10]);
+    assert_eq!(copy.session("s")?.path_length()?, 1);
+    Ok(())
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(u8, String, bool),
+    To(usize, String),
+    Root(String),
+    Compact(usize, usize),
+    Delete(usize),
+    Label(u8, usize),
+    Checkout(usize),
+    Fork(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let text = || "[a-c\\n\"\\\\é😀\u{0}]{0,6}";
+    prop_oneof![
+        4 => (any::<u8>(), text(), any::<bool>()).prop_map(|(r, t, a)| Step::Append(r, t, a)),
+        3 => (any::<usize>(), text()).prop_map(|(at, t)| Step::To(at, t)),
+        1 => text().prop_map(Step::Root),
+        2 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Step::Compact(a, b)),
+        1 => any::<usize>().prop_map(Step::Delete),
+        1 => (0..3_u8, any::<usize>()).prop_map(|(n, at)| Step::Label(n, at)),
+        1 => any::<usize>().prop_map(Step::Checkout),
+        1 => any::<usize>().prop_map(Step::Fork),
+    ]
+}
+
+fn run(store: &Store, steps: &[Step]) -> Result<()> {
+    let chat = store.session("s")?;
+    let mut ids: Vec<MessageId> = Vec::new();
+    let pick =
+        |ids: &[MessageId], at: usize| (!ids.is_empty()).then(|| ids[at % ids.len()].clone());
+    for (number, step) in steps.iter().enumerate() {
+        let message = |text: &str| Message::user(text).with_id(format!("m{number}"));
+        match step {
+            Step::Append(role, text, is_aside) => {
+                let mut message = message(text).with_metadata(json!({"n": role, "t": text}));
+                message.role = ["user", "assistant", "tool", "x"][usize::from(*role) % 4].into();
+                message.is_aside = *is_aside;
+                ids.push(chat.append(message)?.id);
+            }
+            Step::To(at, text) => match pick(&ids, *at) {
+                Some(parent) => ids.push(chat.append_to(&parent, message(text))?.id),
+                None => continue,
+            },
+            Step::Root(text) => ids.push(chat.append_root(message(text))?.id),
+            Step::Compact(first, last) => {
+                let (Some(last), Some(_)) = (pick(&ids, *last), pick(&ids, *first)) else {
+                    continue;
+                };
+                let path = chat.raw_history_at(&last)?;
+                let first = &path[first % path.len()].id;
+                // One that would cut a summary in two is refused.
+                let _ = chat.add_compaction(format!("sum {number}"), first, &last);
+            }
+            Step::Delete(at) => {
+                let Some(id) = pick(&ids, *at) else { continue };
+                chat.delete([&id])?;
+                ids.retain(|other| *other != id);
+            }
+            Step::Label(name, at) => {
+                let Some(id) = pick(&ids, *at) else { continue };
+                chat.label(&format!("label {name}"), &id)?;
+            }
+            Step::Checkout(at) => match pick(&ids, *at) {
+                Some(id) => chat.checkout(&id)?,
+                None => continue,
+            },
+            Step::Fork(at) => {
+                let Some(id) = pick(&ids, *at) else { continue };
+                chat.fork_as(&format!("fork {number}").as_str().into(), &id, "fork")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn random_stores_make_the_round_trip(steps in prop::collection::vec(step(), 1.. 60)) {
+        let store = Store::open_in_memory().unwrap();
+        run(&store, &steps).unwrap();
+        let copy = match round_trip(&store) {
+            Ok(copy) => copy,
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        for session in store.sessions().unwrap() {
+            let (here, there) = (store.session(&session.id).unwrap(), copy.session(&session.id).unwrap());
+            prop_assert_eq!(here.raw_history().unwrap(), there.raw_history().unwrap());
+            if !steps.iter().any(|step| matches!(step, Step::Delete(_))) {
+                prop_assert_eq!(views(&here).unwrap(), views(&there).unwrap());
+            }
+        }
+        let verified = copy.verify(|_| {}).unwrap();
+        prop_assert_eq!(verified.damages, vec![]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Several processes on one store, some of which are killed.
+//!
+//! The test binary starts itself again: `TALKTREE_CHILD` says what the child is to do, and
+//! [`child`] is the test it runs.
+
+#![allow(clippy::print_stdout, reason = "the processes talk through it")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use common::folder;
+use talktree::{Error, Message, MessageId, Result, Session, Store};
+
+const CHILD: &str = "TALKTREE_CHILD";
+const STORE: &str = "TALKTREE_STORE";
+/// What the lines of a child begin with: the test harness prints lines of its own.
+const SAYS: &str = "child: ";
+
+/// A child process of this test.
+struct Other {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Other {
+    fn start(task: &str, store: &Path) -> Result<Self> {
+        let io = |source| Error::Io { path: "a child process".into(), source };
+        let mut process = Command::new(std::env::current_exe().map_err(io)?)
+            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .env(CHILD, task)
+            .env(STORE, store)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(io)?;
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err(Error::Unsupported { what: "a child without pipes" });
+        };
+        Ok(Self { process, input, output: BufReader::new(output) })
+    }
+
+    /// Returns the next thing the child says; `None` when it has ended.
+    fn hear(&mut self) -> Option<String> {
+        let mut line = String::new();
+        while self.output.read_line(&mut line).is_ok_and(|count| count > 0) {
+            // The harness begins a line that a child's may end.
+            if let Some(at) = line.find(SAYS)
+                && line.ends_with('\n')
+            {
+                return Some(line[at + SAYS.len()..].trim_end().to_owned());
+            }
+            line.clear();
+        }
+        None
+    }
+
+    fn tell(&mut self, word: &str) {
+        writeln!(self.input, "{word}").unwrap_or_else(|error| panic!("the child is gone: {error}"));
+    }
+
+    fn kill(mut self) -> Vec<String> {
+        self.process.kill().unwrap_or_else(|error| panic!("cannot be killed: {error}"));
+        let said = std::iter::from_fn(|| self.hear()).collect();
+        let _ = self.process.wait();
+        said
+    }
+
+    fn wait(mut self) -> Vec<String> {
+        let said = std::iter::from_fn(|| self.hear()).collect();
+        let status = self.process.wait();
+        assert!(status.is_ok_and(|status| status.success()), "a child failed: {said:?}");
+        said
+    }
+}
+
+fn say(word: impl std::fmt::Display) {
+    println!("\n{SAYS}{word}");
+}
+
+/// What a child process does; nothing where this is run as a test.
+#[test]
+fn child() -> Result<()> {
+    let (Ok(task), Some(store)) = (std::env::var(CHILD), std::env::var_os(STORE)) else {
+        return Ok(());
+    };
+    let store = Store::open(store)?;
+    match task.split_once(' ').unwrap_or((&task, "")) {
+        ("echo", _) => echo(&store.session("s")?),
+        ("append", name) => append(&store.session("s")?, name, 40),
+        ("append_for_ever", name) => append(&store.session("s")?, name, usize::MAX),
+        other => panic!("no such task: {other:?}"),
+    }
+}
+
+/// Answers each line with a message.
+fn echo(chat: &Session) -> Result<()> {
+    for line in std::io::stdin().lines() {
+        let line = line.map_err(|source| Error::Io { path: "stdin".into(), source })?;
+        say(chat.append(Message::assistant(format!("echo of {line}")))?.id);
+    }
+    Ok(())
+}
+
+/// Appends one by one and in batches, and acknowledges what is stored.
+fn append(chat: &Session, name: &str, count: usize) -> Result<()> {
+    for n in 0..count {
+        let id = |part: &str| format!("{name}-{n}{part}");
+        let text = format!("said by {name}, {}", "word ".repeat(n % 300));
+        match n % 4 {
+            0 => {
+                let pair = ["a", "b"].map(|part| Message::user(text.as_str()).with_id(id(part)));
+                for answer in chat.append_all(pair)? {
+                    say(answer.id);
+                }
+            }
+            _ => say(chat.append(Message::user(text).with_id(id("")))?.id),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_one_process_appends_another_reads_and_finds_at_once() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    chat.append(Message::user("hello"))?;
+    let mut other = Other::start("echo", &path)?;
+    for word in ["elephant", "故宫", "zebra"] {
+        other.tell(word);
+        let id = MessageId::from(other.hear().unwrap_or_default());
+        let history = chat.history()?;
+        let last = history.last();
+        assert_eq!(last.map(|m| (&m.id, m.text())), Some((&id, format!("echo of {word}"))));
+        assert_eq!(chat.head()?.as_ref(), Some(&id));
+        let found = store.search(word).run()?;
+        assert_eq!(found.hits.iter().map(|hit| &hit.id).collect::<Vec<_>>(), [&id]);
+        // And what this process says next is known to the other one.
+        let reply = chat.append(Message::user(format!("{word}, you say?")))?.id;
+        assert_eq!(chat.message(&reply)?.and_then(|message| message.parent), Some(id));
+    }
+    drop(other.input);
+    assert!(other.process.wait().is_ok_and(|status| status.success()));
+    assert_eq!(chat.path_length()?, 7);
+    Ok(())
+}
+
+#[test]
+fn processes_that_append_at_once_lose_and_double_nothing() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    // Nobody has made the store yet: they race for that, too.
+    let others = ["a", "b", "c", "d"].map(|name| Other::start(&format!("append {name}"), &path));
+    let mut acknowledged = Vec::new();
+    for other in others {
+        acknowledged.extend(other?.wait());
+    }
+    assert_eq!(acknowledged.len(), 4 * 50);
+
+    let path = Store::open(&path)?.session("s")?.raw_history()?;
+    let stored: HashSet<&str> = path.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!((path.len(), stored.len()), (200, 200));
+    assert!(acknowledged.iter().all(|id| stored.contains(id.as_str())));
+    Ok(())
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_killed_process() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    let mut acknowledged = Vec::new();
+    for round in 0..20 {
+        let mut other = Other::start(&format!("append_for_ever {round}"), &path)?;
+        for _ in 0..1 + round * 3 {
+            acknowledged.extend(other.hear());
+        }
+        acknowledged.extend(other.kill());
+
+        let store = Store::open(&path)?;
+        let chat = store.session("s")?;
+        let stored: Vec<Message> = chat.raw_history()?;
+        let ids: HashSet<&str> = stored.iter().map(|message| message.id.as_str()).collect();
+        assert_eq!(ids.len(), stored.len());
+        for id in &acknowledged {
+            assert!(ids.contains(id.as_str()), "{id} was acknowledged and is lost");
+        }
+        // What one transaction stores is there whole or not at all.
+        for id in ids.iter().filter_map(|id| id.strip_suffix('a')) {
+            assert!(ids.contains(format!("{id}b").as_str()), "half of an append_all is there");
+        }
+        chat.append(Message::user("after").with_id(format!("after {round}")))?;
+    }
+    assert!(acknowledged.len() > 500, "{} were acknowledged", acknowledged.len());
+    let verified = Store::open(&path)?.verify(|_| {})?;
+    assert!(verified.damages.is_empty(), "{:?}", verified.damages);
+    Ok(())
+}

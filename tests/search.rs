@@ -1,0 +1,495 @@
+//! What a search promises: what is found, where, how it was read, and that no text of a query is an error.
+
+use std::error::Error;
+
+use serde_json::json;
+use talktree::{Found, Hit, Matched, Message, Part, Role, Store};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn ids(found: &Found) -> Vec<&str> {
+    found.hits.iter().map(|hit| hit.id.as_str()).collect()
+}
+
+fn sorted(found: &Found) -> Vec<&str> {
+    let mut ids = ids(found);
+    ids.sort_unstable();
+    ids
+}
+
+/// Holds that a search over the store finds exactly these messages, in any order.
+#[track_caller]
+fn finds(store: &Store, query: &str, expected: &[&str]) {
+    match store.search(query).run() {
+        Ok(found) => assert_eq!(sorted(&found), expected, "{query:?}"),
+        Err(error) => panic!("{query:?}: {error}"),
+    }
+}
+
+fn only(found: Found) -> Result<Hit, String> {
+    let count = found.hits.len();
+    found.into_iter().next().filter(|_| count == 1).ok_or(format!("{count} hits"))
+}
+
+fn user(id: &str, text: &str) -> Message {
+    Message::user(text).with_id(id)
+}
+
+fn assistant(id: &str, text: &str) -> Message {
+    Message::assistant(text).with_id(id)
+}
+
+/// A session in memory with these messages, one below the other.
+fn store(texts: &[(&str, &str)]) -> Result<Store, talktree::Error> {
+    let store = Store::open_in_memory()?;
+    store.session("s")?.append_all(texts.iter().map(|(id, text)| user(id, text)))?;
+    Ok(store)
+}
+
+#[test]
+fn all_words_must_match_where_that_finds_anything() -> Outcome {
+    let store = store(&[("a", "a red fox"), ("b", "a red apple"), ("c", "foxes are redder")])?;
+    finds(&store, "red fox", &["a"]);
+    finds(&store, "FOX", &["a", "c"]);
+    assert_eq!(store.search("red fox").run()?.matched, Matched::All);
+    Ok(())
+}
+
+#[test]
+fn where_all_words_find_nothing_any_will_do_and_the_answer_says_so() -> Outcome {
+    let store = store(&[("a", "a red apple"), ("b", "the fox"), ("c", "the end")])?;
+    let found = store.search("the red fox").run()?;
+    assert_eq!((sorted(&found), found.matched), (vec!["a", "b"], Matched::Relaxed));
+    assert!(found.hits.iter().all(|hit| hit.matched == Matched::Relaxed));
+    Ok(())
+}
+
+#[test]
+fn a_question_is_relaxed_and_each_hit_says_whether_all_words_matched() -> Outcome {
+    let store = store(&[("a", "We went to Lisbon."), ("b", "When did we go to Lisbon? In May.")])?;
+    let found = store.search("When did we go to Lisbon?").run()?;
+    assert_eq!((ids(&found), found.matched), (vec!["b", "a"], Matched::Relaxed));
+    let matched: Vec<_> = found.hits.iter().map(|hit| hit.matched).collect();
+    assert_eq!(matched, [Matched::All, Matched::Relaxed]);
+    assert_eq!(found.hits[1].snippet.to_string(), "We went to **Lisbon**.");
+    Ok(())
+}
+
+#[test]
+fn what_is_marked_is_never_relaxed() -> Outcome {
+    let store = store(&[("a", "a red fox"), ("b", "a fox, red"), ("c", "redder compaction")])?;
+    finds(&store, "\"red fox\"", &["a"]);
+    finds(&store, "\"red fox\" nowhere", &["a"]);
+    finds(&store, "\"fox red\" nowhere", &["b"]);
+    finds(&store, "\"blue fox\" red", &[]);
+    finds(&store, "fox -\"red fox\"", &["b"]);
+    finds(&store, "nowhere fox -a", &[]);
+    finds(&store, "comp*", &["c"]);
+    finds(&store, "comp* red", &["c"]);
+    finds(&store, "comp* nowhere", &["c"]);
+    finds(&store, "compaction OR \"red fox\"", &["a", "c"]);
+    finds(&store, "blue OR green fox", &[]);
+    Ok(())
+}
+
+#[test]
+fn words_with_punctuation_are_phrases_and_relaxed_to_their_pieces() -> Outcome {
+    let store = store(&[("a", "write to me@home.org"), ("b", "I don't write home")])?;
+    finds(&store, "me@home.org", &["a"]);
+    finds(&store, "don't", &["b"]);
+    finds(&store, "you@home.org", &["a", "b"]);
+    Ok(())
+}
+
+#[test]
+fn scripts_without_spaces_are_found_by_any_part() -> Outcome {
+    let store = store(&[
+        ("a", "我在北京，今天天气很好"),
+        ("b", "東京のRust言語"),
+        ("c", "북경에 갔다 🚀"),
+    ])?;
+    finds(&store, "北京", &["a"]);
+    finds(&store, "京", &["a", "b"]);
+    finds(&store, "Rust言", &["b"]);
+    finds(&store, "북경", &["c"]);
+    finds(&store, "🚀", &["c"]);
+    let found = store.search("北京天气怎么样").run()?;
+    assert_eq!((ids(&found), found.matched), (vec!["a"], Matched::Relaxed));
+    Ok(())
+}
+
+#[test]
+fn filters_narrow() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let at = |day: u32| format!("2026-01-{day:02}T12:00:00Z").parse().unwrap_or_default();
+    let chat = store.session("my chat")?;
+    chat.append(user("a", "fox").at(at(1)))?;
+    chat.append(assistant("b", "fox").at(at(2)))?;
+    store
+        .session("other")?
+        .append(Message::new(Role::System, vec![Part::text("fox")]).with_id("c").at(at(3)))?;
+    finds(&store, "fox role:user", &["a"]);
+    finds(&store, "fox role:user role:system", &["a", "c"]);
+    finds(&store, "fox session:\"my chat\"", &["a", "b"]);
+    finds(&store, "fox session:other session:\"my chat\"", &["a", "b", "c"]);
+    finds(&store, "fox session:nowhere", &[]);
+    finds(&store, "fox after:2026-01-02", &["b", "c"]);
+    finds(&store, "fox before:2026-01-02", &["a"]);
+    finds(&store, "fox after:2026-01-02T12:00:00Z before:2026-01-03T12:00:00Z", &["b"]);
+    finds(&store, "fox nowhere role:system", &["c"]);
+    let notices = store.search("fox session:nowhere").run()?.notices;
+    assert_eq!(notices, ["no session is called \"nowhere\""]);
+    Ok(())
+}
+
+#[test]
+fn a_query_of_filters_lists_the_newest_first() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let at = |day: u32| format!("2026-01-{day:02}T12:00:00Z").parse().unwrap_or_default();
+    for (session, id, day) in
+        [("s", "a", 1), ("t", "b", 2), ("s", "c", 3), ("t", "d", 4), ("s", "e", 5)]
+    {
+        store.session(session)?.append(user(id, &format!("text {id}")).at(at(day)))?;
+    }
+    let found = store.search("role:user").run()?;
+    assert_eq!((ids(&found), found.matched), (vec!["e", "d", "c", "b", "a"], Matched::All));
+    assert_eq!(found.hits[0].snippet.to_string(), "text e");
+    assert!(found.hits.windows(2).all(|pair| pair[0].score > pair[1].score));
+    assert_eq!(ids(&store.search("role:user -c").limit(2).offset(1).run()?), ["d", "b"]);
+    assert_eq!(ids(&store.search("session:s before:2026-01-05").run()?), ["c", "a"]);
+    assert_eq!(ids(&store.session("t")?.search("after:2026-01-01").run()?), ["d", "b"]);
+    let found = store.search("-c").run()?;
+    assert_eq!((found.hits.len(), found.notices.len()), (0, 1));
+    Ok(())
+}
+
+#[test]
+fn reasoning_and_tools_are_found_where_they_are_asked_for() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let call = Message::assistant("Let me look.")
+        .with_id("a")
+        .with_part(Part::reasoning("maybe the fox"))
+        .with_part(Part::tool_call("weather", "1", json!({"city": "Jena"})));
+    store.session("s")?.append_all([call, user("b", "the fox in Jena")])?;
+    finds(&store, "fox", &["b"]);
+    finds(&store, "in:tools fox", &["a"]);
+    finds(&store, "in:all fox", &["a", "b"]);
+    finds(&store, "in:tools weather jena", &["a"]);
+    let hit = only(store.search("in:tools jena").run()?)?;
+    assert!(hit.snippet.to_string().ends_with("weather **Jena**"));
+    Ok(())
+}
+
+#[test]
+fn a_path_a_session_and_the_store_are_searched_apart() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all([user("a", "fox one"), user("b", "fox two")])?;
+    chat.append_to(&"a".into(), user("c", "fox three"))?;
+    store.session("t")?.append(user("d", "fox four"))?;
+    chat.checkout(&"b".into())?;
+    finds(&store, "fox", &["a", "b", "c", "d"]);
+    assert_eq!(sorted(&chat.search("fox").run()?), ["a", "b", "c"]);
+    assert_eq!(sorted(&chat.search("fox").on_path().run()?), ["a", "b"]);
+    assert_eq!(sorted(&chat.search("fox").on_path_to(&"c".into()).run()?), ["a", "c"]);
+    assert_eq!(sorted(&store.search("fox").session("t").run()?), ["d"]);
+    assert!(
+        chat.search("fox").on_path_to(&"d".into()).run().is_err_and(|error| error.is_unknown())
+    );
+    assert_eq!(store.session("nobody")?.search("fox").on_path().run()?.hits, []);
+    assert_eq!(chat.search("fox session:t").run()?.hits, []);
+    for hit in store.search("fox").run()?.hits {
+        assert_eq!(hit.on_path, hit.id != "c", "{}", hit.id);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_hit_under_a_compaction_is_on_the_path_and_names_it() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all([user("a", "fox"), user("b", "fox"), user("c", "fox"), user("d", "fox")])?;
+    let inner = chat.add_compaction("inner", &"b".into(), &"b".into())?;
+    let outer = chat.add_compaction("outer", &"a".into(), &"c".into())?;
+    chat.append_to(&"b".into(), user("e", "fox"))?;
+    chat.checkout(&"d".into())?;
+    let flags = |found: Found| {
+        let mut flags: Vec<_> =
+            found.into_iter().map(|hit| (hit.id.to_string(), hit.on_path, hit.under)).collect();
+        flags.sort();
+        flags
+    };
+    let under = |id: &str, on_path, under| (id.to_owned(), on_path, under);
+    let (o, i) = (Some(outer), Some(inner));
+    assert_eq!(
+        flags(store.search("fox").run()?),
+        [
+            under("a", true, o.clone()),
+            under("b", true, o.clone()),
+            under("c", true, o),
+            under("d", true, None),
+            under("e", false, None)
+        ]
+    );
+    chat.checkout(&"e".into())?;
+    assert_eq!(
+        flags(store.search("fox").run()?),
+        [
+            under("a", true, None),
+            under("b", true, i),
+            under("c", false, None),
+            under("d", false, None),
+            under("e", true, None)
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn copies_in_forks_are_one_hit_with_all_its_sessions() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all([user("a", "fox"), user("b", "den")])?;
+    let fork = chat.fork_as(&"t".into(), &"b".into(), "fork")?;
+    fork.fork_as(&"u".into(), &"a".into(), "fork of it")?;
+    let stranger = store.session("v")?;
+    stranger.append(user("a", "fox"))?;
+
+    let found = store.search("fox").run()?;
+    let sessions: Vec<Vec<_>> = found
+        .hits
+        .iter()
+        .map(|hit| hit.sessions.iter().map(|id| id.to_string()).collect())
+        .collect();
+    assert_eq!(sessions, [vec!["s", "t", "u"], vec!["v"]]);
+    assert_eq!(found.hits[0].session, "s");
+
+    // In scope is only the newest copy.
+    let hit = only(store.search("fox session:t session:u").run()?)?;
+    assert_eq!((hit.session.as_str(), hit.sessions.len()), ("u", 3));
+    assert_eq!(only(fork.search("fox").run()?)?.session, "t");
+
+    // A copy that says something else is no copy; one whose origin is gone stands for the others.
+    fork.update(user("b", "burrow"))?;
+    assert_eq!(only(store.search("burrow").run()?)?.session, "t");
+    assert_eq!(only(store.search("den").run()?)?.sessions.len(), 1);
+    chat.delete([&"a".into()])?;
+    let found = store.search("fox").limit(1).run()?;
+    assert_eq!((found.hits[0].session.as_str(), found.hits[0].sessions.len()), ("u", 2));
+    assert_eq!(store.search("role:user").run()?.hits.len(), 4);
+    Ok(())
+}
+
+#[test]
+fn updates_and_deletes_leave_no_ghosts() -> Outcome {
+    let store = store(&[("a", "fox"), ("b", "den"), ("c", "owl")])?;
+    let chat = store.session("s")?;
+    for is_indexed in [false, true] {
+        if is_indexed {
+            finds(&store, "fox", &["a"]);
+        }
+        chat.update(user("a", "badger"))?;
+        finds(&store, "fox", &[]);
+        finds(&store, "badger", &["a"]);
+        chat.update(user("a", "fox"))?;
+    }
+    chat.delete([&"b".into()])?;
+    finds(&store, "den", &[]);
+    finds(&store, "fox OR den OR owl", &["a", "c"]);
+    chat.clear()?;
+    finds(&store, "fox OR den OR owl", &[]);
+    chat.append(user("a", "fox"))?;
+    store.session("t")?.append(user("d", "fox"))?;
+    store.remove(&"s".into())?;
+    finds(&store, "fox", &["d"]);
+    Ok(())
+}
+
+#[test]
+fn what_was_appended_is_found_at_once_by_every_handle() -> Outcome {
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("store.db");
+    let (one, other) = (Store::open(&path)?, Store::open(&path)?);
+    one.session("s")?.append(user("a", "fox"))?;
+    let reader = Store::open_read_only(&path)?;
+    finds(&reader, "fox", &["a"]);
+    for id in ["b", "c", "d"] {
+        other.session("s")?.append(user(id, "fox 北京"))?;
+        // The first look must not be kept for the second.
+        let found = reader.search("fox").run()?;
+        assert!(ids(&found).contains(&id), "{found:?}");
+        assert_eq!(
+            reader.session("s")?.search("fox").on_path().run()?.hits.len(),
+            found.hits.len()
+        );
+    }
+    finds(&reader, "北京", &["b", "c", "d"]);
+    finds(&reader, "nowhere 北京 -a", &["b", "c", "d"]);
+    finds(&one, "fox", &["a", "b", "c", "d"]);
+    other.session("s")?.append(user("e", "fox"))?;
+    other.session("s")?.update(user("a", "owl"))?;
+    other.session("s")?.delete([&"b".into()])?;
+    finds(&reader, "fox", &["c", "d", "e"]);
+    finds(&reader, "role:user -fox", &["a"]);
+    Ok(())
+}
+
+#[test]
+fn limit_and_offset_page_through_the_same_order() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(
+        (0..1500).map(|n| user(&format!("m{n}"), &format!("fox {}", "x ".repeat(n % 9)))),
+    )?;
+    chat.fork(&"m1499".into(), "all again")?;
+    let all = store.search("fox").limit(5000).run()?;
+    assert_eq!(all.hits.len(), 1500);
+    assert!(all.hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    for (offset, limit) in [(0, 10), (10, 10), (195, 10), (1495, 10), (1500, 10), (0, 0)] {
+        let page = store.search("fox").offset(offset).limit(limit).run()?;
+        let expected: Vec<_> = ids(&all).into_iter().skip(offset).take(limit).collect();
+        assert_eq!(ids(&page), expected, "{offset}");
+    }
+    assert_eq!(store.search("fox").limit(usize::MAX).offset(usize::MAX).run()?.hits.len(), 0);
+    assert_eq!(chat.search("fox").limit(usize::MAX).run()?.hits.len(), 1500);
+    assert_eq!(chat.search("fox").on_path().limit(10).run()?.hits.len(), 10);
+    assert_eq!(store.search("role:user").limit(usize::MAX).run()?.hits.len(), 1500);
+    Ok(())
+}
+
+#[test]
+fn no_text_of_a_query_is_an_error() -> Outcome {
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("store.db");
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    chat.append_all([user("a", "fox \0 NOT"), user("", "x").with_id("b")])?;
+    let reader = Store::open_read_only(&path)?;
+    let long = [
+        "fox ".repeat(1 << 18),
+        "重".repeat(350_000),
+        "\"".repeat(1 << 20),
+        "a*".repeat(1 << 19),
+        "-a ".repeat(300_000),
+        "a OR ".repeat(200_000),
+    ];
+    for text in &long {
+        store.search(text.as_str()).run()?;
+        chat.search(text.as_str()).on_path().run()?;
+    }
+    let short = [
+        "",
+        " ",
+        "\"",
+        "\"\"",
+        "\"\"\"",
+        "*",
+        "**",
+        "-",
+        "--",
+        "OR",
+        "NOT",
+        "AND",
+        "NEAR(a b)",
+        "a NEAR b",
+        "(",
+        ")",
+        "text:",
+        "text : a",
+        "{text} : a",
+        "^a",
+        "a + b",
+        "a^2",
+        "\0",
+        "a\0b",
+        "\"a\0b\"",
+        "'; DROP TABLE message; --",
+        "role:",
+        "session:",
+        "session:\"",
+        "in:",
+        "after:",
+        "after:x",
+        "-role:user",
+        "rowid:1",
+        "rank",
+        "search",
+        "fox*",
+        "\"fox\"*",
+        "fox -fox",
+        "\u{200B}",
+        "\u{FEFF}",
+        "\u{FFFD}",
+        "🚀",
+        "e\u{301}",
+        "\u{301}",
+        "after:9999-12-31 before:0000-01-01",
+        "role:\0",
+        "?",
+        "what?",
+        "who are you?",
+        "%",
+        "_",
+        "\\",
+        "\r\n",
+    ];
+    for text in short {
+        for store in [&store, &reader] {
+            store.search(text).run()?;
+            store.search_sessions(text).run()?;
+            store.session("s")?.search(text).run()?;
+            store.session("s")?.search(text).on_path().run()?;
+            store.session("none")?.search(text).run()?;
+        }
+    }
+    finds(&store, "fox \0 NOT", &["a"]);
+    Ok(())
+}
+
+#[test]
+fn conversations_are_found_with_their_best_messages() -> Outcome {
+    let store = Store::open_in_memory()?;
+    for (session, texts) in [
+        ("a", ["fox", "owl", "fox den", "fox den owl", "fox"]),
+        ("b", ["fox", "x", "x", "x", "x"]),
+        ("c", ["x"; 5]),
+    ] {
+        let chat = store.session(session)?;
+        chat.append_all(texts.map(Message::user))?;
+    }
+    store.rename(&"a".into(), "Animals")?;
+    let found = store.search_sessions("fox").run()?;
+    let drawn: Vec<_> = found
+        .sessions
+        .iter()
+        .map(|hit| (hit.session.as_str(), hit.name.as_deref(), hit.hits.len()))
+        .collect();
+    assert_eq!(drawn, [("a", Some("Animals"), 3), ("b", None, 1)]);
+    assert!(found.sessions[0].score > found.sessions[1].score);
+    assert_eq!(store.search_sessions("fox").limit(1).offset(1).run()?.sessions[0].session, "b");
+    let listed = store.search_sessions("role:user").run()?;
+    assert_eq!(listed.sessions.iter().map(|hit| hit.hits.len()).collect::<Vec<_>>(), [3, 3, 3]);
+    assert_eq!(store.search("fox").session("b").by_session().run()?.sessions.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_question_about_last_week_prefers_last_week() -> Outcome {
+    let store = Store::open_in_memory()?;
+    for (session, day) in [("old", "2026-01-05"), ("new", "2026-02-24"), ("late", "2026-03-05")] {
+        let time = format!("{day}T12:00:00Z").parse().unwrap_or_default();
+        store.session(session)?.append(user(day, "my dentist").at(time))?;
+    }
+    let now = "2026-03-02T12:00:00Z".parse().unwrap_or_default();
+    let found = store.search("Did I see the dentist last week?").now(now).run()?;
+    assert_eq!((ids(&found)[0], found.hits.len()), ("2026-02-24", 3));
+    Ok(())
+}
+
+#[test]
+fn an_interrupt_before_a_search_does_not_stop_it() -> Outcome {
+    let store = store(&[("a", "fox")])?;
+    store.interrupt_handle().interrupt();
+    finds(&store, "fox", &["a"]);
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! Search against a plain reading of everything: random trees with branches, compactions, forks and deletes.
+//!
+//! The oracle reads every message through the public reads and asks whether it holds the words. Hits, their flags, the
+//! sessions of copies, and the scopes must be equal, for a handle that indexes and for one that cannot.
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+
+use proptest::prelude::*;
+use talktree::{CompactionId, Durability, Found, Matched, Message, MessageId, SessionId, Store};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const TEXTS: [&str; 6] = ["fox", "fox den", "den", "owl 北京", "fox owl", "red fox den"];
+const QUERIES: [(&str, &[&str], &[&str]); 7] = [
+    // The words that must be there, and one of which must.
+    ("fox", &["fox"], &["fox"]),
+    ("fox den", &["fox", "den"], &["fox", "den"]),
+    ("fox den owl red", &["fox", "den", "owl", "red"], &["fox", "den", "owl", "red"]),
+    ("\"fox den\"", &["fox den"], &["fox den"]),
+    ("北京", &["北京"], &["北京"]),
+    ("fox nowhere", &["nowhere"], &["fox"]),
+    ("role:user", &[""], &[""]),
+];
+
+#[derive(Debug, Clone)]
+enum Change {
+    Append(usize, usize, usize),
+    Branch(usize, usize, usize, usize),
+    Update(usize, usize, usize),
+    Delete(usize, usize),
+    DeleteBranch(usize, usize),
+    Fold(usize, usize, usize),
+    Checkout(usize, usize),
+    Fork(usize, usize, usize),
+    Index,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let (s, m, t) = (0..6_usize, 0..10_usize, 0..TEXTS.len());
+    prop_oneof![
+        6 => (s.clone(), m.clone(), t.clone()).prop_map(|(s, m, t)| Change::Append(s, m, t)),
+        5 => (s.clone(), m.clone(), m.clone(), t.clone()).prop_map(|(s, p, m, t)| Change::Branch(s, p, m, t)),
+        2 => (s.clone(), m.clone(), t).prop_map(|(s, m, t)| Change::Update(s, m, t)),
+        3 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::Delete(s, m)),
+        1 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::DeleteBranch(s, m)),
+        4 => (s.clone(), m.clone(), m.clone()).prop_map(|(s, m, n)| Change::Fold(s, m, n)),
+        2 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::Checkout(s, m)),
+        5 => (s.clone(), m, s).prop_map(|(s, m, t)| Change::Fork(s, m, t)),
+        1 => Just(Change::Index),
+    ]
+}
+
+/// The store, and what its reads do not tell: which messages are copies of which.
+struct World {
+    store: Store,
+    reader: Store,
+    /// In the order in which they came into being.
+    sessions: Vec<SessionId>,
+    /// The first place of each message, by its present one.
+    origins: HashMap<(SessionId, MessageId), (SessionId, MessageId, usize)>,
+    count: usize,
+}
+
+/// What a hit says, without its rank.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Drawn {
+    session: SessionId,
+    id: MessageId,
+    on_path: bool,
+    under: Option<CompactionId>,
+    sessions: Vec<SessionId>,
+    is_whole: bool,
+}
+
+fn id(number: usize) -> MessageId {
+    format!("m{number}").into()
+}
+
+impl World {
+    fn new(path: &std::path::Path) -> Outcome<Self> {
+        let store = Store::options().durability(Durability::Normal).open(path)?;
+        let reader = Store::open_read_only(path)?;
+        Ok(Self { store, reader, sessions: Vec::new(), origins: HashMap::new(), count: 0 })
+    }
+
+    /// Does a change, if it can be done.
+    fn apply(&mut self, change: &Change) -> Outcome<()> {
+        let number = match *change {
+            Change::Append(s, ..) | Change::Branch(s, ..) | Change::Update(s, ..) => s,
+            Change::Delete(s, _) | Change::DeleteBranch(s, _) | Change::Fold(s, ..) => s,
+            Change::Checkout(s, _) | Change::Fork(s, ..) => s,
+            Change::Index => {
+                self.store.search("fox").run()?;
+                return Ok(());
+            }
+        };
+        let name: SessionId = format!("s{number}").into();
+        let chat = self.store.session(&name)?;
+        let message = |m: usize, t: usize| Message::user(TEXTS[t]).with_id(id(m));
+        let answer = match *change {
+            Change::Append(_, m, t) => {
+                chat.append(message(m, t)).map(|done| self.written(&name, m, done.is_new))
+            }
+            Change::Branch(_, p, m, t) => chat
+                .append_to(&id(p), message(m, t))
+                .map(|done| self.written(&name, m, done.is_new)),
+            Change::Update(_, m, t) => chat.update(message(m, t)).map(|_| ()),
+            Change::Delete(_, m) => chat.delete([&id(m)]).map(|_| ()),
+            Change::DeleteBranch(_, m) => chat.delete_branch(&id(m)).map(|_| ()),
+            Change::Fold(_, m, n) => chat.add_compaction("summary", &id(m), &id(n)).map(|_| ()),
+            Change::Checkout(_, m) => chat.checkout(&id(m)),
+            Change::Fork(_, m, t) => {
+                let target: SessionId = format!("s{t}").into();
+                chat.fork_as(&target, &id(m), "fork").and_then(|fork| {
+                    for message in fork.raw_history()? {
+                        let origin = self.origins[&(name.clone(), message.id.clone())].clone();
+                        self.origins.insert((target.clone(), message.id), origin);
+                    }
+                    self.sessions.push(target);
+                    Ok(())
+                })
+            }
+            Change::Index => Ok(()),
+        };
+        match answer {
+            Err(error) if error.is_unknown() => Ok(()),
+            Err(
+                talktree::Error::NotAncestor { .. }
+                | talktree::Error::InsideSummary { .. }
+                | talktree::Error::SessionExists { .. },
+            ) => Ok(()),
+            answer => Ok(answer?),
+        }
+    }
+
+    fn written(&mut self, session: &SessionId, m: usize, is_new: bool) {
+        if !self.sessions.contains(session) {
+            self.sessions.push(session.clone());
+        }
+        if is_new {
+            self.count += 1;
+            self.origins.insert((session.clone(), id(m)), (session.clone(), id(m), self.count));
+        }
+    }
+
+    /// Returns every message of a session with its text; of the path to one only, if it is given.
+    fn texts(
+        &self,
+        session: &SessionId,
+        leaf: Option<&MessageId>,
+    ) -> Outcome<BTreeMap<MessageId, String>> {
+        let chat = self.store.session(session)?;
+        let mut found = BTreeMap::new();
+        match leaf {
+            Some(leaf) => found
+                .extend(chat.raw_history_at(leaf)?.into_iter().map(|m| (m.id.clone(), m.text()))),
+            None => {
+                for message in (0..14).map(id) {
+                    found.extend(chat.message(&message)?.map(|m| (m.id.clone(), m.text())));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns what a search must find.
+    fn expected(
+        &self,
+        (query, all, any): (&str, &[&str], &[&str]),
+        scope: &[SessionId],
+        leaf: Option<&MessageId>,
+    ) -> Outcome<Vec<Drawn>> {
+        let holds = |text: &str, words: &[&str], is_all: bool| {
+            let here = |word: &&str| text.contains(*word);
+            if is_all { words.iter().all(here) } else { words.iter().any(here) }
+        };
+        let mut everywhere: HashMap<SessionId, BTreeMap<MessageId, String>> = HashMap::new();
+        for session in &self.sessions {
+            everywhere.insert(session.clone(), self.texts(session, None)?);
+        }
+        let mut inside: Vec<(&SessionId, MessageId, String)> = Vec::new();
+        for session in scope {
+            inside.extend(
+                self.texts(session, leaf)?.into_iter().map(|(id, text)| (session, id, text)),
+            );
+        }
+        let is_relaxed = !inside.iter().any(|(_, _, text)| holds(text, all, true));
+        inside.retain(
+            |(_, _, text)| {
+                if is_relaxed { holds(text, any, false) } else { holds(text, all, true) }
+            },
+        );
+        let origin =
+            |session: &SessionId, id: &MessageId| &self.origins[&(session.clone(), id.clone())];
+        let mut drawn = Vec::new();
+        for (session, id, text) in &inside {
+            let this = origin(session, id);
+            let is_copy = |other: &SessionId, other_id: &MessageId, other_text: &String| {
+                other_text == text && origin(other, other_id) == this
+            };
+            let is_home = |session: &SessionId, id: &MessageId| (session, id) == (&this.0, &this.1);
+            let age = |session: &SessionId| self.sessions.iter().position(|known| known == session);
+            let is_behind = inside.iter().any(|(other, other_id, other_text)| {
+                other != session
+                    && is_copy(other, other_id, other_text)
+                    && !is_home(session, id)
+                    && (is_home(other, other_id) || age(other) > age(session))
+            });
+            if is_behind {
+                continue;
+            }
+            let sessions = self
+                .sessions
+                .iter()
+                .filter(|other| {
+                    everywhere[*other].iter().any(|(id, text)| is_copy(other, id, text))
+                })
+                .cloned()
+                .collect();
+            let (on_path, under) = self.flags(session, id)?;
+            let is_whole = query == "role:user" || holds(text, all, true);
+            drawn.push(Drawn {
+                session: (*session).clone(),
+                id: id.clone(),
+                on_path,
+                under,
+                sessions,
+                is_whole,
+            });
+        }
+        drawn.sort();
+        Ok(drawn)
+    }
+
+    fn flags(&self, session: &SessionId, id: &MessageId) -> Outcome<(bool, Option<CompactionId>)> {
+        let chat = self.store.session(session)?;
+        if !chat.raw_history()?.iter().any(|message| message.id == *id) {
+            return Ok((false, None));
+        }
+        for shown in chat.history()? {
+            if let Some(compaction) = CompactionId::from_message(&shown.id)
+                && chat.expand(&compaction)?.iter().any(|message| message.id == *id)
+            {
+                return Ok((true, Some(compaction)));
+            }
+        }
+        Ok((true, None))
+    }
+
+    fn check(&self, store: &Store) -> Outcome<()> {
+        for query in QUERIES {
+            let text = query.0;
+            let found = store.search(text).limit(1000).run()?;
+            same(&found, self.expected(query, &self.sessions, None)?, text)?;
+            for session in &self.sessions {
+                let chat = store.session(session)?;
+                let scope = std::slice::from_ref(session);
+                same(
+                    &chat.search(text).limit(1000).run()?,
+                    self.expected(query, scope, None)?,
+                    text,
+                )?;
+                let leaf = self.texts(session, None)?.into_keys().next_back();
+                if let Some(leaf) = leaf {
+                    let found = chat.search(text).on_path_to(&leaf).limit(1000).run()?;
+                    same(&found, self.expected(query, scope, Some(&leaf))?, text)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn same(found: &Found, expected: Vec<Drawn>, query: &str) -> Outcome<()> {
+    let is_whole = |matched: Matched| matched == Matched::All;
+    let mut drawn: Vec<Drawn> = found
+        .hits
+        .iter()
+        .map(|hit| Drawn {
+            session: hit.session.clone(),
+            id: hit.id.clone(),
+            on_path: hit.on_path,
+            under: hit.under.clone(),
+            sessions: hit.sessions.clone(),
+            is_whole: is_whole(hit.matched),
+        })
+        .collect();
+    drawn.sort();
+    let is_falling = found.hits.windows(2).all(|pair| pair[0].score >= pair[1].score);
+    if drawn != expected || !is_falling {
+        return Err(format!("{query}: found {drawn:#?}, expected {expected:#?}").into());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_found_is_what_is_there(changes in prop::collection::vec(change(), 1..70)) {
+        let run = || -> Outcome<()> {
+            let place = tempfile::tempdir()?;
+            let mut world = World::new(&place.path().join("model.db"))?;
+            for (number, change) in changes.iter().enumerate() {
+                world.apply(change)?;
+                if number % 25 == 24 {
+                    world.check(&world.reader)?;
+                }
+            }
+            world.check(&world.reader)?;
+            world.check(&world.store)
+        };
+        run().map_err(|error| TestCaseError::fail(error.to_string()))?;
+    }
+}
