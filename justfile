@@ -51,3 +51,11 @@ tour:
 # How well search answers 231 labelled questions over 940 chats.
 bench-search:
     cargo bench --bench longmemeval
+
+# What each kind of work costs beside its floor: `just bench --quick`, `just bench --only append`.
+bench *args:
+    cargo bench --bench budgets -- {{args}}
+
+# Draws cost against store size into docs/plots.
+bench-plot:
+    cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, SubsecRound, Utc};
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -23,8 +23,8 @@ pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
 
 /// Returns the parts that a row's text holds.
 pub(crate) fn parts_from_text(text: &str) -> Result<Vec<Part>> {
-    if let Ok(typed) = serde_json::from_str::<Vec<TypedPart>>(text) {
-        return Ok(typed.into_iter().map(|part| part.0).collect());
+    if let Ok(typed) = serde_json::from_str::<TypedParts>(text) {
+        return Ok(typed.0);
     }
     serde_json::from_str(text).map_err(|source| Error::Json { what: "message parts", source })
 }
@@ -42,6 +42,33 @@ pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
 pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
     text.map_or(Ok(Extra::new()), serde_json::from_str)
         .map_err(|source| Error::Json { what: "message fields", source })
+}
+
+/// Parts that all fit a typed shape.
+struct TypedParts(Vec<Part>);
+
+impl<'de> Deserialize<'de> for TypedParts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = TypedParts;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of parts")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut parts: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                // Most messages are one part; serde would take room for four, of 200 bytes each.
+                let mut typed = Vec::with_capacity(1);
+                while let Some(TypedPart(part)) = parts.next_element()? {
+                    typed.push(part);
+                }
+                Ok(TypedParts(typed))
+            }
+        }
+        deserializer.deserialize_seq(Collect)
+    }
 }
 
 /// A part whose JSON fits a typed shape with `type` as the first field.

@@ -57,11 +57,12 @@ pub(super) fn append(
     let mut session = catalog::find_or_make(conn, name)?;
     let mut parent = attach_point(conn, name, &session, place, messages)?;
     let mut answers = Vec::with_capacity(messages.len());
+    let first_new = session.next;
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
     for message in messages {
         let content = Content::of(message, max_bytes)?;
-        match insert(conn, &mut session, name, parent, message, &content)? {
+        match insert_row(conn, &mut session, name, parent, message, &content)? {
             Some(address) => {
                 is_branching |= new_head != parent;
                 new_head = Some(address);
@@ -75,6 +76,7 @@ pub(super) fn append(
             }
         }
     }
+    index::note_numbers(conn, session.key, first_new..session.next)?;
     if new_head != session.head {
         // Appending elsewhere than at the head is a move that can be undone.
         match is_branching {
@@ -128,6 +130,22 @@ pub(super) fn insert(
     message: &Message,
     content: &Content,
 ) -> Outcome<Option<Address>> {
+    let address = insert_row(conn, session, name, parent, message, content)?;
+    if let Some(address) = address {
+        index::note(conn, address)?;
+    }
+    Ok(address)
+}
+
+/// Stores a message that is still to be noted for the index.
+fn insert_row(
+    conn: &Connection,
+    session: &mut SessionRow,
+    name: &SessionId,
+    parent: Option<Address>,
+    message: &Message,
+    content: &Content,
+) -> Outcome<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
     let Some(number) = number else {
         // A full session still knows what it holds.
@@ -155,7 +173,6 @@ pub(super) fn insert(
     if count == 0 {
         return Ok(None);
     }
-    index::note(conn, address)?;
     session.next += 1;
     Ok(Some(address))
 }

@@ -6,6 +6,7 @@
 //! Invariant: a message's text is in the index or its address is pending, never both. The index
 //! holds no text of its own, so an entry is taken out with the old text, before the row changes.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::connection::{Database, transaction};
 use super::fault::Outcome;
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
+use crate::message::parts_from_text;
 use crate::search::indexed;
 use crate::tree::Address;
 
@@ -37,6 +39,24 @@ const TURN: Duration = Duration::from_millis(2);
 pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
     conn.prepare_cached("INSERT INTO search_pending (address) VALUES (?1)")?.execute([address])?;
     Ok(())
+}
+
+/// Notes that the texts of a session's new messages of these numbers are not in the index.
+pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
+    let at = |number: u64| Address::new(session, number as u32);
+    match numbers.end.saturating_sub(numbers.start) {
+        0 => Ok(()),
+        1 => note(conn, at(numbers.start)),
+        _ => {
+            conn.prepare_cached(
+                "WITH RECURSIVE new (address) AS (
+                     SELECT ?1 UNION ALL SELECT address + 1 FROM new WHERE address < ?2)
+                 INSERT INTO search_pending (address) SELECT address FROM new",
+            )?
+            .execute([at(numbers.start), at(numbers.end - 1)])?;
+            Ok(())
+        }
+    }
 }
 
 /// Notes that the texts of a stretch of new messages are not in the index.
@@ -89,15 +109,27 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
         )?
         .query_row([limit], |row| row.get(0))?;
     let Some(last) = last else { return Ok(0) };
-    conn.prepare_cached(CATCH_UP)?.execute([last])?;
+    let mut insert =
+        conn.prepare_cached("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, ?3)")?;
+    let mut pending = conn.prepare_cached(PENDING_PARTS)?;
+    let mut rows = pending.query([last])?;
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        // Parts that cannot be read have no text, as the functions have it.
+        let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
+        let text = parts.as_ref().map(|parts| indexed::text(parts));
+        let tools = parts.as_ref().map(|parts| indexed::tools(parts));
+        insert.execute(params![address, text, tools])?;
+    }
+    drop(rows);
     let count =
         conn.prepare_cached("DELETE FROM search_pending WHERE address <= ?1")?.execute([last])?;
     Ok(count)
 }
 
-/// The cross join holds the planner to this order: it must never walk the messages to find the pending.
-pub(super) const CATCH_UP: &str = "INSERT INTO search (rowid, text, tools)
- SELECT search_pending.address, talktree_text(parts), talktree_tools(parts)
+/// The cross join holds the planner to this order: it must never walk the messages to find the
+/// pending. The parts are cut by the caller: the functions of the schema would each read them anew.
+pub(super) const PENDING_PARTS: &str = "SELECT search_pending.address, parts
    FROM search_pending
   CROSS JOIN message ON message.address = search_pending.address
   WHERE search_pending.address <= ?1 AND message.id IS NOT NULL

@@ -3,7 +3,7 @@
 //! Stretches that lie close together are read with one statement that steps over the rows between
 //! them; a seek costs about as much as eight steps.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::fault::Outcome;
 use super::message::{StoredMessage, nearest_living};
@@ -17,6 +17,8 @@ use crate::view::Order;
 const MAX_GAP: i64 = 8;
 /// A batch ends after this many bytes of content, so that long messages do not pile up.
 const BATCH_BYTES: usize = 4 << 20;
+/// Room is made for this many messages at once, whatever a plan promises.
+const MAX_RESERVED: usize = 1 << 16;
 
 /// A plan being read.
 pub(super) struct PlanReader {
@@ -31,14 +33,15 @@ pub(super) struct PlanReader {
     hides_asides: bool,
 }
 
-/// One item as read, before its parent is named.
-struct Item {
-    /// `None` for a summary.
-    address: Option<Address>,
-    parent: Option<Address>,
-    /// What the next item's parent is called, if it hangs from this one.
-    name: Option<MessageId>,
-    message: Option<Message>,
+/// Messages as they are read, each named the one it hangs from: mostly the one read before it, or
+/// after it.
+struct Collected {
+    messages: Vec<Message>,
+    order: Order,
+    /// Oldest first: where the row before lies, and what one that hangs from it calls it.
+    before: Option<(Address, Option<MessageId>)>,
+    /// Newest first: the message whose parent is still to be named, and where that lies.
+    waiting: Option<(usize, Address)>,
 }
 
 impl PlanReader {
@@ -71,23 +74,39 @@ impl PlanReader {
 
     /// Returns everything that is left.
     pub(super) fn rest(&mut self, conn: &Connection) -> Outcome<Vec<Message>> {
-        let mut items = Vec::new();
+        let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.stretches.len() {
-            self.read_some(conn, usize::MAX, usize::MAX, &mut items)?;
+            self.read_some(conn, usize::MAX, usize::MAX, &mut read)?;
         }
-        self.name_parents(conn, items)
+        read.done(conn)
     }
 
     /// Returns the next messages, `limit` at the most; none only at the end.
     pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
-        let (mut items, mut count, mut bytes) = (Vec::new(), 0, 0);
+        let (mut count, mut bytes) = (0, 0);
+        let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
         while count < limit && bytes < BATCH_BYTES && self.at < self.stretches.len() {
             let (more, more_bytes) =
-                self.read_some(conn, limit - count, BATCH_BYTES - bytes, &mut items)?;
+                self.read_some(conn, limit - count, BATCH_BYTES - bytes, &mut read)?;
             count += more;
             bytes += more_bytes;
         }
-        self.name_parents(conn, items)
+        read.done(conn)
+    }
+
+    /// Returns how many places are left to read, `max` at the most.
+    fn width(&self, max: usize) -> usize {
+        let mut total = 0;
+        for stretch in &self.stretches[self.at..] {
+            total += match stretch {
+                Stretch::Messages { first, last } => (last.raw() - first.raw()) as usize + 1,
+                Stretch::Summary(_) => 1,
+            };
+            if total >= max {
+                return max;
+            }
+        }
+        total
     }
 
     /// Goes on after this address, if the plan holds it.
@@ -117,7 +136,7 @@ impl PlanReader {
         conn: &Connection,
         limit: usize,
         max_bytes: usize,
-        items: &mut Vec<Item>,
+        read: &mut Collected,
     ) -> Outcome<(usize, usize)> {
         if let Stretch::Summary(overlay) = self.stretches[self.at] {
             self.at += 1;
@@ -125,12 +144,8 @@ impl PlanReader {
             let Some(compaction) = compaction::by_key(conn, overlay.key)? else {
                 return Ok((0, 0));
             };
-            items.push(Item {
-                address: None,
-                parent: message::parent(conn, overlay.first)?,
-                name: None,
-                message: Some(compaction.to_message(None)),
-            });
+            let parent = message::parent(conn, overlay.first)?;
+            read.add_summary(conn, compaction.to_message(None), parent)?;
             return Ok((1, 0));
         }
         let (low, high) = self.group(limit);
@@ -146,13 +161,15 @@ impl PlanReader {
             if !self.reaches(address) {
                 continue;
             }
-            let item = self.item(row)?;
+            let stored = StoredMessage::read(row)?;
+            let is_aside = stored.message.as_ref().is_some_and(|message| message.is_aside);
+            let is_hidden = self.hides_asides && is_aside;
             // What is not shown is not kept: counting it could end a batch with nothing in it.
-            if item.message.is_some() {
+            if stored.message.is_some() && !is_hidden {
                 count += 1;
                 bytes += row.get_ref(4)?.as_bytes_or_null()?.map_or(0, <[u8]>::len);
             }
-            items.push(item);
+            read.add(conn, stored, is_hidden)?;
             self.set_from(match self.order {
                 Order::OldestFirst => address.after(),
                 Order::NewestFirst => address.before(),
@@ -167,13 +184,6 @@ impl PlanReader {
             Order::NewestFirst => low,
         });
         Ok((count, bytes))
-    }
-
-    fn item(&self, row: &Row<'_>) -> Outcome<Item> {
-        let stored = StoredMessage::read(row)?;
-        let name = stored.message.as_ref().map(|message| message.id.clone());
-        let message = stored.message.filter(|message| !(self.hides_asides && message.is_aside));
-        Ok(Item { address: Some(stored.address), parent: stored.parent, name, message })
     }
 
     /// Returns the addresses of the stretches from here on that are read with one statement.
@@ -246,31 +256,89 @@ impl PlanReader {
             self.from = Some(from);
         }
     }
+}
 
-    /// Names each message's parent: mostly the item before it on the path.
-    fn name_parents(&self, conn: &Connection, mut items: Vec<Item>) -> Outcome<Vec<Message>> {
-        if self.order == Order::NewestFirst {
-            items.reverse();
-        }
-        let mut messages = Vec::with_capacity(items.len());
-        let mut before: Option<(Address, Option<MessageId>)> = None;
-        for item in items {
-            let parent = match (item.parent, before) {
-                (None, _) => None,
-                (Some(parent), Some((address, name))) if address == parent => name,
-                (parent, _) => nearest_living(conn, parent)?.map(|(_, id)| id),
-            };
-            before = item.address.map(|address| (address, item.name.or_else(|| parent.clone())));
-            if let Some(mut message) = item.message {
-                message.parent = parent;
-                messages.push(message);
+impl Collected {
+    fn new(order: Order, capacity: usize) -> Self {
+        Self { messages: Vec::with_capacity(capacity), order, before: None, waiting: None }
+    }
+
+    /// Adds a row; a tombstone or a hidden message only names what hangs from it.
+    fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> Outcome<()> {
+        let StoredMessage { address, parent, message } = row;
+        if let Some((place, _)) = self.waiting.filter(|(_, sought)| *sought == address) {
+            self.waiting = None;
+            match &message {
+                Some(message) => self.messages[place].parent = Some(message.id.clone()),
+                None => self.waiting = parent.map(|parent| (place, parent)),
             }
         }
-        if self.order == Order::NewestFirst {
-            messages.reverse();
+        let above = match self.order {
+            Order::OldestFirst => self.above(conn, parent)?,
+            Order::NewestFirst => None,
+        };
+        if self.order == Order::OldestFirst {
+            let name = message.as_ref().map_or_else(|| above.clone(), |it| Some(it.id.clone()));
+            self.before = Some((address, name));
         }
-        Ok(messages)
+        match message.filter(|_| !is_hidden) {
+            Some(message) => self.push(conn, Message { parent: above, ..message }, parent),
+            None => Ok(()),
+        }
     }
+
+    fn add_summary(
+        &mut self,
+        conn: &Connection,
+        summary: Message,
+        parent: Option<Address>,
+    ) -> Outcome<()> {
+        let above = match self.order {
+            Order::OldestFirst => self.above(conn, parent)?,
+            Order::NewestFirst => None,
+        };
+        self.push(conn, Message { parent: above, ..summary }, parent)
+    }
+
+    fn push(
+        &mut self,
+        conn: &Connection,
+        message: Message,
+        parent: Option<Address>,
+    ) -> Outcome<()> {
+        if self.order == Order::NewestFirst {
+            self.settle(conn)?;
+            self.waiting = parent.map(|parent| (self.messages.len(), parent));
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+
+    /// Returns what the row before is called, if it lies at this address, else asks.
+    fn above(&mut self, conn: &Connection, parent: Option<Address>) -> Outcome<Option<MessageId>> {
+        match (parent, self.before.take()) {
+            (None, _) => Ok(None),
+            (Some(parent), Some((before, name))) if before == parent => Ok(name),
+            (parent, _) => name_of(conn, parent),
+        }
+    }
+
+    /// Names a parent that was not read.
+    fn settle(&mut self, conn: &Connection) -> Outcome<()> {
+        if let Some((place, sought)) = self.waiting.take() {
+            self.messages[place].parent = name_of(conn, Some(sought))?;
+        }
+        Ok(())
+    }
+
+    fn done(mut self, conn: &Connection) -> Outcome<Vec<Message>> {
+        self.settle(conn)?;
+        Ok(self.messages)
+    }
+}
+
+fn name_of(conn: &Connection, address: Option<Address>) -> Outcome<Option<MessageId>> {
+    Ok(nearest_living(conn, address)?.map(|(_, id)| id))
 }
 
 pub(super) const FORWARD: &str =

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::tree::{Address, Overlay, Run, TreeSource};
 
 /// The most breaks that are read at a time.
-const MAX_BUFFER: usize = 64;
+const MAX_BUFFER: usize = 256;
 
 /// A session's tree, as the walk sees it.
 pub(super) struct Shape<'c> {

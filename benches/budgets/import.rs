@@ -1,0 +1,28 @@
+//! How many historical messages are stored in a second?
+
+use talktree::{Durability, Incoming};
+
+use crate::data::{Length, Speaker};
+use crate::measure::{Rounds, repeat, timed};
+use crate::stores::open;
+use crate::table::{Row, Unit};
+use crate::{Bench, Result};
+
+const COUNT: usize = 10_000;
+
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
+    let mut parent = None;
+    let mut records = Vec::with_capacity(COUNT);
+    for message in Speaker::new(16, Length::Chat).messages(COUNT) {
+        let id = message.id.clone();
+        records.push(Incoming { record: id.to_string(), parent: parent.replace(id), message });
+    }
+    let times = repeat(Rounds::exactly(5), || {
+        let store = open(&bench.stores.fresh("import.db")?, Durability::Full)?;
+        let chat = store.session("chat")?;
+        timed(|| Ok(chat.import_messages(&records)?))
+    })?;
+    let speed = COUNT as f64 / times.median();
+    bench.table.add(Row::new("import of 10k, messages a second", Unit::PerSecond, speed));
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What does catching up with 10 000 messages cost, beside a bare insert of the same text?
+//!
+//! The library indexes what is pending after every 512 appends, and before a search. Here a fork
+//! leaves its copies pending, and a search pays for them.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use talktree::{Durability, Message};
+
+use crate::data::{Length, Speaker};
+use crate::measure::{Rounds, alternate, timed};
+use crate::stores::open;
+use crate::table::Row;
+use crate::{Bench, Result, floor};
+
+const COUNT: usize = 10_000;
+pub(crate) const TABLE: &str = "CREATE VIRTUAL TABLE search USING fts5 (
+    text, tools, content = '',
+    tokenize = \"porter unicode61 remove_diacritics 2 categories 'L* N* Co So'\");";
+
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
+    let texts = texts();
+    let floor = || {
+        let conn = floor::open(&bench.stores.fresh("index-floor.db")?, Durability::Normal)?;
+        conn.execute_batch(TABLE)?;
+        timed(|| {
+            floor::run(&conn, "BEGIN IMMEDIATE")?;
+            insert(&conn, &texts)?;
+            floor::run(&conn, "COMMIT")
+        })
+    };
+    let pair = alternate(Rounds::exactly(7), floor, || catch_up(bench, &texts))?;
+    let row = Row::seconds("catch-up indexing of 10k", pair.ours.median());
+    bench.table.add(row.floor(pair.floor.median()).within(1.3));
+    Ok(())
+}
+
+/// Indexes texts and nothing else.
+pub(crate) fn insert(conn: &Connection, texts: &[String]) -> Result<()> {
+    let mut insert = conn.prepare("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, '')")?;
+    for (n, text) in texts.iter().enumerate() {
+        insert.execute((n + 1, text))?;
+    }
+    Ok(())
+}
+
+/// Returns texts that are indexed as they are: without scripts that are cut.
+fn texts() -> Vec<String> {
+    let mut speaker = Speaker::new(10, Length::Chat);
+    std::iter::repeat_with(|| speaker.text()).filter(|text| text.is_ascii()).take(COUNT).collect()
+}
+
+fn catch_up(bench: &Bench, texts: &[String]) -> Result<Duration> {
+    let path = bench.stores.fresh("index-ours.db")?;
+    let store = open(&path, Durability::Normal)?;
+    store.session("chat")?.append_all(texts.iter().map(Message::user))?;
+    // As if none of it had been indexed yet.
+    let conn = floor::open(&path, Durability::Normal)?;
+    conn.execute_batch(
+        "INSERT INTO search (search) VALUES ('delete-all');
+         INSERT OR IGNORE INTO search_pending SELECT address FROM message;",
+    )?;
+    let time = timed(|| Ok(store.search("nothing-of-the-kind").run()?))?;
+    let left: usize =
+        conn.query_row("SELECT count(*) FROM search_pending", [], |row| row.get(0))?;
+    if left > 0 {
+        return Err(format!("{left} messages are pending after a search").into());
+    }
+    Ok(time)
+}

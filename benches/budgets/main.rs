@@ -1,0 +1,108 @@
+//! The budgets: what each kind of work costs beside its floor, measured in the same run.
+//!
+//! `cargo bench --bench budgets` prints the table; `-- --quick` takes smaller stores, `-- --only
+//! NAME` the rows of one name, `-- --plot FOLDER` draws cost against size instead.
+
+mod append;
+mod append_all;
+mod cold;
+mod compactions;
+mod data;
+mod floor;
+mod folded;
+mod fork;
+mod growth;
+mod import;
+mod index;
+mod measure;
+mod memory;
+mod open;
+mod plot;
+mod raw;
+mod search;
+mod size;
+mod stores;
+mod table;
+mod update;
+mod worst;
+
+use stores::Stores;
+use table::Table;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What the rows share.
+pub(crate) struct Bench {
+    table: Table,
+    stores: Stores,
+    /// Messages in the largest store.
+    million: usize,
+    /// Sessions that write in turns.
+    sessions: usize,
+}
+
+/// The rows by name, in the order they are printed.
+const ROWS: &[(&str, fn(&mut Bench) -> Result<()>)] = &[
+    ("append", append::run),
+    ("append-all", append_all::run),
+    ("raw", raw::run),
+    ("folded", folded::run),
+    ("flat", folded::flat),
+    ("growth", growth::run),
+    ("fork", fork::run),
+    ("worst", worst::run),
+    ("search", search::session),
+    ("index", index::run),
+    ("size", size::run),
+    ("memory", memory::run),
+    ("cold", cold::run),
+    ("compactions", compactions::run),
+    ("update", update::run),
+    ("import", import::run),
+    ("search-store", search::store),
+    // The last: it closes the largest store.
+    ("open", open::run),
+];
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = args.iter().position(|arg| arg == name)?;
+        args.get(at + 1).map(String::as_str)
+    };
+    if let Some(work) = value("--child") {
+        return memory::child(work, &args);
+    }
+    let is_quick = args.iter().any(|arg| arg == "--quick");
+    let mut bench = Bench {
+        table: Table::default(),
+        stores: Stores::new()?,
+        million: if is_quick { 100_000 } else { 1_000_000 },
+        sessions: if is_quick { 1_000 } else { 10_000 },
+    };
+    if let Some(folder) = value("--plot") {
+        return plot::draw(&mut bench, folder.as_ref());
+    }
+    let only = value("--only");
+    if let Some(name) = only.filter(|name| ROWS.iter().all(|row| row.0 != *name)) {
+        let names: Vec<&str> = ROWS.iter().map(|row| row.0).collect();
+        return Err(format!("no row {name:?}; there are {}", names.join(", ")).into());
+    }
+    bench.table.head();
+    for (name, rows) in ROWS {
+        if only.is_none_or(|only| only == *name) {
+            rows(&mut bench)?;
+        }
+    }
+    bench.table.foot();
+    Ok(())
+}
+
+/// Returns 1000 as `1k`, 1000000 as `1M`.
+fn short(count: usize) -> String {
+    match count {
+        1_000_000.. if count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
+        1_000.. if count.is_multiple_of(1_000) => format!("{}k", count / 1_000),
+        _ => count.to_string(),
+    }
+}

@@ -1,0 +1,89 @@
+//! How much memory do an idle session and a working chat take?
+//!
+//! Each figure is what a process of its own grew by (`RssAnon`): Rust's heap and SQLite's alike.
+
+use std::path::Path;
+use std::process::Command;
+
+use talktree::{Message, Store};
+
+use crate::table::{Row, Unit};
+use crate::{Bench, Result, short};
+
+const IDLE: usize = 10_000;
+
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
+    if !Path::new("/proc/self/status").exists() {
+        eprintln!("memory: there is no /proc here");
+        return Ok(());
+    }
+    let path = bench.stores.sized(bench.million)?.path.clone();
+    let idle = ask("idle", &path)? / IDLE as f64;
+    bench.table.add(Row::new("memory of an idle open session", Unit::Bytes, idle).at_most(16384.0));
+    let chat = ask("chat", &path)?;
+    let work = format!("working set of a chat at {}", short(bench.million));
+    bench.table.add(Row::new(work, Unit::Bytes, chat).at_most(1048576.0));
+    let long = ask("many", &path)?;
+    let row = Row::new("the same with 1 000 turns of its 200 sessions", Unit::Bytes, long);
+    bench.table.add(row);
+    Ok(())
+}
+
+fn ask(work: &str, path: &Path) -> Result<f64> {
+    let child =
+        Command::new(std::env::current_exe()?).args(["--child", work]).arg(path).output()?;
+    let said = String::from_utf8(child.stdout)?;
+    said.trim().parse().map_err(|_| format!("a child said {said:?}").into())
+}
+
+/// Runs in the process that is measured.
+pub(crate) fn child(work: &str, args: &[String]) -> Result<()> {
+    let path = args.last().ok_or("no file given")?;
+    let grown = match work {
+        "idle" => idle(path)?,
+        "chat" => chat(path, 1, 1)?,
+        _ => chat(path, 200, 1_000)?,
+    };
+    println!("{grown}");
+    Ok(())
+}
+
+fn idle(path: &str) -> Result<f64> {
+    let store = Store::open(path)?;
+    store.session("long")?.head()?;
+    let before = resident()?;
+    let mut sessions = Vec::new();
+    for n in 0..IDLE {
+        let session = store.session(format!("idle-{n}"))?;
+        session.head()?;
+        sessions.push(session);
+    }
+    let grown = resident()? - before;
+    drop(sessions);
+    Ok(grown)
+}
+
+/// From before the store is opened to after the last turn: read the last 50, append.
+fn chat(path: &str, sessions: usize, turns: usize) -> Result<f64> {
+    let before = resident()?;
+    let store = Store::open(path)?;
+    for turn in 0..turns {
+        let name = match sessions {
+            1 => "long".to_owned(),
+            _ => format!("turns-{}", turn % sessions),
+        };
+        let chat = store.session(name)?;
+        let shown = chat.page().limit(50).run()?;
+        assert!(sessions > 1 || shown.messages.len() == 50);
+        chat.append(Message::user("One more question."))?;
+    }
+    Ok(resident()? - before)
+}
+
+/// Returns the process's own memory, in bytes: without the pages of files.
+fn resident() -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no RssAnon")?;
+    Ok(kib.parse::<f64>()? * 1024.0)
+}

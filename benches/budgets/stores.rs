@@ -1,0 +1,115 @@
+//! The stores that several rows look at, built once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use talktree::{Durability, MessageId, Session, Store};
+use tempfile::TempDir;
+
+use crate::Result;
+use crate::data::{Length, Speaker};
+
+/// How many messages are appended in one transaction while building.
+const CHUNK: usize = 10_000;
+/// How many messages the small session beside the long one has.
+pub(crate) const SMALL: usize = 1_000;
+
+/// A store with one long session and one small one.
+pub(crate) struct Sized {
+    pub(crate) path: PathBuf,
+    pub(crate) store: Store,
+    pub(crate) long: Session,
+    /// Messages of the long session.
+    pub(crate) size: usize,
+    pub(crate) first: MessageId,
+    /// After it come the 20 newest.
+    pub before_last_20: MessageId,
+    /// In the middle of it.
+    pub(crate) middle: MessageId,
+    pub(crate) last: MessageId,
+}
+
+/// All of them, in one temporary folder.
+pub(crate) struct Stores {
+    dir: TempDir,
+    sized: RefCell<BTreeMap<usize, Rc<Sized>>>,
+}
+
+impl Stores {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self { dir: TempDir::new()?, sized: RefCell::default() })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Returns a name for a file that is not there yet.
+    pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
+        let path = self.dir().join(name);
+        for end in ["", "-wal", "-shm"] {
+            let mut file = path.clone().into_os_string();
+            file.push(end);
+            if let Err(error) = std::fs::remove_file(file)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(path)
+    }
+
+    /// Returns the store whose long session has so many messages.
+    pub(crate) fn sized(&self, size: usize) -> Result<Rc<Sized>> {
+        if let Some(found) = self.sized.borrow().get(&size) {
+            return Ok(Rc::clone(found));
+        }
+        let start = std::time::Instant::now();
+        let built = Rc::new(build(&self.dir().join(format!("sized-{size}.db")), size)?);
+        eprintln!("built a store of {size} messages in {:.1} s", start.elapsed().as_secs_f64());
+        self.sized.borrow_mut().insert(size, Rc::clone(&built));
+        Ok(built)
+    }
+
+    /// Closes the store of this size and returns its file.
+    pub(crate) fn close(&self, size: usize) -> Result<PathBuf> {
+        let path = self.sized(size)?.path.clone();
+        self.sized.borrow_mut().remove(&size);
+        Ok(path)
+    }
+}
+
+pub(crate) fn open(path: &Path, durability: Durability) -> Result<Store> {
+    Ok(Store::options().durability(durability).open(path)?)
+}
+
+/// Says the same in every store, so that it can be compared over stores.
+pub(crate) fn say_small(store: &Store) -> Result<Session> {
+    let small = store.session("small")?;
+    small.append_all(Speaker::new(7, Length::Short).messages(SMALL))?;
+    Ok(small)
+}
+
+fn build(path: &Path, size: usize) -> Result<Sized> {
+    let store = open(path, Durability::Normal)?;
+    let long = store.session("long")?;
+    let mut speaker = Speaker::new(1, Length::Short);
+    let mut ids = Vec::with_capacity(size);
+    while ids.len() < size {
+        let chunk = speaker.messages(CHUNK.min(size - ids.len()));
+        ids.extend(long.append_all(chunk)?.into_iter().map(|appended| appended.id));
+    }
+    say_small(&store)?;
+    Ok(Sized {
+        path: path.to_owned(),
+        long,
+        size,
+        first: ids[0].clone(),
+        before_last_20: ids[size - 21].clone(),
+        middle: ids[size / 2].clone(),
+        last: ids[size - 1].clone(),
+        store,
+    })
+}
