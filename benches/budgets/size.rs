@@ -20,7 +20,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
             chat.append(speaker.message())?;
         }
         store.search("nothing-of-the-kind").run()?;
-        for message in chat.iter()? {
+        for message in chat.iter() {
             json += serde_json::to_string(&message?)?.len();
         }
     }

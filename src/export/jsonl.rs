@@ -141,7 +141,7 @@ impl<'a, W: Write> Lines<'a, W> {
         let head = session.head()?;
         self.line(&session_record(info))?;
         self.counts.sessions += 1;
-        for message in session.all_messages()? {
+        for message in session.all_messages() {
             self.line(&MessageRecord { kind: "message", message: &message? })?;
             self.counts.messages += 1;
         }

@@ -31,7 +31,7 @@ impl Session {
         let name = self.info()?.and_then(|info| info.name);
         let title = one_line(name.as_deref().unwrap_or(self.id().as_str()));
         writeln!(output, "# {title}").map_err(output_error)?;
-        for message in self.stream(view.clone())? {
+        for message in self.stream(view.clone()) {
             write_message(&message?, output).map_err(output_error)?;
         }
         output.flush().map_err(output_error)

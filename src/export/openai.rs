@@ -49,7 +49,7 @@ impl Session {
         let head = json!({"id": self.id(), "title": title}).to_string();
         let head = head.strip_suffix('}').unwrap_or_default();
         chat.write(&format!("{head},\"messages\":["))?;
-        for message in self.stream(view.clone())? {
+        for message in self.stream(view.clone()) {
             chat.take(&message?)?;
         }
         chat.end_turn()?;

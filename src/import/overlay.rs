@@ -110,9 +110,10 @@ impl Work<'_> {
         let first_id = match first {
             Some(first) => self.nodes[first as usize].id.clone(),
             // The path may go on above the file, or its first messages may be deleted.
-            None => match self.session.stream(View::at(&last_id).raw()) {
-                Ok(mut path) => path.next().transpose()?.map_or(last_id.clone(), |m| m.id),
-                Err(error) => return forgive(Err(error)),
+            None => match self.session.stream(View::at(&last_id).raw()).next() {
+                Some(Ok(root)) => root.id,
+                Some(Err(error)) => return forgive(Err(error)),
+                None => last_id.clone(),
             },
         };
         let laid = self.session.import_compaction(&Compaction {

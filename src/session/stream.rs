@@ -27,16 +27,16 @@ impl Session {
     /// chat.append_all((1..=1000).map(|n| Message::user(n.to_string())))?;
     ///
     /// let mut tokens = 0;
-    /// for message in chat.iter()? {
+    /// for message in chat.iter() {
     ///     tokens += message?.tokens();
     /// }
     /// assert_eq!(tokens, chat.row_stats()?.iter().map(|stat| stat.tokens).sum::<u64>());
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// As every read; each item may fail likewise.
-    pub fn iter(&self) -> Result<Messages> {
+    /// What fails is an item, and the last one.
+    #[must_use]
+    pub fn iter(&self) -> Messages {
         self.stream(View::head())
     }
 
@@ -56,7 +56,7 @@ impl Session {
         self.stream_rev(View::head())
     }
 
-    /// Returns a view as a stream, oldest first.
+    /// Returns a view as a stream, oldest first; an unknown leaf is the error of its first item.
     ///
     /// ```
     /// use talktree::{Message, Store, View};
@@ -65,17 +65,13 @@ impl Session {
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// chat.add_compaction("A greeting.", &hello, &hello)?;
     ///
-    /// let stored = chat.stream(View::head().raw())?.next().unwrap()?;
+    /// let stored = chat.stream(View::head().raw()).next().unwrap()?;
     /// assert_eq!(stored.text(), "hello");
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
-    /// session.
-    pub fn stream(&self, view: View) -> Result<Messages> {
-        let cursor = self.provider.cursor(&view, Order::OldestFirst)?;
-        Ok(Messages::new(Ok(cursor)))
+    #[must_use]
+    pub fn stream(&self, view: View) -> Messages {
+        Messages::new(self.provider.cursor(&view, Order::OldestFirst))
     }
 
     /// Returns every stored message, all branches, as a stream in order of creation.
@@ -88,16 +84,14 @@ impl Session {
     /// chat.append(Message::assistant("red"))?;
     /// chat.append_to(&question, Message::assistant("cyan"))?;
     ///
-    /// let all: Vec<Message> = chat.all_messages()?.collect::<Result<_, _>>()?;
+    /// let all: Vec<Message> = chat.all_messages().collect::<Result<_, _>>()?;
     /// let texts: Vec<String> = all.iter().map(Message::text).collect();
     /// assert_eq!(texts, ["Name a colour", "red", "cyan"]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As every read.
-    pub fn all_messages(&self) -> Result<Messages> {
-        Ok(Messages::new(Ok(self.provider.all_messages()?)))
+    #[must_use]
+    pub fn all_messages(&self) -> Messages {
+        Messages::new(self.provider.all_messages())
     }
 
     /// Returns a view as a stream, newest first; an unknown leaf is the error of its first item.
@@ -128,7 +122,7 @@ impl Session {
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
 ///
-/// let mut messages: Messages = chat.iter()?;
+/// let mut messages: Messages = chat.iter();
 /// assert_eq!(messages.next().unwrap()?.text(), "hello");
 /// assert_eq!(messages.count(), 1);
 /// # Ok::<(), talktree::Error>(())

@@ -16,7 +16,7 @@ use crate::message::Message;
 /// chat.append_all((1..=5).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
 ///
 /// let mut cursor = chat.provider().cursor(&View::head(), Order::OldestFirst)?;
-/// assert_eq!(cursor.total(), 5);
+/// assert_eq!(cursor.total()?, 5);
 /// assert!(cursor.skip_past(&"3".into())?);
 /// assert_eq!(cursor.next(1)?[0].text(), "4");
 /// # Ok::<(), talktree::Error>(())

@@ -396,7 +396,7 @@ impl fmt::Debug for Store {
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("copy.db");
-/// let store = Store::open_in_memory()?;
+/// let store = Store::open(folder.path().join("store.db"))?;
 /// store.session("s")?.append(Message::user("x".repeat(2 << 20)))?;
 ///
 /// let handle = store.interrupt_handle(); // may go to another thread

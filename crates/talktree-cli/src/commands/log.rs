@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     };
     match args.limit {
         None => {
-            for message in session.stream(view)? {
+            for message in session.stream(view) {
                 write(&message?)?;
             }
         }
