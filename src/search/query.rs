@@ -6,14 +6,12 @@
 //!
 //! Invariant: what reaches FTS5 is tokens in double quotes and operators of our own, whatever a term was made of.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 
 use crate::search::parse;
 use crate::search::prefix::{completions, spelling};
 use crate::search::script::is_cut;
-use crate::search::token::{fold, tokens};
+use crate::search::token::tokens;
 
 /// Most terms a query may have, required and excluded together; what goes beyond is left out, with a notice.
 ///
@@ -35,9 +33,6 @@ pub const MAX_TERMS: usize = 64;
 /// assert_eq!(query.notices.len(), 1);
 /// ```
 pub const MAX_TERM_TOKENS: usize = 64;
-
-/// Most alternatives of the any-word reading: FTS5's bm25 counts each of them over the whole index.
-const MAX_ALTERNATIVES: usize = 128;
 
 /// One word or one phrase to look for.
 ///
@@ -225,38 +220,6 @@ impl Query {
         self.expression(&clauses.join(" AND "))
     }
 
-    /// Returns the FTS5 expression that finds any word and nothing excluded; none if no word is required.
-    ///
-    /// Words for which `is_stop` holds are left out unless no other is there; it is asked for folded words, and for
-    /// pairs of characters of a script written without spaces. A phrase in quotes stays whole. Any other phrase stands
-    /// beside its pieces: the words of `user@host`, each pair of neighbours of `今天天气`.
-    ///
-    /// ```
-    /// use talktree::Query;
-    ///
-    /// let query = Query::parse("deploy on friday");
-    /// assert_eq!(
-    ///     query.to_fts_any(|word| word == "on").unwrap(),
-    ///     r#"text : (("deploy" OR "friday"))"#,
-    /// );
-    /// ```
-    #[must_use]
-    pub fn to_fts_any(&self, is_stop: impl Fn(&str) -> bool) -> Option<String> {
-        let mut terms: Vec<Term> =
-            self.clauses.iter().flatten().filter(|term| !term.is_blank()).cloned().collect();
-        let pieces: Vec<Term> = terms.iter().flat_map(Term::pieces).collect();
-        terms.extend(pieces);
-        let says_something =
-            |term: &Term| term.is_quoted || term.is_prefix || !is_stop(&term.folded());
-        if terms.iter().any(says_something) {
-            terms.retain(says_something);
-        }
-        let mut seen = HashSet::new();
-        terms.retain(|term| seen.insert((term.folded(), term.is_prefix)));
-        terms.truncate(MAX_ALTERNATIVES);
-        self.expression(&any_of(&terms)?)
-    }
-
     /// Returns the FTS5 expression that finds what is excluded; none if nothing is.
     ///
     /// For a query of filters and exclusions alone, whose matches are to be taken from what passes the filters.
@@ -292,12 +255,6 @@ impl Query {
 }
 
 impl Term {
-    /// Returns the words of the term without case and diacritics, as one text.
-    pub(crate) fn folded(&self) -> String {
-        let is_run = self.tokens.iter().all(|token| token.chars().all(is_cut));
-        fold(&self.tokens.join(if is_run { "" } else { " " })).into_owned()
-    }
-
     /// Returns the parts that may stand for the term where it is not found whole; none for a word or a quoted phrase.
     ///
     /// Words are a part each, but for single letters (the `t` of `don't`). Of a run of cut characters each pair of
@@ -368,14 +325,6 @@ mod tests {
         );
     }
 
-    /// The same for the any-word reading, with three stop words.
-    #[track_caller]
-    fn any(text: &str, expected: &str) {
-        let query = Query::parse(&format!("in:all {text}"));
-        let written = query.to_fts_any(|word| ["the", "of", "怎么"].contains(&word));
-        assert_eq!(written.as_deref().unwrap_or("none"), expected);
-    }
-
     #[test]
     fn every_word_is_quoted_and_required() {
         all("red Fox", r#"("red" AND "Fox")"#);
@@ -401,32 +350,13 @@ mod tests {
     #[test]
     fn nothing_required_is_no_expression() {
         for text in ["", "-a", "role:user", "???", "\0"] {
-            let query = Query::parse(text);
-            assert_eq!((query.to_fts_all(), query.to_fts_any(|_| false)), (None, None), "{text:?}");
+            assert_eq!(Query::parse(text).to_fts_all(), None, "{text:?}");
         }
         assert_eq!(
             Query::parse("-a -b").to_fts_excluded().as_deref(),
             Some(r#"text : (("a" OR "b"))"#)
         );
         assert_eq!(Query::parse("a").to_fts_excluded(), None);
-    }
-
-    #[test]
-    fn the_relaxed_reading_takes_any_word_but_stop_words() {
-        any("the red fox", r#"(("red" OR "fox"))"#);
-        any("The of", r#"(("The" OR "of"))"#);
-        any("red red RED -the", r#"(("red") NOT "the")"#);
-        any("\"the of\" fox", r#"(("the of" OR "fox"))"#);
-    }
-
-    #[test]
-    fn the_relaxed_reading_takes_phrases_apart_unless_quoted() {
-        any("user@host", r#"(("user host" OR "user" OR "host"))"#);
-        any("don't", r#"(("don t" OR "don"))"#);
-        any("天气怎么样", r#"(("天 气 怎 么 样" OR "天 气" OR "气 怎" OR "么 样"))"#);
-        any("北京", r#"("北 京")"#);
-        any("\"user host\"", r#"("user host")"#);
-        any("foo-bar*", r#"(("foo bar"* OR "foo" OR "bar"*))"#);
     }
 
     #[test]
@@ -446,17 +376,5 @@ mod tests {
         assert!(!query.is_empty() && !query.has_terms());
         assert!(Query::parse("in:tools").is_empty());
         assert!(Query::default().is_empty());
-    }
-
-    #[test]
-    fn alternatives_are_limited() {
-        let query = Query::parse(&"天地玄黄宇宙洪荒日月盈昃辰宿列张 ".repeat(70));
-        let long: String = ('\u{4E00}'..'\u{5000}').collect();
-        let text: String =
-            long.chars().enumerate().map(|(n, c)| format!("{c}{}", [" ", ""][n % 9 % 2])).collect();
-        for query in [query, Query::parse(&text)] {
-            let written = query.to_fts_any(|_| false).unwrap_or_default();
-            assert!(written.matches(" OR ").count() < MAX_ALTERNATIVES);
-        }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct SessionRow {
 /// Returns the session of this id, if it is there.
 pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionRow>> {
     let row = conn
-        .prepare_cached("SELECT key, next, head, head_position FROM session WHERE id = ?1")?
+        .prepare_cached(BY_ID)?
         .query_row([id.as_str()], |row| {
             Ok(SessionRow {
                 key: row.get(0)?,
@@ -38,6 +38,8 @@ pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionR
         .optional()?;
     Ok(row)
 }
+
+pub(super) const BY_ID: &str = "SELECT key, next, head, head_position FROM session WHERE id = ?1";
 
 /// Returns the session of this id, which comes into being if it is not there.
 pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {

@@ -212,13 +212,7 @@ pub(super) fn require(
 /// Returns the compactions that cover a message.
 pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Overlay>> {
     let (_, end) = Address::range_of(address.session());
-    let mut statement = conn.prepare_cached(
-        "SELECT key, first, last
-           FROM compaction
-          WHERE last BETWEEN ?1 AND ?2
-            AND first <= ?1
-          ORDER BY key",
-    )?;
+    let mut statement = conn.prepare_cached(COVERING)?;
     let mut found = Vec::new();
     for overlay in statement.query_map([address, end], read_overlay)? {
         let overlay = overlay?;
@@ -226,8 +220,14 @@ pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Overl
             found.push(overlay);
         }
     }
+    found.sort_unstable_by_key(|overlay| overlay.key);
     Ok(found)
 }
+
+pub(super) const COVERING: &str = "SELECT key, first, last
+   FROM compaction
+  WHERE last BETWEEN ?1 AND ?2
+    AND first <= ?1";
 
 /// Returns the id of a compaction.
 pub(super) fn id_of(conn: &Connection, key: i64) -> Outcome<CompactionId> {

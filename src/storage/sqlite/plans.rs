@@ -7,7 +7,9 @@
 use super::connection::{Config, Database};
 use super::fault::Outcome;
 use super::session::SqliteSession;
-use super::{append, delete, fork, message, outline, path, rows, shape, survey};
+use super::{
+    append, catalog, compaction, delete, fork, index, message, outline, path, rows, shape, survey,
+};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
@@ -33,7 +35,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     (
         "the compactions over a message",
-        "SELECT key, first, last FROM compaction WHERE last BETWEEN ?1 AND ?2 AND first <= ?1",
+        compaction::COVERING,
         &["INDEX compaction_end (last>? AND last<?)"],
     ),
     ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
@@ -46,7 +48,17 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("where each aside is", outline::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("an append", append::INSERT, &[]),
-    ("a session", "SELECT key, next, head FROM session WHERE id = ?1", &["(id=?)"]),
+    ("a session", catalog::BY_ID, &["(id=?)"]),
+    (
+        "what is pending",
+        index::PENDING_PARTS,
+        &["SEARCH search_pending", "SEARCH message USING INTEGER PRIMARY KEY (rowid=?)"],
+    ),
+    (
+        "a text that goes",
+        index::TAKE_OUT,
+        &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
     (
         "the labels of a stretch",
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
