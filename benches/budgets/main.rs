@@ -41,8 +41,11 @@ pub(crate) struct Bench {
     sessions: usize,
 }
 
+/// What measures and prints a row.
+type Row = fn(&mut Bench) -> Result<()>;
+
 /// The rows by name, in the order they are printed.
-const ROWS: &[(&str, fn(&mut Bench) -> Result<()>)] = &[
+const ROWS: &[(&str, Row)] = &[
     ("append", append::run),
     ("append-all", append_all::run),
     ("raw", raw::run),

@@ -66,7 +66,8 @@ pub(crate) fn alternate(
     mut ours: impl FnMut() -> Result<Duration>,
 ) -> Result<Pair> {
     // Once each for the caches.
-    (floor()?, ours()?);
+    floor()?;
+    ours()?;
     let mut pair = Pair::default();
     let start = Instant::now();
     for round in 0..rounds.most {

@@ -74,7 +74,15 @@ impl Reader {
                 shortened(text)
             ));
         }
-        let tokens = words.iter().map(|word| word.text().to_owned()).collect();
+        let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
+        if body.contains(['+', '#']) {
+            // `C++` and `C#` say more than the index holds.
+            self.note(format!(
+                "`+` and `#` are not indexed: {:?} is searched as {:?}",
+                shortened(text),
+                shortened(&tokens.join(" "))
+            ));
+        }
         let term = Term { tokens, is_prefix, is_quoted };
         match self.query.clauses.last_mut() {
             _ if is_excluded => self.query.excluded.push(term),

@@ -241,11 +241,19 @@ fn settle(
 ) -> Outcome<()> {
     let Err(fault) = check(found) else { return Ok(()) };
     match fault.into_error(0) {
-        error @ crate::Error::Corrupt { .. } => {
-            found.push(Damage { kind, what: error.to_string(), remedy });
+        crate::Error::Corrupt { what } => {
+            found.push(Damage { kind, what, remedy });
             Ok(())
         }
         error => Err(Fault::Own(error)),
+    }
+}
+
+/// Returns what a fault says of the damage, without the advice to verify.
+fn told(fault: Fault) -> String {
+    match fault.into_error(0) {
+        crate::Error::Corrupt { what } => what,
+        error => error.to_string(),
     }
 }
 
@@ -320,7 +328,7 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
 fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     let mut tell = |kind, remedy, answer: Outcome<()>| {
         if let Err(fault) = answer {
-            found.push(Damage { kind, what: fault.into_error(0).to_string(), remedy });
+            found.push(Damage { kind, what: told(fault), remedy });
         }
     };
     let mut statement = conn.prepare(catalog::SESSIONS)?;
@@ -365,7 +373,7 @@ impl Batch {
             self.last = Some(row.get(0)?);
             self.count += 1;
             if let Err(fault) = StoredMessage::read(row) {
-                let what = fault.into_error(0).to_string();
+                let what = told(fault);
                 let remedy = "update or delete the message";
                 found.push(Damage { kind: "broken-message", what, remedy });
             }
