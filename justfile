@@ -38,7 +38,7 @@ package:
 
 # The stated minimum Rust version is the greatest that a dependency states.
 msrv:
-    python3 tools/msrv.py
+    python3 .ci/msrv.py
 
 # What the library's own dependency tree holds.
 tree:
