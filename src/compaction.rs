@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::id::{CompactionId, MessageId};
-use crate::message::{Json, Message, Part, Role};
+use crate::message::{Extra, Json, Message, Part, Role};
 
 /// A summary laid over a stretch of a path when a history is read.
 ///
@@ -90,11 +90,15 @@ impl Compaction {
         let about = json!({"compaction": {
             "id": self.id, "first": self.first, "last": self.last, "count": self.count,
         }});
-        let mut message = Message::new(Role::Assistant, vec![Part::text(self.summary.as_str())])
-            .with_id(self.id.as_message())
-            .with_metadata(about)
-            .at(self.created_at);
-        message.parent = parent;
-        message
+        Message {
+            id: self.id.as_message(),
+            parent,
+            role: Role::Assistant,
+            parts: vec![Part::text(self.summary.as_str())],
+            metadata: Some(about.into()),
+            created_at: self.created_at,
+            is_aside: false,
+            extra: Extra::new(),
+        }
     }
 }

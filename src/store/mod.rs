@@ -325,7 +325,8 @@ impl Store {
     /// Returns a hash over the content of every session: equal for two stores that hold the same.
     ///
     /// Over ids, trees, messages, heads, labels, compactions and session details; not over
-    /// addresses, the head's log or what was imported from where.
+    /// addresses, the head's log or what was imported from where. It is many reads: what others
+    /// write meanwhile may be in it in part.
     ///
     /// ```
     /// use talktree::{Message, Store};
