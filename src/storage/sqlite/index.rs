@@ -221,7 +221,7 @@ impl Database {
     /// Indexes what is pending before a search; what cannot be indexed now stays pending.
     ///
     /// # Errors
-    /// [`Error::Interrupted`](crate::Error::Interrupted) between two chunks.
+    /// [`Error::Interrupted`] between two chunks.
     pub(super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
         let pending = self.read(|conn| count_pending(conn, MANY_PENDING))?;
         if pending == 0 || self.is_read_only() {
