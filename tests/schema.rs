@@ -140,3 +140,17 @@ fn a_backup_of_a_live_store_is_the_store_at_one_moment() -> Result<()> {
     assert_eq!(Store::open(&copy)?.session("s")?.history()?, before);
     Ok(())
 }
+
+#[test]
+fn a_store_that_is_closed_is_one_file() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("talk.db"))?;
+    let chat = store.session("s")?;
+    chat.append(Message::user("hello"))?;
+    assert_eq!(chat.history()?.len(), 1);
+    drop((store, chat));
+    let files: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["talk.db"]);
+    Ok(())
+}

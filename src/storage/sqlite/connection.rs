@@ -48,9 +48,11 @@ impl Default for Config {
 pub(crate) struct Database {
     pub(super) config: Config,
     place: Place,
+    /// Before the writer, so that the writer is closed last: only a connection that can write moves
+    /// the log into the file and removes it.
+    idle_readers: Mutex<Vec<Connection>>,
     /// `None` in a database that is open for reading only.
     writer: Option<Mutex<Connection>>,
-    idle_readers: Mutex<Vec<Connection>>,
     signal: InterruptSignal,
     /// Messages appended by this handle since the index was last brought up to date.
     pub(super) unindexed: AtomicU64,
@@ -113,8 +115,8 @@ impl Database {
         Self {
             config,
             place,
-            writer: writer.map(Mutex::new),
             idle_readers: Mutex::new(Vec::new()),
+            writer: writer.map(Mutex::new),
             signal: InterruptSignal::default(),
             unindexed: AtomicU64::new(0),
         }
