@@ -32,6 +32,12 @@ pub(crate) fn one_line(text: &str) -> String {
     clean(&words.join(" ")).into_owned()
 }
 
+/// Returns a count with its noun: `1 message`, `2 messages`.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// Returns the text, cut to this many columns of a terminal.
 pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {

@@ -28,6 +28,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Returns the failure as `verify` tells it, which has nothing more to tell.
+    pub(crate) fn of_verify(self) -> Self {
+        match self {
+            Self::Damaged(Some(why)) => Self::Damaged(Some(why.replace(TELLS_MORE, ""))),
+            failure => failure,
+        }
+    }
+
     /// Returns the exit code: each is documented in the README.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
@@ -56,6 +64,9 @@ impl Failure {
         }
     }
 }
+
+/// What damage is told with by everything but `verify` itself.
+const TELLS_MORE: &str = "; `verify` tells more";
 
 /// Writes a line for people to stderr.
 pub(crate) fn tell(text: &str) {
@@ -86,7 +97,11 @@ impl From<Error> for Failure {
             Error::Corrupt { .. } => Self::Damaged(Some(text)),
             // No command takes JSON, so it is what is stored.
             Error::Json { .. } => {
-                Self::Damaged(Some(format!("the store is damaged: {text}; `verify` tells more")))
+                Self::Damaged(Some(format!("the store is damaged: {text}{TELLS_MORE}")))
+            }
+            // It begins as a store does: its header is what was hit.
+            Error::NotAStore { ref why, .. } if why.contains("file is not a database") => {
+                Self::Damaged(Some(text))
             }
             Error::Import { .. } => Self::Input(text),
             // The store is at fault, or the place it lies in: full, busy, read-only, none, newer.

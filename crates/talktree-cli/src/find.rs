@@ -1,16 +1,21 @@
 //! What people call sessions and messages: an id, the beginning of one, or a name.
 //!
-//! Whole ids come first, then names, then beginnings; an end is good, too, because ids that were
-//! made at one time begin alike. What fits several is never guessed.
+//! A whole id comes first, then names and beginnings; an end is good, too, because ids that were made
+//! at one time begin alike. What fits several is never guessed: a name that is also a part of another
+//! session's id is not enough.
 
 use std::collections::BTreeSet;
 
 use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store, View};
 
+use crate::clean::one_line;
 use crate::failure::{Failure, Result};
 
 /// The most candidates that an error lists.
 const MAX_CANDIDATES: usize = 8;
+
+/// What stands for the message that the head stands at.
+pub(crate) const HEAD: &str = "head";
 
 /// The shortest an id is shown, where it is longer.
 const MIN_SHOWN: usize = 8;
@@ -28,47 +33,57 @@ pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
 
 fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     let part = without_dots(given);
-    let is_named = |info: &&SessionInfo| info.name.as_deref() == Some(given);
-    let mut found: Vec<&SessionInfo> = sessions.iter().filter(is_named).collect();
-    if found.is_empty() && !part.is_empty() {
-        found = sessions.iter().filter(|info| info.id.as_str().starts_with(part)).collect();
-    }
-    if found.is_empty() && !part.is_empty() {
-        found = sessions.iter().filter(|info| info.id.as_str().ends_with(part)).collect();
-    }
+    let is_named = |info: &SessionInfo| info.name.as_deref() == Some(given);
+    let starts = |info: &SessionInfo| !part.is_empty() && info.id.as_str().starts_with(part);
+    let ends = |info: &SessionInfo| !part.is_empty() && info.id.as_str().ends_with(part);
+    let any_named = sessions.iter().any(is_named);
+    let any_start = sessions.iter().any(starts);
+    // An end counts where no beginning does, but says against a name as much as a beginning.
+    let fits = |info: &&SessionInfo| {
+        is_named(info) || starts(info) || (ends(info) && (any_named || !any_start))
+    };
+    let found: Vec<&SessionInfo> = sessions.iter().filter(fits).collect();
     match found[..] {
         [info] => Ok(info.id.clone()),
         [] => Err(Failure::NotFound(format!(
             "no session has the id or name {given:?}, or an id that begins so; `talktree sessions` lists them"
         ))),
-        _ => {
-            let describe = |info: &&SessionInfo| match &info.name {
-                Some(name) => format!("{} ({name})", info.id),
-                None => info.id.to_string(),
-            };
-            Err(ambiguous("session", given, found.iter().map(describe)))
-        }
+        _ => Err(ambiguous("session", given, found.iter().map(|info| described(info)))),
     }
 }
 
-/// Returns the message that is meant: by id, by label, `head`, or by the beginning of its id. A
-/// summary's id stands for the summary.
+/// Returns what people know the session by: its id, and its name if it has one.
+pub(crate) fn title(session: &Session) -> Result<String> {
+    let info = session.info()?;
+    Ok(info.map_or_else(|| session.id().to_string(), |info| described(&info)))
+}
+
+fn described(info: &SessionInfo) -> String {
+    match &info.name {
+        Some(name) => format!("{} ({})", info.id, one_line(name)),
+        None => info.id.to_string(),
+    }
+}
+
+/// Returns the message that is meant: `head`, by id, by label, or by the beginning or the end of its
+/// id. A summary's id stands for the summary.
 pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
     let id = MessageId::from(given);
     if given.is_empty() {
         return Err(Failure::Usage("a message id is empty".to_owned()));
+    }
+    // Before labels and ids: what a script calls the head must not depend on what was imported.
+    if given == HEAD {
+        let head = session.head()?;
+        return head.ok_or_else(|| {
+            Failure::NotFound("the head stands before the first message".to_owned())
+        });
     }
     if session.message(&id)?.is_some() {
         return Ok(id);
     }
     if let Some(id) = session.labelled(given)? {
         return Ok(id);
-    }
-    if given == "head" {
-        let head = session.head()?;
-        return head.ok_or_else(|| {
-            Failure::NotFound("the head stands before the first message".to_owned())
-        });
     }
     let part = without_dots(given);
     let mut starts = BTreeSet::new();

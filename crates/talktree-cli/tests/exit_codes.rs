@@ -116,6 +116,38 @@ fn a_damaged_store_is_four() -> Outcome {
     Ok(())
 }
 
+/// A store that cannot even be opened once was a failing store, code 3.
+#[test]
+fn a_truncated_store_is_four_for_every_command() -> Outcome {
+    let rig = Rig::toured();
+    rig.ok(["backup", &text(&rig.path("whole.db"))]);
+    let whole = std::fs::read(rig.path("whole.db"))?;
+    let sample = text(&rig.path("sample.jsonl"));
+    for length in [60, 4096, whole.len() / 2 + 1] {
+        for args in [
+            &["sessions"][..],
+            &["stats"],
+            &["log", "tour"],
+            &["search", "tickets"],
+            &["export", "--all"],
+            &["checkout", "tour", "--undo"],
+            &["import", &sample],
+            &["verify"],
+        ] {
+            // Opened anew each time: a command may have left its lock files.
+            let store = text(&rig.file(&format!("{length}-{}.db", args[0]), &whole[..length]));
+            let told = rig.fails(4, ["--store", &store].iter().chain(args));
+            assert_eq!(told.contains("tells more"), args[0] != "verify", "{told}");
+        }
+    }
+    // The first page is the head of the file; its marks are wrong here.
+    let mut bytes = whole;
+    bytes[16..24].fill(0xFF);
+    let store = text(&rig.file("marks.db", bytes));
+    rig.fails(4, ["--store", &store, "sessions"]);
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_imported_is_five() {
     let rig = Rig::empty();

@@ -70,11 +70,17 @@ fn checkout_moves_the_head_and_back() {
     let rig = Rig::toured();
     assert_eq!(
         rig.ok(["checkout", "tour", "how-far-answer"]),
-        "the head stands at how-far-answer\n"
+        "tour (A trip to Jena): the head stands at how-far-answer\n"
     );
     assert!(rig.ok(["log", "tour"]).contains("Jenzig"));
-    assert_eq!(rig.ok(["checkout", "tour", "--undo"]), "the head stands at thanks\n");
-    assert_eq!(rig.ok(["checkout", "tour", "--redo"]), "the head stands at how-far-answer\n");
+    assert_eq!(
+        rig.ok(["checkout", "tour", "--undo"]),
+        "tour (A trip to Jena): the head stands at thanks\n"
+    );
+    assert_eq!(
+        rig.ok(["checkout", "tour", "--redo"]),
+        "tour (A trip to Jena): the head stands at how-far-answer\n"
+    );
     rig.fails(1, ["checkout", "tour", "--redo"]);
     rig.ok(["checkout", "tour", "--start"]);
     assert_eq!(rig.ok(["log", "tour"]), "");
@@ -83,12 +89,49 @@ fn checkout_moves_the_head_and_back() {
 #[test]
 fn labels_are_set_moved_listed_and_taken_away() {
     let rig = Rig::toured();
-    assert_eq!(rig.ok(["label", "tour", "best", "museum"]), "best  museum\n");
+    let set = "tour (A trip to Jena): label best points at museum\n";
+    assert_eq!(rig.ok(["label", "tour", "best", "museum"]), set);
     rig.ok(["label", "tour", "best", "museum-answer"]);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
-    rig.ok(["label", "tour", "--remove", "plan"]);
+    let removed = "tour (A trip to Jena): label plan removed\n";
+    assert_eq!(rig.ok(["label", "tour", "--remove", "plan"]), removed);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\n");
     rig.fails(1, ["label", "tour", "--remove", "plan"]);
+}
+
+#[test]
+fn head_is_the_head_and_a_label_takes_nothing_away() {
+    let rig = Rig::toured();
+    let told = rig.fails(2, ["label", "tour", "head", "ask"]);
+    assert!(told.contains("kept for the head"), "{told}");
+    let told = rig.fails(2, ["label", "tour", "ask", "museum"]);
+    assert!(told.contains("the id of a message"), "{told}");
+    assert!(rig.ok(["show", "tour", "head"]).contains("museum on Saturday"));
+}
+
+#[test]
+fn a_message_that_is_called_head_is_not_the_head() {
+    let rig = Rig::empty();
+    let file = concat!(
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"head\",\"parent\":null,\"role\":\"user\",\"parts\":[]}}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"b\",\"parent\":\"head\",\"role\":\"user\",\"parts\":[]}}\n",
+    );
+    rig.ok(["import", &text(&rig.file("s.jsonl", file))]);
+    rig.ok(["checkout", "s", "b"]);
+    assert_eq!(rig.json(["show", "s", "head"])[0]["id"], "b");
+}
+
+#[test]
+fn a_name_that_is_part_of_another_id_is_not_guessed() {
+    let rig = Rig::toured();
+    rig.ok(["fork", "tour", "look-up", "to"]);
+    let told = rig.fails(2, ["rm", "to", "--yes"]);
+    assert!(told.contains("tour (A trip to Jena)") && told.contains("(to)"), "{told}");
+    rig.ok(["rename", "tour", "x"]);
+    rig.fails(2, ["log", "to"]);
+    assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) deleted\n");
+    rig.ok(["log", "to"]);
 }
 
 #[test]
@@ -146,10 +189,13 @@ fn a_fork_is_a_session_of_its_own() {
 #[test]
 fn rm_deletes_messages_branches_and_sessions() {
     let rig = Rig::toured();
-    assert_eq!(rig.ok(["rm", "tour", "tickets"]), "deleted 1 messages\n");
+    assert_eq!(rig.ok(["rm", "tour", "tickets"]), "tour (A trip to Jena): 1 message deleted\n");
     let log = rig.ok(["log", "tour"]);
     assert!(!log.contains("Do we need tickets") && log.contains("We travel"), "{log}");
-    assert_eq!(rig.ok(["rm", "tour", "answer-2", "--branch", "--yes"]), "deleted 3 messages\n");
+    assert_eq!(
+        rig.ok(["rm", "tour", "answer-2", "--branch", "--yes"]),
+        "tour (A trip to Jena): 3 messages deleted\n"
+    );
 
     let told = rig.fails(2, ["rm", "tour"]);
     assert!(told.contains("--yes"), "{told}");

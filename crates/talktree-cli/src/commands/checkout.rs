@@ -56,11 +56,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(&Answer { session: session.id(), head })?);
     }
-    match head {
-        Some(id) => {
-            context.out.line(&[(paint::PLAIN, "the head stands at "), (paint::ID, id.as_str())])?
-        }
-        None => context.out.line(&[(paint::PLAIN, "the head stands before the first message")])?,
-    }
+    let title = find::title(&session)?;
+    let (place, id) = match &head {
+        Some(id) => (": the head stands at ", id.as_str()),
+        None => (": the head stands before the first message", ""),
+    };
+    context.out.line(&[(paint::PLAIN, &title), (paint::PLAIN, place), (paint::ID, id)])?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use talktree::Compaction;
 
-use crate::clean::one_line;
+use crate::clean::{one_line, plural};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
@@ -57,13 +57,33 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if let Some(given) = &args.remove {
         let compaction = session.compaction(&find::compaction(&session, given)?)?;
         session.remove_compaction(&compaction.id)?;
-        return write(&mut context.out, &compaction, context.is_json);
+        if context.is_json {
+            return Ok(context.out.json(&compaction)?);
+        }
+        let title = find::title(&session)?;
+        return Ok(context.out.line(&[
+            (paint::PLAIN, &title),
+            (paint::PLAIN, ": summary "),
+            (paint::FOLD, compaction.id.as_str()),
+            (paint::PLAIN, " removed"),
+        ])?);
     }
     if let (Some(summary), Some(from), Some(to)) = (args.summary, &args.from, &args.to) {
         let summary = if summary == "-" { read_stdin()? } else { summary };
         let (first, last) = (find::message(&session, from)?, find::message(&session, to)?);
         let id = session.add_compaction(summary.trim_end(), &first, &last)?;
-        write(&mut context.out, &session.compaction(&id)?, context.is_json)?;
+        let compaction = session.compaction(&id)?;
+        if context.is_json {
+            return Ok(context.out.json(&compaction)?);
+        }
+        let title = find::title(&session)?;
+        context.out.line(&[
+            (paint::PLAIN, &title),
+            (paint::PLAIN, ": summary "),
+            (paint::FOLD, id.as_str()),
+            (paint::PLAIN, " laid over "),
+            (paint::PLAIN, &plural(compaction.count, "message")),
+        ])?;
     }
     Ok(())
 }
@@ -88,7 +108,7 @@ fn write(out: &mut Output, compaction: &Compaction, is_json: bool) -> Result<()>
         (paint::ID, compaction.first.as_str()),
         (paint::PLAIN, " .. "),
         (paint::ID, compaction.last.as_str()),
-        (paint::FAINT, &format!("  {} messages", compaction.count)),
+        (paint::FAINT, &format!("  {}", plural(compaction.count, "message"))),
     ])?;
     Ok(out.line_cut(&[(paint::PLAIN, "  "), (paint::PLAIN, &one_line(&compaction.summary))])?)
 }

@@ -1,6 +1,6 @@
 //! `talktree label`: names for messages.
 
-use talktree::Label;
+use talktree::{Label, MessageId, Session};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -45,13 +45,49 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             Failure::NotFound(format!("session {:?} has no label {name:?}", session.id()))
         })?;
         session.unlabel(name)?;
-        return write(&mut context.out, label, context.is_json);
+        if context.is_json {
+            return Ok(context.out.json(label)?);
+        }
+        let title = find::title(&session)?;
+        return Ok(context.out.line(&[
+            (paint::PLAIN, &title),
+            (paint::PLAIN, ": label "),
+            (paint::LABEL, &label.name),
+            (paint::PLAIN, " removed"),
+        ])?);
     }
     if let (Some(name), Some(message)) = (&args.name, &args.message) {
-        session.label(name, &find::message(&session, message)?)?;
-        if let Some(label) = session.labels()?.iter().find(|label| label.name == *name) {
-            write(&mut context.out, label, context.is_json)?;
+        refuse_taken(&session, name)?;
+        let id = find::message(&session, message)?;
+        session.label(name, &id)?;
+        if context.is_json {
+            let labels = session.labels()?;
+            if let Some(label) = labels.iter().find(|label| label.name == *name) {
+                context.out.json(label)?;
+            }
+            return Ok(());
         }
+        let title = find::title(&session)?;
+        context.out.line(&[
+            (paint::PLAIN, &title),
+            (paint::PLAIN, ": label "),
+            (paint::LABEL, name),
+            (paint::PLAIN, " points at "),
+            (paint::ID, id.as_str()),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Refuses a label that would never be looked up: these words mean a message already.
+fn refuse_taken(session: &Session, name: &str) -> Result<()> {
+    if name == find::HEAD {
+        return Err(Failure::Usage("the label \"head\" is kept for the head".to_owned()));
+    }
+    if session.message(&MessageId::from(name))?.is_some() {
+        return Err(Failure::Usage(format!(
+            "the label {name:?} is the id of a message of this session"
+        )));
     }
     Ok(())
 }

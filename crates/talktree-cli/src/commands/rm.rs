@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use serde::Serialize;
 use talktree::{CompactionId, Deleted, MessageId, SessionId};
 
+use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::{find, paint};
@@ -46,12 +47,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let session = find::session(&store, &args.session)?;
     let ids: Vec<MessageId> =
         args.messages.iter().map(|given| find::message(&session, given)).collect::<Result<_>>()?;
+    let title = find::title(&session)?;
     let mut deleted = Deleted::default();
     if ids.is_empty() {
-        confirm(&args, &format!("the session {:?} with all its messages", session.id()))?;
+        confirm(&args, &format!("the session {title} with all its messages"))?;
         store.remove(session.id())?;
     } else if args.branch {
-        confirm(&args, &format!("everything from {} on", args.messages.join(", ")))?;
+        confirm(&args, &format!("everything from {} on in {title}", args.messages.join(", ")))?;
         for id in &ids {
             // One branch may lie in another.
             if session.message(id)?.is_some() {
@@ -73,12 +75,18 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let out = &mut context.out;
     match ids.is_empty() {
-        true => {
-            out.line(&[(paint::PLAIN, "deleted the session "), (paint::ID, session.id().as_str())])?
-        }
-        false => {
-            out.line(&[(paint::PLAIN, &format!("deleted {} messages", deleted.messages.len()))])?
-        }
+        true => out.line(&[
+            (paint::PLAIN, "session "),
+            (paint::ID, &title),
+            (paint::PLAIN, " deleted"),
+        ])?,
+        false => out.line(&[
+            (paint::PLAIN, &title),
+            (
+                paint::PLAIN,
+                &format!(": {} deleted", plural(deleted.messages.len() as u64, "message")),
+            ),
+        ])?,
     }
     for (ids, what) in [
         (&deleted.covered_by, "its summary may still tell what was deleted: "),

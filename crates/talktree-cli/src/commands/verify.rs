@@ -2,6 +2,7 @@
 
 use talktree::{Error, Store, Verified};
 
+use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::paint;
@@ -16,25 +17,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
-    let store = context.searcher()?;
-    let verified = check(&args, &store)?;
+    let store = context.searcher().map_err(Failure::of_verify)?;
+    let verified = check(&args, &store).map_err(|error| Failure::from(error).of_verify())?;
     if context.is_json {
         context.out.json(&verified)?;
     } else {
-        let sound = format!("{} messages checked: ", verified.messages);
+        let sound = format!("{} checked: ", plural(verified.messages, "message"));
         match verified.damages.len() {
             0 => {
                 context.out.line(&[(paint::PLAIN, &sound), (paint::GOOD, "the store is sound")])?
             }
             count => context
                 .out
-                .line(&[(paint::PLAIN, &sound), (paint::BAD, &format!("{count} damages"))])?,
+                .line(&[(paint::PLAIN, &sound), (paint::BAD, &plural(count as u64, "damage"))])?,
         }
         for damage in &verified.damages {
             context.out.line(&[
                 (paint::BAD, damage.kind),
                 (paint::PLAIN, "  "),
-                (paint::PLAIN, &damage.what),
+                (paint::PLAIN, &damage.what.replace("; `verify` tells more", "")),
             ])?;
             context.out.line(&[(paint::FAINT, "  "), (paint::FAINT, damage.remedy)])?;
         }

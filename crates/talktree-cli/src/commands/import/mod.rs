@@ -89,7 +89,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
                 }
             }
             // Of a store that fails, the next file will tell nothing new.
-            Err(failure @ (Failure::Store(_) | Failure::Output(_))) => return Err(failure),
+            Err(failure @ (Failure::Store(_) | Failure::Damaged(_) | Failure::Output(_))) => {
+                return Err(failure);
+            }
             Err(failure) => {
                 failure.report();
                 failed += 1;
