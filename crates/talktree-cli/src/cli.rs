@@ -8,11 +8,15 @@ use crate::commands::Command;
 
 /// Conversations as trees: import, browse, branch, fold and search them.
 ///
-/// A SESSION is named by its id, the beginning of its id, or its exact name. A MESSAGE is named by
-/// its id, the beginning of its id, a label, or `head`.
+/// A SESSION is named by its id, the beginning or the end of an id, or its exact name. A MESSAGE is
+/// named by its id, the beginning or the end of an id, a label, or `head`.
 #[derive(Debug, Parser)]
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    override_usage = "talktree [OPTIONS] <COMMAND>",
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     /// The store; talktree/talktree.db in your data folder if it is not given.
     #[arg(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use talktree::{Error, Store};
 
 use crate::cli::Cli;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 
 /// What every command works with.
@@ -14,11 +14,18 @@ pub(crate) struct Context {
     pub(crate) stated: Option<PathBuf>,
     pub(crate) out: Output,
     pub(crate) is_json: bool,
+    /// Whether a new store is no news.
+    pub(crate) is_tour: bool,
 }
 
 impl Context {
     pub(crate) fn new(cli: &Cli) -> Self {
-        Self { stated: cli.store.clone(), out: Output::stdout(cli.color.into()), is_json: cli.json }
+        Self {
+            stated: cli.store.clone(),
+            out: Output::stdout(cli.color.into()),
+            is_json: cli.json,
+            is_tour: false,
+        }
     }
 
     /// Returns where the store is: as it was said, or in the user's data folder.
@@ -61,20 +68,22 @@ impl Context {
         }
     }
 
-    /// Opens the store for writing; if it is not there it is made, and that is told.
+    /// Opens the store for writing; if it is not there it is made, in a folder that is there.
+    ///
+    /// Only the folder of the default store is made: one that was named may be mistyped.
     pub(crate) fn maker(&self) -> Result<Store> {
         let path = self.store_path()?;
-        let is_new = !path.exists();
-        if let Some(folder) =
-            path.parent().filter(|folder| is_new && !folder.as_os_str().is_empty())
-        {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            if self.stated.is_some() {
+                return Err(Failure::Store(format!(
+                    "there is no folder {} to make a store in",
+                    folder.display()
+                )));
+            }
             std::fs::create_dir_all(folder).map_err(|error| no_folder(folder, &error))?;
         }
-        let store = Store::open(&path)?;
-        if is_new {
-            tell(&format!("made a new store: {}", path.display()));
-        }
-        Ok(store)
+        Ok(Store::open(&path)?)
     }
 
     fn existing(&self) -> Result<PathBuf> {

@@ -46,7 +46,7 @@ fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     match found[..] {
         [info] => Ok(info.id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "no session has the id or name {given:?}, or an id that begins so; `talktree sessions` lists them"
+            "no session has the id or name {given:?}, and none an id with that beginning or end; `talktree sessions` lists them"
         ))),
         _ => Err(ambiguous("session", given, found.iter().map(|info| described(info)))),
     }
@@ -103,7 +103,7 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             Err(ambiguous("message", given, [first, second].into_iter().chain(found)))
         }
         (None, _) => Err(Failure::NotFound(format!(
-            "session {:?} has no message or label {given:?}, and no id that begins so; `talktree tree {}` shows them",
+            "session {:?} has no message or label {given:?}, and no id with that beginning or end; `talktree tree {}` shows them",
             session.id(),
             session.id()
         ))),

@@ -68,6 +68,9 @@ fn wrong_usage_is_two() {
     for args in [
         &["frobnicate"][..],
         &["search"],
+        &["search", ""],
+        &["search", "x", "--sesion", "y"],
+        &["tour", "--store", "x.db"],
         &["search", "x", "--branch", "ask"],
         &["search", "x", "--after", "yesterday"],
         &["checkout", "tour"],
@@ -156,6 +159,11 @@ fn what_cannot_be_imported_is_five() {
     let file = text(&rig.file("recipe.json", r#"{"flour": 500}"#));
     rig.fails(5, ["import", &file]);
     rig.fails(5, ["import", "--format", "openai", &file]);
+    assert!(!rig.store().exists(), "what was made for nothing is gone");
+    let nowhere = text(&rig.path("nowhere/talk.db"));
+    let told = rig.fails(3, ["--store", &nowhere, "import", &text(&rig.file("a.json", "[]"))]);
+    assert!(told.contains("there is no folder"), "{told}");
+    assert!(!rig.path("nowhere").exists());
     let damaged = text(&rig.file("damaged.json", r#"[{"role":"user","content":"hi"},7]"#));
     rig.fails(5, ["import", "--strict", &damaged]);
     rig.ok(["import", &damaged]);

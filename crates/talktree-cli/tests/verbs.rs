@@ -213,6 +213,32 @@ fn search_marks_what_was_found_in_any_language() {
 }
 
 #[test]
+fn a_query_may_begin_with_a_minus_after_two_dashes() {
+    let rig = Rig::toured();
+    let count = |args: &[&str]| rig.json(args).len();
+    let some = count(&["search", "planetarium -tickets"]);
+    assert!(some < count(&["search", "planetarium"]));
+    let found = rig.ok(["--json", "search", "--limit", "9", "--", "-tickets", "planetarium"]);
+    assert_eq!(found.lines().count(), some);
+    assert!(rig.run(["search", "--", "-blue"]).code < 2);
+    assert!(rig.ok(["search", "--help"]).contains("talktree search -- -blue"));
+}
+
+#[test]
+fn usage_shows_the_words_in_their_order() {
+    let rig = Rig::toured();
+    for (verb, usage) in [
+        ("checkout", "talktree checkout [OPTIONS] <SESSION> <MESSAGE|--undo|--redo|--start>"),
+        ("label", "talktree label [OPTIONS] <SESSION> <NAME> <MESSAGE>"),
+        ("compact", "talktree compact [OPTIONS] <SESSION> --summary <TEXT>"),
+        ("export", "talktree export [OPTIONS] --all"),
+    ] {
+        let told = rig.fails(2, [verb]);
+        assert!(told.contains(usage) && !told.contains("--store"), "{told}");
+    }
+}
+
+#[test]
 fn search_is_narrowed_by_options() {
     let rig = Rig::toured();
     let ids = |args: &[&str]| -> Vec<String> {

@@ -12,6 +12,7 @@ use crate::progress::Bar;
 
 /// Copy the store, as it is at one moment, to a new file; others may go on writing
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree backup [OPTIONS] <FILE>")]
 pub(crate) struct Args {
     /// The file to make; it must not be there yet.
     file: PathBuf,

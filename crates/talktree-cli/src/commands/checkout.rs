@@ -9,9 +9,10 @@ use crate::{find, paint};
 
 /// Move the head: the next message is attached there
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree checkout [OPTIONS] <SESSION> <MESSAGE|--undo|--redo|--start>")]
 #[command(group(clap::ArgGroup::new("where").required(true)))]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The message to move to.
@@ -41,10 +42,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let session = find::session(&store, &args.session)?;
     if args.undo && !session.undo_head()? {
-        return Err(Failure::NotFound("the head has not stood anywhere else".to_owned()));
+        return Err(Failure::NotFound(
+            "there is nothing to undo: the head has not stood anywhere else".to_owned(),
+        ));
     }
     if args.redo && !session.redo_head()? {
-        return Err(Failure::NotFound("there is no undo to take back".to_owned()));
+        return Err(Failure::NotFound("there is nothing to redo: no undo came last".to_owned()));
     }
     if args.start {
         session.checkout_start()?;

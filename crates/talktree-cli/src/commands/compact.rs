@@ -15,9 +15,12 @@ use crate::{find, paint};
 /// The messages under a summary stay as they are: `log --raw` shows them, and so does `log` once the
 /// summary is taken off.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "talktree compact [OPTIONS] <SESSION> --summary <TEXT> --from <MESSAGE> --to <MESSAGE>\n       talktree compact [OPTIONS] <SESSION> --remove <ID>\n       talktree compact [OPTIONS] <SESSION> --list"
+)]
 #[command(group(clap::ArgGroup::new("what").required(true)))]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The summary; `-` reads it from stdin.

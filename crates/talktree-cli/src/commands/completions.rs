@@ -12,6 +12,7 @@ use crate::output::Exact;
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree completions [OPTIONS] <SHELL>")]
 pub(crate) struct Args {
     shell: Shell,
 }

@@ -18,8 +18,11 @@ use crate::{find, paint};
 /// `talktree` holds all branches and loses nothing; the other two hold the branch to the head as a
 /// model should see it.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all"
+)]
 pub(crate) struct Args {
-    /// The conversation; none with --all.
+    /// The conversation: its id, the beginning or the end of it, or its name; none with --all.
     #[arg(required_unless_present = "all")]
     session: Option<String>,
 

@@ -9,8 +9,9 @@ use crate::{find, paint};
 
 /// Make a new session that begins with a copy of the path to a message
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree fork [OPTIONS] <SESSION> <AT> <NAME>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The last message of the copy.

@@ -9,8 +9,11 @@ use crate::{find, paint};
 
 /// Point a label at a message, take one away, or list them
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "talktree label [OPTIONS] <SESSION> <NAME> <MESSAGE>\n       talktree label [OPTIONS] <SESSION> --remove <NAME>\n       talktree label [OPTIONS] <SESSION> --list"
+)]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The label; it is moved if it stands.

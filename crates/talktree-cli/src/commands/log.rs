@@ -11,8 +11,9 @@ use crate::find;
 
 /// Read a conversation as a model should see it, oldest first
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree log [OPTIONS] <SESSION>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// Read what is stored: no summaries, and asides, too.

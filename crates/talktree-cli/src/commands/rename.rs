@@ -9,8 +9,9 @@ use crate::{find, paint};
 
 /// Give a session a name
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree rename [OPTIONS] <SESSION> <NAME>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// Its new name.

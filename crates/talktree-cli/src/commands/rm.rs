@@ -15,8 +15,9 @@ use crate::{find, paint};
 /// A message with others below it leaves its place, so that their history stays whole. Before a
 /// session or a branch is deleted you are asked; where nobody can be asked, --yes has to be there.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The messages to delete; none for the session.

@@ -12,8 +12,10 @@ use crate::{find, paint};
 /// Find messages, best first
 ///
 /// Words (all must match), "a phrase", prefix*, -not, OR, role:user, session:ID, after:2026-01-31,
-/// before:.., in:tools. Nothing that is typed is an error.
+/// before:.., in:tools. Put a query with `-not` in quotes, and one that begins with a minus after `--`:
+/// `talktree search "python -code"`, `talktree search -- -blue`.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct Args {
     /// What to look for.
     #[arg(required = true)]
@@ -129,6 +131,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 impl Args {
     /// Returns the query with what the options ask for.
     fn text(&self) -> Result<String> {
+        if self.query.iter().all(|word| word.trim().is_empty()) {
+            return Err(Failure::Usage("the query is empty: there is nothing to find".to_owned()));
+        }
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
             let Some(value) = value else { continue };
@@ -164,7 +169,7 @@ fn nothing() -> Failure {
 fn notice(notices: &[String], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
     if matched == Matched::Relaxed && !is_empty {
-        tell("all words together found too little; these have some of them");
+        tell("these hold some of the words, the best first");
     }
 }
 

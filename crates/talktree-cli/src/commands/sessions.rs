@@ -14,6 +14,7 @@ use crate::table::Table;
 ///
 /// `path` is how many messages lead to the head; other branches are not in it.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree sessions [OPTIONS]")]
 pub(crate) struct Args {
     /// List this many at the most.
     #[arg(long, value_name = "N")]

@@ -7,8 +7,9 @@ use crate::{find, paint};
 
 /// Show one message, whole
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree show [OPTIONS] <SESSION> <MESSAGE>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// The message, or a summary by its id.

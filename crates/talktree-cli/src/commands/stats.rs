@@ -6,6 +6,7 @@ use crate::paint;
 
 /// Count what the store holds
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree stats [OPTIONS]")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {

@@ -11,8 +11,9 @@ use crate::{find, paint};
 /// A chain of messages is drawn downwards, its branches to the right of it. Long chains, wide fans
 /// and deep branches are counted where they are not drawn.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree tree [OPTIONS] <SESSION>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning of it, or its name.
+    /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
     /// List the labels below the tree, with the whole ids of their messages.

@@ -10,6 +10,7 @@ use crate::progress::Bar;
 
 /// Check every invariant of the store and name each damage
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree verify [OPTIONS]")]
 pub(crate) struct Args {
     /// Build the search index anew before checking.
     #[arg(long)]

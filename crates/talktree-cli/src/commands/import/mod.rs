@@ -25,6 +25,7 @@ const MAX_REMARKS: usize = 3;
 /// Folders are searched for *.jsonl, *.json and *.zip; `talktree import ~/.claude/projects` brings
 /// everything that Claude Code keeps. `-` is stdin.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree import [OPTIONS] <PATHS>...")]
 pub(crate) struct Args {
     /// What to import.
     #[arg(required = true)]
@@ -65,7 +66,32 @@ struct Source {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let sources = sources(&args.paths)?;
+    let path = context.store_path()?;
+    let is_new = !args.dry_run && !path.exists();
     let store = open(&args, context)?;
+    let done = import_all(&args, &sources, &store, context);
+    if is_new {
+        if done.is_err() && store.sessions().is_ok_and(|sessions| sessions.is_empty()) {
+            drop(store);
+            remove_store(&path);
+        } else if !context.is_tour {
+            tell(&format!("made a new store: {}", path.display()));
+        }
+    }
+    done
+}
+
+/// Removes the store that was made for an import that brought nothing.
+fn remove_store(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        // What cannot be removed is an empty store: no harm, and the import's own error is told.
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Context) -> Result<()> {
     let options = ImportOptions {
         format: args.format,
         session: args.session.as_deref().map(SessionId::from),
@@ -74,8 +100,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         keeps_source: args.keep_source,
     };
     let (mut total, mut failed) = (Total::default(), 0_usize);
-    for source in &sources {
-        match import(&store, source, &options) {
+    for source in sources {
+        match import(store, source, &options) {
             Ok(reports) => {
                 for report in &reports {
                     if brought_something(report) {

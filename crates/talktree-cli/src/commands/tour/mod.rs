@@ -18,6 +18,7 @@ use crate::paint;
 
 /// Show what this does, on a small conversation in a temporary store
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree tour [OPTIONS]")]
 pub(crate) struct Args {}
 
 /// A conversation with two branches, in two languages, written for this.
@@ -35,6 +36,11 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
+    if std::env::args_os().any(|word| word.to_string_lossy().starts_with("--store")) {
+        let why = "the tour has a store of its own; --store is for the other commands";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    context.is_tour = true;
     let folder = temporary_folder()?;
     let sample = folder.join("sample.jsonl");
     std::fs::write(&sample, SAMPLE)?;
@@ -46,7 +52,7 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
         ])?;
         context.out.line(&[(
             paint::PLAIN,
-            "Each command can be pasted and tried again while that folder is there.",
+            "The commands can be pasted, in this order, while that folder is there.",
         )])?;
         context.out.line(&[])?;
     }
@@ -88,6 +94,12 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
         &["compact", "tour", "--remove", &summary],
     )?;
     tour.step("What the store holds.", &["stats"])?;
+    if !context.is_json {
+        context.out.line(&[
+            (paint::PLAIN, "This removes the tour: "),
+            (paint::FOLD, &format!("rm -r {}", quote(&folder.to_string_lossy()))),
+        ])?;
+    }
     Ok(())
 }
 
