@@ -5,7 +5,11 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
+pub mod kill;
+mod process;
 mod report;
+mod spread;
+mod text;
 
 pub use report::Report;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result};
+use talktree_torture::{Report, Result, kill};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -18,12 +18,24 @@ struct Command {
 /// The works, in the order of `just torture`.
 #[derive(Subcommand)]
 enum Work {
+    /// Kills processes that write, at random moments.
+    Kill(kill::Args),
+    /// Writes to a store until it is killed.
+    #[command(hide = true)]
+    Worker(kill::worker::Args),
 }
 
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let report: Report = match command.work {};
+    let mut report;
+    match command.work {
+        Work::Kill(args) => {
+            report = Report::new("kill", seed);
+            kill::run(&args, &mut report)?;
+        }
+        Work::Worker(args) => return kill::worker::run(&args, seed).map(|()| ExitCode::SUCCESS),
+    }
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
