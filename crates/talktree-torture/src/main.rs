@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, kill};
+use talktree_torture::{Report, Result, contend, kill};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -20,6 +20,11 @@ struct Command {
 enum Work {
     /// Kills processes that write, at random moments.
     Kill(kill::Args),
+    /// Lets many write to one file at once.
+    Contend(contend::Args),
+    /// Writes to a store and reads it until its time is up.
+    #[command(hide = true)]
+    Writer(contend::writer::Args),
     /// Writes to a store until it is killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
@@ -34,6 +39,11 @@ fn main() -> Result<ExitCode> {
             report = Report::new("kill", seed);
             kill::run(&args, &mut report)?;
         }
+        Work::Contend(args) => {
+            report = Report::new("contend", seed);
+            contend::run(&args, &mut report)?;
+        }
+        Work::Writer(args) => return contend::writer::run(&args, seed).map(|()| ExitCode::SUCCESS),
         Work::Worker(args) => return kill::worker::run(&args, seed).map(|()| ExitCode::SUCCESS),
     }
     print!("{report}");
