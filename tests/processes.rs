@@ -202,3 +202,28 @@ fn what_was_acknowledged_survives_a_killed_process() -> Result<()> {
     assert!(verified.damages.is_empty(), "{:?}", verified.damages);
     Ok(())
 }
+
+/// The system drops every lock that a process has on a file when the process closes any descriptor of that file. A
+/// store that was opened by looking into its file first took the locks of those open before it: an SQLite that then
+/// closed the file in another process believed itself the last, and removed the write-ahead log under the others.
+#[cfg(target_os = "linux")]
+#[test]
+fn opening_a_store_again_leaves_the_locks_of_the_first_alone() -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    let store = Store::open(&path)?;
+    store.session("s")?.append(Message::user("hello"))?;
+    let io = |source| Error::Io { path: path.clone(), source };
+    let own = format!(" {} ", std::process::id());
+    let inode = format!(":{} ", std::fs::metadata(&path).map_err(io)?.ino());
+    let count_locks = || -> Result<usize> {
+        let locks = std::fs::read_to_string("/proc/locks").map_err(io)?;
+        Ok(locks.lines().filter(|lock| lock.contains(&own) && lock.contains(&inode)).count())
+    };
+    assert_eq!(count_locks()?, 1);
+    let _again = Store::open(&path)?;
+    let _reader = Store::open_read_only(&path)?;
+    assert_eq!(count_locks()?, 1);
+    Ok(())
+}

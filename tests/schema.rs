@@ -142,6 +142,30 @@ fn a_backup_of_a_live_store_is_the_store_at_one_moment() -> Result<()> {
 }
 
 #[test]
+fn a_backup_has_its_name_only_when_it_is_whole() -> Result<()> {
+    let scratch = Scratch::new()?;
+    scratch.store.session("s")?.append(Message::user("x".repeat(2 << 20)))?;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    let mut steps = 0;
+    scratch.store.backup(&copy, |progress| {
+        steps += u64::from(progress.done < progress.total);
+        assert!(!copy.exists(), "what a crash would leave here is no store");
+    })?;
+    assert!(steps > 0);
+    let mut meanwhile = Ok(());
+    let late = folder.path().join("late.db");
+    let refused = scratch.store.backup(&late, |_| meanwhile = std::fs::write(&late, "mine"));
+    assert!(refused.is_err() && meanwhile.is_ok());
+    assert_eq!(std::fs::read(&late).unwrap(), b"mine");
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["copy.db", "late.db"]);
+    Ok(())
+}
+
+#[test]
 fn a_store_that_is_closed_is_one_file() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("talk.db"))?;

@@ -284,6 +284,9 @@ impl Store {
     /// Copies the store, as it is at one moment, to a file that must not be there yet; others may
     /// go on writing.
     ///
+    /// The file gets its name when the copy is whole. A crash may leave a half of one beside it, whose name ends in
+    /// `.partial`.
+    ///
     /// ```
     /// use talktree::{Error, Message, Store};
     ///

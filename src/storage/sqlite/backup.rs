@@ -17,15 +17,24 @@ const PAGES_PER_STEP: i32 = 256;
 
 impl Database {
     /// Copies the database, as it is at one moment, to a file that is not there yet.
+    ///
+    /// The copy gets its name when it is whole: the half that a crash leaves would open as a store without sessions.
     pub(crate) fn backup(&self, path: &Path, progress: impl FnMut(Progress)) -> Result<()> {
-        if !make_private_file(path)? {
-            let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-            return Err(Error::Io { path: path.to_owned(), source });
+        let io = |source| Error::Io { path: path.to_owned(), source };
+        if path.symlink_metadata().is_ok() {
+            return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        let copied = self.copy_to(path, &self.interrupt_signal().watch(), progress);
+        let half = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
+        make_private_file(&half).map_err(|error| match error {
+            Error::Io { source, .. } => io(source),
+            error => error,
+        })?;
+        let copied = self
+            .copy_to(&half, &self.interrupt_signal().watch(), progress)
+            .and_then(|()| give_name(&half, path).map_err(io));
         if copied.is_err() {
             // The half of a copy is of no use; that it cannot be removed is less news than why.
-            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(&half);
         }
         copied
     }
@@ -67,6 +76,23 @@ impl Database {
         }
         Ok(())
     }
+}
+
+/// Moves a file to a name that no file may bear yet.
+fn give_name(file: &Path, name: &Path) -> std::io::Result<()> {
+    // A link leaves a file that has come by that name meanwhile alone; not every medium has links.
+    match std::fs::hard_link(file, name) {
+        Ok(()) => std::fs::remove_file(file)?,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => std::fs::rename(file, name)?,
+    }
+    #[cfg(unix)]
+    {
+        // Else the name may be lost with the power.
+        let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty());
+        std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn finish(target: Connection) -> Outcome<()> {

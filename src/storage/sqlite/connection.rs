@@ -72,7 +72,7 @@ impl Database {
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
-        refuse_foreign_file(path)?;
+        refuse_directory(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let writer = Connection::open_with_flags(path, flags)
             .map_err(Fault::from)
@@ -97,10 +97,18 @@ impl Database {
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
-        refuse_foreign_file(path)?;
+        refuse_directory(path)?;
         let open = |place: Place| -> Result<Self> {
             let database = Self::new(config.clone(), place, None);
-            database.read(|conn| schema::check(conn, path)).map(|()| database)
+            let reader = database
+                .open_reader()
+                .and_then(|conn| {
+                    transaction(&conn, "BEGIN", |conn| schema::check(conn, path))?;
+                    Ok(conn)
+                })
+                .map_err(|fault| not_a_store(fault, path, busy_ms(&config)))?;
+            database.keep_reader(reader);
+            Ok(database)
         };
         // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
         match open(Place::File(path.to_owned())) {
@@ -314,23 +322,22 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     }
 }
 
-/// Looks at the first bytes, so that SQLite never opens a file of another kind.
-fn refuse_foreign_file(path: &Path) -> Result<()> {
-    use std::io::Read;
-    let io = |source| Error::Io { path: path.to_owned(), source };
-    let foreign = |why: &str| Error::NotAStore { path: path.to_owned(), why: why.to_owned() };
-    if std::fs::metadata(path).map_err(io)?.is_dir() {
-        return Err(foreign("it is a directory"));
+/// Refuses a directory; what a file holds is for SQLite to look at.
+///
+/// Invariant: nothing but SQLite opens the file of a database. Closing any descriptor of it takes the locks that this
+/// process holds on it, those of other stores included.
+fn refuse_directory(path: &Path) -> Result<()> {
+    let file =
+        std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    match file.is_dir() {
+        true => {
+            Err(Error::NotAStore { path: path.to_owned(), why: "it is a directory".to_owned() })
+        }
+        false => Ok(()),
     }
-    let mut start = Vec::new();
-    std::fs::File::open(path).map_err(io)?.take(16).read_to_end(&mut start).map_err(io)?;
-    if start.is_empty() || start == b"SQLite format 3\0" {
-        return Ok(());
-    }
-    Err(foreign("it does not begin as an SQLite database does"))
 }
 
-/// A damaged header reads as "not a database": say of which file.
+/// A file of another kind, or with a damaged header, reads as "not a database": say of which file.
 fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
     match fault {
         Fault::Sqlite(error)

@@ -1,0 +1,254 @@
+//! Many writers of one file: processes, threads of one process over one store, and threads each with a store of its own.
+//!
+//! Each writer says words of its own, so that what is lost, doubled or seen in another's session is known. How long
+//! the slowest verb took says how near the busy timeout is.
+
+pub mod writer;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use talktree::Store;
+
+use crate::kill::worker::{SHARED, durability, store_in};
+use crate::process::Worker;
+use crate::spread::Spread;
+use crate::{Report, Result};
+use writer::{Plan, Tally};
+
+/// How many write, and for how long.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// How long the greatest number of writers works; the others a quarter of it.
+    #[arg(long, default_value_t = 60.0)]
+    pub seconds: f64,
+    /// The numbers of writers.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16])]
+    pub writers: Vec<usize>,
+    /// `full` or `normal`.
+    #[arg(long, default_value = "full")]
+    pub durability: String,
+    /// The program to start as a writer, where it is not this one.
+    #[arg(long, hide = true)]
+    pub program: Option<PathBuf>,
+}
+
+/// What the writers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Processes,
+    ThreadsOfOneStore,
+    ThreadsWithStores,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Processes => "processes",
+            Self::ThreadsOfOneStore => "threads of one store",
+            Self::ThreadsWithStores => "threads with stores",
+        }
+    }
+}
+
+/// Lets many write at once.
+///
+/// # Errors
+/// If a writer cannot be started, or the store not be opened.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let most = args.writers.iter().max().copied().unwrap_or_default();
+    let mut total = Total::default();
+    report.fact("busy timeout", "30 s, the default");
+    for kind in [Kind::Processes, Kind::ThreadsOfOneStore, Kind::ThreadsWithStores] {
+        for &count in &args.writers {
+            let seconds = if count == most { args.seconds } else { args.seconds / 4.0 };
+            eprintln!("contend: {count} {}, {seconds} s", kind.name());
+            run_case(kind, count, seconds, args, report, &mut total)?;
+        }
+    }
+    report.fact("writes", total.writes);
+    report.fact("reads", total.reads);
+    report.fact("busy errors", total.busy);
+    report.fact("lost, doubled or misplaced", total.faults);
+    report.fact("longest wait of all", format!("{:.3} s", total.longest.as_secs_f64()));
+    Ok(())
+}
+
+/// The figures of all cases.
+#[derive(Default)]
+struct Total {
+    writes: usize,
+    reads: usize,
+    busy: u64,
+    faults: usize,
+    longest: Duration,
+}
+
+fn run_case(
+    kind: Kind,
+    count: usize,
+    seconds: f64,
+    args: &Args,
+    report: &mut Report,
+    total: &mut Total,
+) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = store_in(folder.path());
+    let names: Vec<String> = (0..count).map(|number| format!("w{number}x")).collect();
+    let plans: Vec<Plan> =
+        names.into_iter().map(|name| Plan { name, seconds, log: None }).collect();
+    let is_over = AtomicBool::new(false);
+    let (tallies, largest) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| largest_log(&path, &is_over));
+        let tallies = match kind {
+            Kind::Processes => processes(&path, &plans, args, report.seed()),
+            _ => threads(kind, &path, &plans, args, report.seed()),
+        };
+        is_over.store(true, Ordering::Relaxed);
+        (tallies, watch.join().unwrap_or_default())
+    });
+    let tallies = tallies?;
+    let faults = check(&path, &plans, &tallies)?;
+
+    let (mut writes, mut reads) = (Spread::default(), Spread::default());
+    let mut busy = 0;
+    for tally in &tallies {
+        writes.extend(tally.writes.iter().copied());
+        reads.extend(tally.reads.iter().copied());
+        busy += tally.busy;
+    }
+    let rate = |spread: &Spread| spread.len() as f64 / seconds;
+    report.fact(
+        format!("{count} {}", kind.name()),
+        format!(
+            "{:.0} writes/s ({writes}), {:.0} reads/s ({reads}), log up to {} KiB",
+            rate(&writes),
+            rate(&reads),
+            largest / 1024,
+        ),
+    );
+    let again = format!(
+        "talktree-torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",
+        report.seed(),
+        args.durability,
+    );
+    if busy > 0 {
+        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &again);
+    }
+    for fault in &faults {
+        report.failure(format!("{count} {}: {fault}", kind.name()), &again);
+    }
+    total.writes += writes.len();
+    total.reads += reads.len();
+    total.busy += busy;
+    total.faults += faults.len();
+    total.longest = total.longest.max(writes.max()).max(reads.max());
+    Ok(())
+}
+
+fn processes(path: &Path, plans: &[Plan], args: &Args, seed: u64) -> Result<Vec<Tally>> {
+    let workers: Vec<Worker> = plans
+        .iter()
+        .map(|plan| start(args.program.as_deref(), path, plan, &args.durability, seed))
+        .collect::<Result<_>>()?;
+    workers.into_iter().map(|worker| Ok(serde_json::from_str(&worker.wait()?)?)).collect()
+}
+
+/// Starts a writer as a process.
+pub(crate) fn start(
+    program: Option<&Path>,
+    path: &Path,
+    plan: &Plan,
+    durability: &str,
+    seed: u64,
+) -> Result<Worker> {
+    let path = path.to_str().ok_or("a folder whose name is no text")?;
+    let (seed, seconds) = (seed.to_string(), plan.seconds.to_string());
+    let mut args = vec!["writer", "--seed", &seed, "--store", path, "--name", &plan.name];
+    args.extend(["--seconds", &seconds, "--durability", durability]);
+    if let Some(log) = &plan.log {
+        args.extend(["--log", log.to_str().ok_or("a folder whose name is no text")?]);
+    }
+    Worker::start(program, args)
+}
+
+fn threads(kind: Kind, path: &Path, plans: &[Plan], args: &Args, seed: u64) -> Result<Vec<Tally>> {
+    let durability = durability(&args.durability)?;
+    let open = || Store::options().durability(durability).open(path);
+    let shared = open()?;
+    std::thread::scope(|scope| {
+        let work = |plan| -> Result<Tally> {
+            match kind {
+                Kind::ThreadsWithStores => writer::work(&open()?, plan, seed),
+                _ => writer::work(&shared, plan, seed),
+            }
+        };
+        let threads: Vec<_> = plans.iter().map(|plan| scope.spawn(move || work(plan))).collect();
+        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect()
+    })
+}
+
+/// Returns the largest size the write-ahead log was seen with.
+fn largest_log(path: &Path, is_over: &AtomicBool) -> u64 {
+    let mut largest = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        largest = largest.max(log_size(path));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    largest
+}
+
+/// Returns the size of a store's write-ahead log.
+pub(crate) fn log_size(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(0, |log| log.len())
+}
+
+/// Compares the store with what the writers acknowledged.
+fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> {
+    let store = Store::open(path)?;
+    let mut faults: Vec<String> = tallies.iter().flat_map(|tally| tally.faults.clone()).collect();
+    let ids = |session: &str| -> Result<Vec<String>> {
+        let path = store.session(session)?.raw_history()?;
+        Ok(path.into_iter().map(|message| message.id.to_string()).collect())
+    };
+    let (mut held, mut said) = (0, 0);
+    for (Plan { name, .. }, tally) in plans.iter().zip(tallies) {
+        let own = ids(name)?;
+        if own != tally.own {
+            faults.push(format!(
+                "{name} acknowledged {} messages, {} are there",
+                tally.own.len(),
+                own.len()
+            ));
+        }
+        for (fork, length) in &tally.forks {
+            if ids(fork)? != tally.own[..*length] {
+                faults.push(format!("fork {fork} differs from the path it copied"));
+            }
+        }
+        held += 1 + tally.forks.len();
+        said += tally.own.len() + tally.forks.values().sum::<usize>() + tally.shared.len();
+    }
+    let shared = ids(SHARED)?;
+    let place: HashMap<&str, usize> =
+        shared.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
+    for tally in tallies {
+        let places: Option<Vec<usize>> =
+            tally.shared.iter().map(|id| place.get(id.as_str()).copied()).collect();
+        if !places.is_some_and(|places| places.is_sorted()) {
+            faults.push("a shared message is lost, or out of its writer's order".to_owned());
+        }
+    }
+    let stats = store.stats()?;
+    let sessions = held + usize::from(!shared.is_empty());
+    if (stats.messages, stats.sessions) != (said as u64, sessions as u64) {
+        faults.push(format!("{said} messages in {sessions} sessions were acknowledged: {stats:?}"));
+    }
+    let damages = store.verify(|_| {})?.damages;
+    faults.extend(damages.iter().map(|damage| format!("verify: {damage:?}")));
+    Ok(faults)
+}

@@ -1,0 +1,124 @@
+//! What a worker does next, by chance.
+
+use fastrand::Rng;
+
+use super::deed::Deed;
+use super::model::Model;
+use crate::text::{Said, Text};
+
+/// How many labels a session has at the most.
+const LABELS: u32 = 4;
+/// How many messages an import has at the most: more than go into one of its transactions.
+const MAX_IMPORT: u32 = 2_500;
+
+/// The dice of one worker.
+#[derive(Debug)]
+pub(crate) struct Dice {
+    rng: Rng,
+    /// What the words of this process begin with; no other process's do.
+    stem: String,
+    count: u32,
+}
+
+impl Dice {
+    pub(crate) fn new(seed: u64, worker: &str, opening: u32) -> Self {
+        Self { rng: Rng::with_seed(seed), stem: format!("{worker}o{opening}"), count: 0 }
+    }
+
+    /// Returns a name that nothing bears yet.
+    fn name(&mut self, kind: char) -> String {
+        self.count += 1;
+        format!("{}{kind}{}", self.stem, self.count)
+    }
+
+    fn said(&mut self) -> Said {
+        let length = match self.rng.u32(..100) {
+            0..80 => self.rng.u32(2..60),
+            80..98 => self.rng.u32(100..1_000),
+            _ => self.rng.u32(1_000..15_000),
+        };
+        Said::new(self.name('m'), length)
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        (!of.is_empty()).then(|| &of[self.rng.usize(..of.len())])
+    }
+
+    /// Returns the next deed.
+    pub(crate) fn next(&mut self, model: &Model) -> Deed {
+        let deed = match self.rng.u32(..1_000) {
+            0..360 => None,
+            360..470 => Some(self.batch(None)),
+            470..530 => self.branch(model),
+            530..620 => self.update(model),
+            620..690 => self.pick(&model.bare_ids()).map(|id| Deed::Delete { id: (*id).clone() }),
+            690..730 => self.fold(model),
+            730..770 => self.label(model),
+            770..800 => self.pick(&model.ids()).map(|id| Deed::Checkout { id: (*id).clone() }),
+            800..820 => self.fork(model),
+            820..900 => Some(Deed::Share { message: self.said() }),
+            900..975 => self.search(model),
+            975..985 => Some(self.import()),
+            985..995 => Some(Deed::Backup { file: self.name('b') }),
+            _ => Some(Deed::Create { file: self.name('c'), message: self.said() }),
+        };
+        deed.unwrap_or_else(|| Deed::Append { to: None, messages: vec![self.said()] })
+    }
+
+    fn batch(&mut self, to: Option<String>) -> Deed {
+        let count = self.rng.u32(2..40);
+        Deed::Append { to, messages: (0..count).map(|_| self.said()).collect() }
+    }
+
+    fn branch(&mut self, model: &Model) -> Option<Deed> {
+        let to = (*self.pick(&model.ids())?).clone();
+        match self.rng.bool() {
+            true => Some(self.batch(Some(to))),
+            false => Some(Deed::Append { to: Some(to), messages: vec![self.said()] }),
+        }
+    }
+
+    fn update(&mut self, model: &Model) -> Option<Deed> {
+        let id = (*self.pick(&model.ids())?).clone();
+        let text: Text = self.said().text;
+        Some(Deed::Update { message: Said { id, text } })
+    }
+
+    /// Folds a stretch of messages that all show.
+    fn fold(&mut self, model: &Model) -> Option<Deed> {
+        let shown = model.shown();
+        let at = self.rng.usize(..shown.len().max(1));
+        let is_message = |id: &&String| model.word(id).is_some();
+        let width = self.rng.usize(2..30);
+        let stretch: Vec<&String> =
+            shown.iter().skip(at).take_while(is_message).take(width).collect();
+        let (first, last) = (stretch.first()?.to_string(), stretch.last()?.to_string());
+        Some(Deed::Compact { id: self.name('s'), first, last })
+    }
+
+    fn label(&mut self, model: &Model) -> Option<Deed> {
+        let id = (*self.pick(&model.ids())?).clone();
+        Some(Deed::Label { name: format!("label {}", self.rng.u32(..LABELS)), id })
+    }
+
+    /// Forks at a message that the history shows.
+    fn fork(&mut self, model: &Model) -> Option<Deed> {
+        let shown = model.shown();
+        let at = self.pick(&shown).filter(|id| model.word(id).is_some())?.clone();
+        Some(Deed::Fork { session: self.name('f'), at })
+    }
+
+    fn search(&mut self, model: &Model) -> Option<Deed> {
+        let id = (*self.pick(&model.ids())?).clone();
+        let word = model.word(&id)?.to_owned();
+        Some(Deed::Search { id, word })
+    }
+
+    fn import(&mut self) -> Deed {
+        let count = match self.rng.u32(..4) > 0 {
+            true => self.rng.u32(1..100),
+            false => self.rng.u32(100..MAX_IMPORT),
+        };
+        Deed::Import { session: self.name('i'), count }
+    }
+}

@@ -1,0 +1,154 @@
+//! Killing processes that write, at random moments.
+//!
+//! Workers are this program, started again. Each writes to a session of its own and to a shared one, with every verb
+//! that writes, and keeps a log of what it begins and of what returned. The parent kills them, opens the store and
+//! compares it with a model that the log gives: what was acknowledged is there, and of each worker at most the one
+//! verb that had not returned, whole. A store lives over several rounds, so that crashes fall on top of crashes.
+
+mod check;
+mod deed;
+mod dice;
+mod model;
+mod round;
+mod state;
+pub mod worker;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::spread::Spread;
+use crate::{Report, Result};
+use round::LIFE;
+
+/// How much is killed.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// How many processes are killed, for each number of writers and each durability.
+    #[arg(long, default_value_t = 500)]
+    pub kills: u64,
+    /// How many processes write at once; 1, then 4, if absent.
+    #[arg(long)]
+    pub writers: Option<usize>,
+    /// `full` or `normal`; both if absent.
+    #[arg(long)]
+    pub durability: Option<String>,
+    /// Runs only this round again, after those that made its store.
+    #[arg(long)]
+    pub round: Option<u64>,
+    /// The program to start as a worker, where it is not this one.
+    #[arg(long, hide = true)]
+    pub program: Option<PathBuf>,
+}
+
+/// Who writes, and how.
+#[derive(Debug, Clone)]
+struct Case {
+    writers: usize,
+    durability: String,
+}
+
+/// The figures of all rounds.
+#[derive(Debug, Default)]
+struct Figures {
+    kills: u64,
+    acknowledged: u64,
+    lost: u64,
+    tails: BTreeMap<&'static str, u64>,
+    killed_in: BTreeMap<&'static str, u64>,
+    reopening: Spread,
+}
+
+/// Kills processes that write.
+///
+/// # Errors
+/// If a worker cannot be started, or a store not even be opened.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let writers = args.writers.map_or(vec![1, 4], |writers| vec![writers.max(1)]);
+    let durabilities = ["full", "normal"].map(str::to_owned);
+    let durabilities = args.durability.clone().map_or(durabilities.to_vec(), |one| vec![one]);
+    let mut figures = Figures::default();
+    for durability in durabilities {
+        worker::durability(&durability)?;
+        for writers in &writers {
+            let case = Case { writers: *writers, durability: durability.clone() };
+            run_case(&case, args, report, &mut figures)?;
+        }
+    }
+    report.fact("kills", figures.kills);
+    report.fact("verbs acknowledged", figures.acknowledged);
+    report.fact("broken promises", figures.lost);
+    report.fact("committed but not acknowledged", figures.tails.values().sum::<u64>());
+    report.fact(".. by verb", list(&figures.tails));
+    report.fact("killed in", list(&figures.killed_in));
+    report.fact("reopening", &figures.reopening);
+    Ok(())
+}
+
+fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures) -> Result<()> {
+    let count = args.kills.div_ceil(case.writers as u64);
+    let rounds = match args.round {
+        None => 0..count,
+        Some(round) => round / LIFE * LIFE..round + 1,
+    };
+    let before = (figures.kills, figures.acknowledged);
+    let mut folder = tempfile::tempdir()?;
+    for number in rounds {
+        if number % LIFE == 0 {
+            folder = tempfile::tempdir()?;
+        }
+        let again = format!(
+            "talktree-torture kill --seed {} --writers {} --durability {} --round {number}",
+            report.seed(),
+            case.writers,
+            case.durability,
+        );
+        let dice = round::dice(report.seed(), case, number);
+        let outcome = match round::run(case, args.program.as_deref(), folder.path(), dice) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                figures.lost += 1;
+                report.failure(format!("the store cannot be checked: {error}"), again);
+                folder = tempfile::tempdir()?;
+                continue;
+            }
+        };
+        for fault in &outcome.findings.faults {
+            report.failure(fault, &again);
+        }
+        if !outcome.findings.faults.is_empty() {
+            // What is broken now would be found again in each round.
+            folder = tempfile::tempdir()?;
+        }
+        figures.take(outcome);
+        if number % 50 == 49 {
+            eprintln!("kill: {case:?}: {} of {count} rounds, {} kills", number + 1, figures.kills);
+        }
+    }
+    let (kills, acknowledged) = (figures.kills - before.0, figures.acknowledged - before.1);
+    report.fact(
+        format!("writers: {}, durability: {}", case.writers, case.durability),
+        format!("{kills} kills, {acknowledged} acknowledged"),
+    );
+    Ok(())
+}
+
+impl Figures {
+    fn take(&mut self, outcome: round::Outcome) {
+        self.kills += outcome.kills;
+        self.acknowledged += outcome.acknowledged;
+        self.lost += outcome.findings.faults.len() as u64;
+        for verb in outcome.findings.tails {
+            *self.tails.entry(verb).or_default() += 1;
+        }
+        for verb in outcome.killed_in {
+            *self.killed_in.entry(verb).or_default() += 1;
+        }
+        self.reopening.push(outcome.reopening);
+    }
+}
+
+fn list(counts: &BTreeMap<&str, u64>) -> String {
+    let counts: Vec<String> =
+        counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
+    counts.join(", ")
+}

@@ -1,0 +1,18 @@
+//! Breaks talktree on purpose, and says what held.
+//!
+//! A *work* is one way of breaking a store: killing the process that writes, cutting the power, failing a call of the
+//! operating system. Each is a module with its `Args` and a `run`, a subcommand of the same name, and a short form among
+//! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
+//! seed that replays it.
+
+pub mod contend;
+pub mod kill;
+mod process;
+mod report;
+mod spread;
+mod text;
+
+pub use report::Report;
+
+/// What a work comes back with when it could not be done at all.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

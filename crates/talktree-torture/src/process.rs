@@ -1,0 +1,77 @@
+//! Workers: this program, started again.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Result;
+
+/// A worker process; killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Worker(Child);
+
+impl Worker {
+    /// Starts a worker; `program` stands for this program where that is another one, as in tests.
+    pub(crate) fn start<'a>(
+        program: Option<&Path>,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self> {
+        let program =
+            program.map_or_else(std::env::current_exe, |program| Ok(PathBuf::from(program)))?;
+        let child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self(child))
+    }
+
+    /// Waits until the worker has said one byte.
+    pub(crate) fn wait_for_sign(&mut self) -> Result<()> {
+        let output = self.0.stdout.as_mut().ok_or("a worker without output")?;
+        Ok(output.read_exact(&mut [0])?)
+    }
+
+    /// Returns whether the worker has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
+    /// Kills the worker: nothing of it runs any more when this returns.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+
+    /// Waits until the worker has ended, and returns what it said.
+    pub(crate) fn wait(mut self) -> Result<String> {
+        let mut said = String::new();
+        if let Some(mut output) = self.0.stdout.take() {
+            output.read_to_string(&mut said)?;
+        }
+        let status = self.0.wait()?;
+        match status.success() {
+            true => Ok(said),
+            false => Err(format!("a worker ended with {status}: {}", self.complaints()).into()),
+        }
+    }
+
+    /// Returns what an ended worker wrote to its standard error.
+    pub(crate) fn complaints(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(mut output) = self.0.stderr.take() {
+            // What it wanted to say is beside the point where it cannot be read.
+            let _ = output.read_to_string(&mut said);
+        }
+        said.trim_end().to_owned()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It has ended already where this fails.
+        let _ = self.kill();
+    }
+}

@@ -1,0 +1,68 @@
+//! What a work found.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The facts and failures of one work.
+#[derive(Debug)]
+pub struct Report {
+    work: String,
+    seed: u64,
+    begun: Instant,
+    facts: Vec<(String, String)>,
+    failures: Vec<String>,
+}
+
+impl Report {
+    /// Begins the report on a work; the seed is that of all its dice.
+    pub fn new(work: impl Into<String>, seed: u64) -> Self {
+        Self {
+            work: work.into(),
+            seed,
+            begun: Instant::now(),
+            facts: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// Returns the seed of the whole run.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Notes a figure.
+    pub fn fact(&mut self, name: impl Into<String>, value: impl fmt::Display) {
+        self.facts.push((name.into(), value.to_string()));
+    }
+
+    /// Notes that a promise was broken, and what runs exactly that again.
+    pub fn failure(&mut self, what: impl fmt::Display, replay: impl fmt::Display) {
+        eprintln!("FAILED: {what}\n  again: {replay}");
+        self.failures.push(format!("{what}\n  again: {replay}"));
+    }
+
+    /// Returns the promises that were broken.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
+    /// Returns the value of a fact.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|fact| fact.0 == name).map(|fact| fact.1.as_str())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = Duration::as_secs_f64(&self.begun.elapsed());
+        writeln!(f, "{} (seed {}, {seconds:.0} s)", self.work, self.seed)?;
+        let width = self.facts.iter().map(|fact| fact.0.chars().count()).max().unwrap_or(0);
+        for (name, value) in &self.facts {
+            writeln!(f, "  {name:<width$}  {value}")?;
+        }
+        match self.failures.len() {
+            0 => writeln!(f, "  held"),
+            count => writeln!(f, "  BROKEN: {count}\n{}", self.failures.join("\n")),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is said: texts that can be told again from their first word and their length.
+//!
+//! The first word is said once in all stores of a run, so a search for it finds one message.
+
+use serde::{Deserialize, Serialize};
+use talktree::Message;
+
+/// What texts are filled with.
+const WORDS: &[&str] = &[
+    "river", "window", "Übung", "deploy", "green", "故宫", "number", "café", "branch", "winter",
+    "일본", "question", "summary", "letter", "garden", "silver", "market", "answer", "paper",
+    "mountain", "bridge", "engine", "yellow",
+];
+
+/// A text, by what it is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Text {
+    /// The word that no other text holds.
+    pub(crate) word: String,
+    /// How many words follow it.
+    pub(crate) length: u32,
+}
+
+impl Text {
+    /// Returns the text.
+    pub(crate) fn tell(&self) -> String {
+        let mut dice = fastrand::Rng::with_seed(seed_of(&self.word));
+        let mut text = self.word.clone();
+        for _ in 0..self.length {
+            text.push(' ');
+            text.push_str(WORDS[dice.usize(..WORDS.len())]);
+        }
+        text
+    }
+}
+
+/// A message, by what it is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) id: String,
+    pub(crate) text: Text,
+}
+
+impl Said {
+    /// Returns a message whose id is its word.
+    pub(crate) fn new(word: String, length: u32) -> Self {
+        Self { id: word.clone(), text: Text { word, length } }
+    }
+
+    /// Returns the message to append.
+    pub(crate) fn message(&self) -> Message {
+        Message::user(self.text.tell()).with_id(self.id.as_str())
+    }
+}
+
+/// Returns a seed that depends on the whole text.
+pub(crate) fn seed_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |seed, byte| {
+        (seed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_told_the_same_again_and_begins_with_its_word() {
+        let text = Text { word: "w0g1k1".to_owned(), length: 40 };
+        assert_eq!(text.tell(), text.tell());
+        assert!(text.tell().starts_with("w0g1k1 "));
+        assert_ne!(text.tell(), Text { word: "w0g1k2".to_owned(), length: 40 }.tell());
+    }
+}
