@@ -131,6 +131,10 @@ CREATE VIRTUAL TABLE search USING fts5 (
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co So'"
 );
 
+-- Small leaves: a word's list is cut into more of them, so that a search in one session of a large store skips to it.
+-- More is gathered before it is written, so that less is merged afterwards.
+INSERT INTO search (search, rank) VALUES ('pgsz', 500), ('hashsize', 2097152);
+
 -- What the store remembers of itself.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,

@@ -22,15 +22,30 @@ const PER_MESSAGE: u64 = 4;
 /// ```
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
-    let (mut units, mut words, mut in_word) = (0_u64, 0_u64, false);
+    let (units, words) = if text.is_ascii() { of_ascii(text.as_bytes()) } else { of_chars(text) };
+    // In floating point, as everyone who shares this rule computes it: 1.3 is not exact.
+    (units as f64 / 4.0).max(words as f64 * 1.3).ceil() as u64
+}
+
+/// Returns the UTF-16 length and the number of words.
+fn of_chars(text: &str) -> (u64, u64) {
+    let (mut units, mut words, mut in_word) = (0, 0, false);
     for c in text.chars() {
         units += c.len_utf16() as u64;
         let is_space = is_js_space(c);
         words += u64::from(!is_space && !in_word);
         in_word = !is_space;
     }
-    // In floating point, as everyone who shares this rule computes it: 1.3 is not exact.
-    (units as f64 / 4.0).max(words as f64 * 1.3).ceil() as u64
+    (units, words)
+}
+
+/// The same for most text, many times faster: without a branch, so that many bytes are looked at at once.
+fn of_ascii(text: &[u8]) -> (u64, u64) {
+    let is_space = |byte: u8| byte == b' ' || byte.wrapping_sub(b'\t') < 5;
+    let begins = |(before, byte): (&u8, &u8)| u64::from(is_space(*before) & !is_space(*byte));
+    let first = text.first().map_or(0, |byte| u64::from(!is_space(*byte)));
+    let words = first + text.iter().zip(text.iter().skip(1)).map(begins).sum::<u64>();
+    (text.len() as u64, words)
 }
 
 /// White space as JavaScript's `\s` has it: Unicode's, with U+FEFF and without U+0085.
@@ -102,6 +117,15 @@ mod tests {
         ];
         for (text, tokens) in cases {
             assert_eq!(estimate_tokens(text), tokens, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn text_counts_the_same_by_bytes_and_by_characters() {
+        let every =
+            (0..128).map(char::from).flat_map(|a| ["", " ", "x"].map(|b| format!("{a}{b}")));
+        for text in every.chain(["", " a", "a  b\tc\r\n", "\u{1F}\u{B}x"].map(str::to_owned)) {
+            assert_eq!(of_ascii(text.as_bytes()), of_chars(&text), "{text:?}");
         }
     }
 

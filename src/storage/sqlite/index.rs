@@ -23,7 +23,7 @@ use crate::tree::Address;
 /// How many appends of this handle go by before it brings the index up to date.
 const APPENDS_BETWEEN: u64 = 512;
 /// How many messages are indexed in the first transaction of a row; the next ones take as many as fit the time.
-const FIRST_CHUNK: usize = 512;
+const FIRST_CHUNK: usize = 1_024;
 const MAX_CHUNK: usize = 8_192;
 /// How long one such transaction may hold off other writers.
 const CHUNK_TIME: Duration = Duration::from_millis(100);
