@@ -6,8 +6,15 @@
 //! seed that replays it.
 
 mod report;
+mod snapshot;
+mod workload;
+
+pub mod power;
+pub mod vfs;
 
 pub use report::Report;
+pub use snapshot::{digest, snapshot};
+pub use workload::Workload;
 
 /// What a work comes back with when it could not be done at all.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result};
+use talktree_torture::{Report, Result, power};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -18,12 +18,20 @@ struct Command {
 /// The works, in the order of `just torture`.
 #[derive(Subcommand)]
 enum Work {
+    /// Cuts the power: rebuilds the disk as it may be after the last sync, and opens what is left.
+    Power(power::Args),
 }
 
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let report: Report = match command.work {};
+    let report = match &command.work {
+        Work::Power(args) => {
+            let mut report = Report::new("power", seed);
+            power::run(args, &mut report)?;
+            report
+        }
+    };
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
