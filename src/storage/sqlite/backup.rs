@@ -1,6 +1,6 @@
 //! Copying a live database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -17,15 +17,22 @@ const PAGES_PER_STEP: i32 = 256;
 
 impl Database {
     /// Copies the database, as it is at one moment, to a file that is not there yet.
+    ///
+    /// It is written beside that place and moved there when it is whole: whatever happens, no half of a copy is ever
+    /// taken for one.
     pub(crate) fn backup(&self, path: &Path, progress: impl FnMut(Progress)) -> Result<()> {
-        if !make_private_file(path)? {
-            let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-            return Err(Error::Io { path: path.to_owned(), source });
+        if path.try_exists().map_err(|source| io(path, source))? {
+            return Err(io(path, std::io::ErrorKind::AlreadyExists.into()));
         }
-        let copied = self.copy_to(path, &self.interrupt_signal().watch(), progress);
+        let partial = beside(path, ".partial");
+        // Of a backup that was cut off.
+        remove(&partial);
+        make_private_file(&partial)?;
+        let copied = self
+            .copy_to(&partial, &self.interrupt_signal().watch(), progress)
+            .and_then(|()| settle(&partial, path));
         if copied.is_err() {
-            // The half of a copy is of no use; that it cannot be removed is less news than why.
-            let _ = std::fs::remove_file(path);
+            remove(&partial);
         }
         copied
     }
@@ -67,6 +74,35 @@ impl Database {
         }
         Ok(())
     }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Removes a copy; that it cannot be removed is less news than why it should be.
+fn remove(partial: &Path) {
+    let _ = std::fs::remove_file(partial);
+    let _ = std::fs::remove_file(beside(partial, "-journal"));
+}
+
+/// Moves the whole copy to its place, so that a power cut finds it there, too.
+fn settle(partial: &Path, path: &Path) -> Result<()> {
+    std::fs::rename(partial, path).map_err(|source| io(path, source))?;
+    #[cfg(unix)]
+    {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| io(folder, source))?;
+    }
+    Ok(())
+}
+
+fn io(path: &Path, source: std::io::Error) -> Error {
+    Error::Io { path: path.to_owned(), source }
 }
 
 fn finish(target: Connection) -> Outcome<()> {
