@@ -5,11 +5,16 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
+mod fixture;
 mod report;
+mod scratch;
 mod snapshot;
+mod verbs;
 mod workload;
 
+pub mod faults;
 pub mod power;
+pub mod scarce;
 pub mod vfs;
 
 pub use report::Report;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, power};
+use talktree_torture::{Report, Result, faults, power, scarce};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -20,6 +20,10 @@ struct Command {
 enum Work {
     /// Cuts the power: rebuilds the disk as it may be after the last sync, and opens what is left.
     Power(power::Args),
+    /// Lets every n-th system call fail under every verb.
+    Faults(faults::Args),
+    /// Fills a disk, limits memory and the size of files, forbids writing.
+    Scarce(scarce::Args),
 }
 
 fn main() -> Result<ExitCode> {
@@ -29,6 +33,16 @@ fn main() -> Result<ExitCode> {
         Work::Power(args) => {
             let mut report = Report::new("power", seed);
             power::run(args, &mut report)?;
+            report
+        }
+        Work::Faults(args) => {
+            let mut report = Report::new("faults", seed);
+            faults::run(args, &mut report)?;
+            report
+        }
+        Work::Scarce(args) => {
+            let mut report = Report::new("scarce", seed);
+            scarce::run(args, &mut report)?;
             report
         }
     };

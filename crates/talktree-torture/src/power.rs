@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use talktree::{Durability, Message, Store};
 
+use crate::scratch::scratch;
 use crate::vfs::{self, Cut, Disk, Record};
 use crate::{Report, Result, Workload, digest, snapshot};
 
@@ -196,11 +197,4 @@ fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
         return Err(format!("{found} messages found of the one appended afterwards").into());
     }
     Ok(Some(held))
-}
-
-/// Returns a folder in memory where there is one: the layer says what is durable.
-fn scratch() -> Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    Ok(tempfile::tempdir_in(folder)?)
 }
