@@ -5,14 +5,26 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
-pub mod contend;
-pub mod kill;
+mod fixture;
 mod process;
 mod report;
+mod scratch;
+mod snapshot;
 mod spread;
 mod text;
+mod verbs;
+mod workload;
+
+pub mod contend;
+pub mod faults;
+pub mod kill;
+pub mod power;
+pub mod scarce;
+pub mod vfs;
 
 pub use report::Report;
+pub use snapshot::{digest, snapshot};
+pub use workload::Workload;
 
 /// What a work comes back with when it could not be done at all.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, contend, kill};
+use talktree_torture::{Report, Result, contend, faults, kill, power, scarce};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -20,6 +20,12 @@ struct Command {
 enum Work {
     /// Kills processes that write, at random moments.
     Kill(kill::Args),
+    /// Cuts the power: rebuilds the disk as it may be after the last sync, and opens what is left.
+    Power(power::Args),
+    /// Lets every n-th system call fail under every verb.
+    Faults(faults::Args),
+    /// Fills a disk, limits memory and the size of files, forbids writing.
+    Scarce(scarce::Args),
     /// Lets many write to one file at once.
     Contend(contend::Args),
     /// Writes to a store and reads it until its time is up.
@@ -33,19 +39,21 @@ enum Work {
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let mut report;
-    match command.work {
-        Work::Kill(args) => {
-            report = Report::new("kill", seed);
-            kill::run(&args, &mut report)?;
-        }
-        Work::Contend(args) => {
-            report = Report::new("contend", seed);
-            contend::run(&args, &mut report)?;
-        }
-        Work::Writer(args) => return contend::writer::run(&args, seed).map(|()| ExitCode::SUCCESS),
-        Work::Worker(args) => return kill::worker::run(&args, seed).map(|()| ExitCode::SUCCESS),
+    match &command.work {
+        Work::Kill(args) => told("kill", seed, |report| kill::run(args, report)),
+        Work::Power(args) => told("power", seed, |report| power::run(args, report)),
+        Work::Faults(args) => told("faults", seed, |report| faults::run(args, report)),
+        Work::Scarce(args) => told("scarce", seed, |report| scarce::run(args, report)),
+        Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
+        Work::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Work::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// Does a work and prints its report.
+fn told(work: &str, seed: u64, run: impl FnOnce(&mut Report) -> Result<()>) -> Result<ExitCode> {
+    let mut report = Report::new(work, seed);
+    run(&mut report)?;
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

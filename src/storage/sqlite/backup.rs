@@ -35,6 +35,9 @@ impl Database {
         if copied.is_err() {
             // The half of a copy is of no use; that it cannot be removed is less news than why.
             let _ = std::fs::remove_file(&half);
+            let mut log = half.into_os_string();
+            log.push("-journal");
+            let _ = std::fs::remove_file(log);
         }
         copied
     }

@@ -4,7 +4,7 @@
 //! mutex and only processes meet in SQLite's lock.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(crate) struct Database {
     idle_readers: Mutex<Vec<Connection>>,
     /// `None` in a database that is open for reading only.
     writer: Option<Mutex<Connection>>,
+    /// Whether a call of the system failed under the writer, which is to be opened anew.
+    is_suspect: AtomicBool,
     signal: InterruptSignal,
     /// Messages appended by this handle since the index was last brought up to date.
     pub(super) unindexed: AtomicU64,
@@ -73,10 +75,7 @@ impl Database {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
         refuse_directory(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let writer = Connection::open_with_flags(path, flags)
-            .map_err(Fault::from)
-            .and_then(|conn| prepare(&conn, &config).map(|()| conn))
+        let writer = open_writer(path, &config)
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
             .and_then(|conn| index::bring_up_to_date(&conn).map(|()| conn))
             .map_err(|fault| not_a_store(fault, path, busy_ms))?;
@@ -125,6 +124,7 @@ impl Database {
             place,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
+            is_suspect: AtomicBool::new(false),
             signal: InterruptSignal::default(),
             unindexed: AtomicU64::new(0),
         }
@@ -165,7 +165,9 @@ impl Database {
             }
             _ => self.reader().and_then(|mut conn| {
                 let answer = work(&mut conn);
-                self.keep_reader(conn);
+                if !answer.as_ref().is_err_and(Fault::is_of_system) {
+                    self.keep_reader(conn);
+                }
                 answer
             }),
         };
@@ -174,9 +176,10 @@ impl Database {
 
     /// Runs a write: all of it or nothing.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        let conn = self.writer()?;
-        transaction(&conn, "BEGIN IMMEDIATE", work)
-            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        let mut conn = self.writer()?;
+        let answer = transaction(&conn, "BEGIN IMMEDIATE", work);
+        self.renew_after(&answer, &mut conn);
+        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a long write, which an interrupt stops.
@@ -191,8 +194,10 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
-        interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work))
-            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        let answer =
+            interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work));
+        self.renew_after(&answer, &mut conn);
+        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
@@ -202,16 +207,18 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<Option<T>> {
         let Some(writer) = &self.writer else { return Ok(None) };
-        let conn = match writer.try_lock() {
+        let mut conn = match writer.try_lock() {
             Ok(conn) => conn,
             // A thread that panicked in a write has rolled it back.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
+        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
         let answer = conn
             .busy_timeout(Duration::ZERO)
             .map_err(Fault::from)
             .and_then(|()| transaction(&conn, "BEGIN IMMEDIATE", work));
+        self.renew_after(&answer, &mut conn);
         let restored = conn.busy_timeout(self.config.busy_timeout).map_err(Fault::from);
         match answer.and_then(|answer| restored.map(|()| answer)) {
             Ok(answer) => Ok(Some(answer)),
@@ -226,7 +233,32 @@ impl Database {
     fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
         // A thread that panicked in a write has rolled it back.
-        Ok(writer.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
+        Ok(conn)
+    }
+
+    /// Opens the writing connection anew after a call of the system failed under it.
+    ///
+    /// What a connection remembers is not to be trusted then: FTS5 keeps sums that it could not read, and would write
+    /// them with the next commit.
+    fn renew_after<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
+        if answer.as_ref().is_err_and(Fault::is_of_system) {
+            self.is_suspect.store(true, Ordering::Relaxed);
+            // Where that fails as well, the next write tries again.
+            let _ = self.renew_if_suspect(conn);
+        }
+    }
+
+    fn renew_if_suspect(&self, conn: &mut Connection) -> Outcome<()> {
+        if let Place::File(path) = &self.place
+            && self.is_suspect.load(Ordering::Relaxed)
+        {
+            // The old one is closed after the new one is there, so that nobody takes the store for closed.
+            *conn = open_writer(path, &self.config)?;
+            self.is_suspect.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Returns an idle connection for reading, else a new one.
@@ -260,6 +292,14 @@ impl Database {
         prepare(&conn, &self.config)?;
         Ok(conn)
     }
+}
+
+/// Opens a connection for writing.
+fn open_writer(path: &Path, config: &Config) -> Outcome<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    prepare(&conn, config)?;
+    Ok(conn)
 }
 
 /// Runs work in a transaction; an error or a panic undoes it.
@@ -302,6 +342,8 @@ fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
+    // Compiled now: without memory it could not be, and a transaction would stay open, and its lock held.
+    conn.prepare_cached("ROLLBACK")?;
     Ok(())
 }
 

@@ -44,6 +44,14 @@ impl Fault {
         }
     }
 
+    /// Returns whether a call of the system failed: for the disk, or for want of space or memory.
+    pub(super) fn is_of_system(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::DiskFull)
+        ))
+    }
+
     /// Returns whether the database was held by others.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::connection::{Config, Database, make_private_file};
 use super::fault::{Fault, Outcome};
@@ -275,11 +275,25 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     let mut statement = conn.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
+        if let Some(error) = failed_read(&what) {
+            return Err(Fault::Sqlite(error));
+        }
         if what != "ok" {
             found.push(Damage { kind: "damaged-page", what, remedy: RESTORE });
         }
     }
     Ok(())
+}
+
+/// Returns the error in what SQLite's check found if a page could not be read: that is no damage.
+fn failed_read(found: &str) -> Option<rusqlite::Error> {
+    let told = |line: &str| {
+        let (_, code) = line.rsplit_once("unable to get the page. error code=")?;
+        let error = rusqlite::ffi::Error::new(code.trim().parse().ok()?);
+        let is_failure = matches!(error.code, ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory);
+        is_failure.then(|| rusqlite::Error::SqliteFailure(error, Some(line.to_owned())))
+    };
+    found.lines().find_map(told)
 }
 
 /// Compares the schema with the one this build makes.
@@ -386,7 +400,7 @@ impl Batch {
 fn index_damage(conn: &Connection) -> Outcome<Option<Damage>> {
     match conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", []) {
         Ok(_) => Ok(None),
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
             // SQLite's own words, "database disk image is malformed", would frighten for nothing.
             Ok(Some(Damage {
                 kind: "search-index",

@@ -1,0 +1,119 @@
+//! Failing system calls: every n-th one, under every verb.
+//!
+//! A store that holds something of everything is put into a fresh file, a fault is armed, a verb is run. Whatever the
+//! verb answers must be true: done, with its effect there for all; or an error, with nothing of it there. A write whose
+//! failure comes after its commit (the log is written, its sync fails) may be there as a whole. Then the fault is over,
+//! and the same handle goes on; the file, opened again, holds the same and is sound.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
+use crate::verbs::VERBS;
+use crate::vfs::{self, Call, Fault};
+use crate::{Report, Result};
+
+/// What fails, with its name.
+const KINDS: &[(&str, Call, bool)] = &[
+    ("write EIO", Call::Write, false),
+    ("write ENOSPC", Call::Write, true),
+    ("sync", Call::Sync, false),
+    ("read", Call::Read, false),
+    ("truncate", Call::Truncate, false),
+    ("open", Call::Open, false),
+    ("delete", Call::Delete, false),
+    ("lock", Call::Lock, false),
+    ("shared memory", Call::ShmMap, false),
+    ("lock of shared memory", Call::ShmLock, false),
+];
+
+/// What fails.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this verb.
+    #[arg(long)]
+    pub verb: Option<String>,
+    /// Only this kind of failure.
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Only this many calls after the beginning.
+    #[arg(long)]
+    pub after: Option<u64>,
+    /// Every how many calls one is let fail.
+    #[arg(long, default_value_t = 1)]
+    pub step: u64,
+}
+
+/// Lets every call fail under every verb.
+///
+/// # Errors
+/// If something fails where nothing should.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let _use = vfs::exclusive();
+    let fixture = Fixture::new()?;
+    let mut all: BTreeMap<&str, Figures> = BTreeMap::new();
+    let mut verbs = 0;
+    for verb in VERBS.iter().chain(&OPENINGS) {
+        if args.verb.as_deref().is_some_and(|only| only != verb.name) {
+            continue;
+        }
+        verbs += 1;
+        eprintln!("faults: {}", verb.name);
+        let (answer, after) = fixture.expected(verb)?;
+        for &(name, call, is_full) in KINDS {
+            if args.kind.as_deref().is_some_and(|only| only != name) {
+                continue;
+            }
+            let figures = all.entry(name).or_default();
+            for is_sticky in [false, true] {
+                let mut count = args.after.unwrap_or(0);
+                loop {
+                    let fault = Fault { call, after: count, is_sticky, is_full };
+                    let one = Try { verb, trouble: &fault, answer: &answer, after: &after };
+                    let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
+                    let again = format!(
+                        "faults --verb '{}' --kind '{name}' --after {count} (once or for good: {is_sticky})",
+                        verb.name
+                    );
+                    match tried {
+                        Ok(Ok(true)) => figures.points += 1,
+                        // There were no more calls.
+                        Ok(Ok(false)) => break,
+                        Ok(Err(what)) => report.failure(format!("{}: {what}", verb.name), again),
+                        Err(_) => report.failure(format!("{}: a panic", verb.name), again),
+                    }
+                    if args.after.is_some() {
+                        break;
+                    }
+                    count += args.step;
+                }
+            }
+        }
+    }
+    report.fact("verbs", verbs);
+    for (name, figures) in all {
+        let Figures { points, told, silent, committed, errors } = figures;
+        report.fact(
+            format!("{name}: calls failed"),
+            format!("{points} (told {told}, of these there as a whole {committed}; without effect {silent})"),
+        );
+        for (error, count) in errors {
+            report.fact(format!("{name}: {count} x"), error);
+        }
+    }
+    Ok(())
+}
+
+impl Trouble for Fault {
+    fn begin(&self) {
+        vfs::arm(*self);
+    }
+
+    fn end(&self) -> u64 {
+        vfs::disarm()
+    }
+
+    fn is_full_disk(&self) -> bool {
+        self.is_full
+    }
+}

@@ -1,0 +1,214 @@
+//! A store that holds something of everything, to try a verb on while something fails.
+//!
+//! It is put into a fresh file, the trouble begins, the verb is run, the trouble ends. What the verb answered must be true,
+//! the same handle must go on, and the file, opened again, must hold the same and be sound.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use talktree::{Durability, Error, Message, Store};
+
+use crate::scratch::scratch;
+use crate::verbs::{Verb, fill};
+use crate::{Result, snapshot};
+
+/// Opening a store that is there, and making one. The verb itself is nothing: what is tried is the opening.
+pub(crate) const OPENINGS: [Verb; 2] = [OPEN, CREATE];
+const OPEN: Verb = Verb { name: "open", changes: false, run: |_, _| Ok(String::new()) };
+const CREATE: Verb = Verb { name: "create", changes: false, run: |_, _| Ok(String::new()) };
+
+/// The figures of one kind of failure.
+#[derive(Default)]
+pub(crate) struct Figures {
+    pub(crate) points: u64,
+    pub(crate) told: u64,
+    pub(crate) silent: u64,
+    /// Told as failed and there all the same, as a whole.
+    pub(crate) committed: u64,
+    pub(crate) errors: BTreeMap<String, u64>,
+}
+
+/// A store to try things on.
+pub(crate) struct Fixture {
+    bytes: Vec<u8>,
+    /// What it holds.
+    held: String,
+    folder: tempfile::TempDir,
+}
+
+/// What makes a verb fail.
+pub(crate) trait Trouble {
+    /// Begins.
+    fn begin(&self);
+    /// Ends; returns how often it struck.
+    fn end(&self) -> u64;
+    /// Returns whether it has to be told as a full disk.
+    fn is_full_disk(&self) -> bool;
+}
+
+/// One try.
+#[derive(Clone, Copy)]
+pub(crate) struct Try<'a> {
+    pub(crate) verb: &'a Verb,
+    pub(crate) trouble: &'a dyn Trouble,
+    /// What the verb answers, and what the store holds afterwards, where nothing fails.
+    pub(crate) answer: &'a str,
+    pub(crate) after: &'a str,
+}
+
+fn open(path: &Path) -> talktree::Result<Store> {
+    Store::options().durability(Durability::Full).open(path)
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Result<Self> {
+        let folder = scratch()?;
+        let path = folder.path().join("made.db");
+        let store = open(&path)?;
+        fill(&store)?;
+        let held = snapshot(&store)?;
+        drop(store);
+        Ok(Self { bytes: std::fs::read(&path)?, held, folder })
+    }
+
+    /// Returns a fresh copy of the store.
+    fn copy(&self) -> Result<PathBuf> {
+        for entry in std::fs::read_dir(self.folder.path())? {
+            std::fs::remove_file(entry?.path())?;
+        }
+        let path = self.folder.path().join("talk.db");
+        std::fs::write(&path, &self.bytes)?;
+        Ok(path)
+    }
+
+    fn spare(&self) -> PathBuf {
+        self.folder.path().join("copy.db")
+    }
+
+    /// Returns what a verb answers and leaves where nothing fails.
+    pub(crate) fn expected(&self, verb: &Verb) -> Result<(String, String)> {
+        if verb.name == CREATE.name {
+            return Ok(Default::default());
+        }
+        let store = open(&self.copy()?)?;
+        let answer = (verb.run)(&store, &self.spare())?;
+        let after = snapshot(&store)?;
+        if verb.changes == (after == self.held) {
+            return Err(format!("{} does not do what it should", verb.name).into());
+        }
+        Ok((answer, after))
+    }
+
+    /// Runs a verb under a fault; returns whether a call failed.
+    pub(crate) fn attempt(&self, one: Try<'_>, figures: &mut Figures) -> Result<bool> {
+        let mut path = self.copy()?;
+        let mut held = self.held.as_str();
+        if one.verb.name == CREATE.name {
+            (path, held) = (self.spare(), "");
+        }
+        let is_opening = OPENINGS.iter().any(|opening| opening.name == one.verb.name);
+        if is_opening {
+            one.trouble.begin();
+        }
+        let opened = open(&path);
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) => {
+                if one.trouble.end() == 0 {
+                    return Err(error.into());
+                }
+                figures.told += 1;
+                note(figures, &error);
+                expect(held, &snapshot(&open(&path)?)?, "what is there after a failed opening")?;
+                return Ok(true);
+            }
+        };
+        if !is_opening {
+            one.trouble.begin();
+        }
+        let answer = (one.verb.run)(&store, &self.spare());
+        let failed = one.trouble.end();
+        if failed == 0 {
+            return Ok(false);
+        }
+        let now = snapshot(&store)?;
+        match &answer {
+            Ok(answer) => {
+                figures.silent += 1;
+                expect(one.answer, answer, "its answer")?;
+                expect(one.after, &now, "what the store holds after a success")?;
+            }
+            Err(error) => {
+                figures.told += 1;
+                note(figures, error);
+                if one.trouble.is_full_disk() && !matches!(error, Error::DiskFull) {
+                    return Err(format!("a full disk is told as: {error}").into());
+                }
+                if one.verb.changes && now == one.after {
+                    figures.committed += 1;
+                } else {
+                    expect(held, &now, "what the store holds after a failure")?;
+                }
+            }
+        }
+        self.is_backup_whole(one, answer.is_ok())?;
+        self.goes_on(&store, &path, &now)?;
+        Ok(true)
+    }
+
+    /// A backup is whole or not there.
+    fn is_backup_whole(&self, one: Try<'_>, is_done: bool) -> Result<()> {
+        if one.verb.name != "backup" {
+            return Ok(());
+        }
+        if is_done {
+            return expect(&self.held, &snapshot(&open(&self.spare())?)?, "what the copy holds");
+        }
+        for entry in std::fs::read_dir(self.folder.path())? {
+            let name = entry?.file_name();
+            if name.to_string_lossy().starts_with("copy") {
+                return Err(format!("a backup that failed left {name:?} behind").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The same handle works again, and others see the same.
+    fn goes_on(&self, store: &Store, path: &Path, now: &str) -> Result<()> {
+        let other = open(path)?;
+        expect(now, &snapshot(&other)?, "what another handle sees")?;
+        other.session("other")?.append(Message::user("the lock is free"))?;
+        store.session("same")?.append(Message::user("works again"))?;
+        let found = store.search("works again").run()?.hits.len();
+        if found != 1 {
+            return Err(format!("{found} messages found of the one appended afterwards").into());
+        }
+        let held = snapshot(store)?;
+        drop((other, store.clone()));
+        let again = open(path)?;
+        expect(&held, &snapshot(&again)?, "what is there after opening again")?;
+        let verified = again.verify(|_| {})?;
+        match verified.damages.first() {
+            Some(damage) => Err(format!("damage: {damage:?}").into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn note(figures: &mut Figures, error: &Error) {
+    let line = error.to_string().lines().last().unwrap_or_default().to_owned();
+    // Paths and pages differ from try to try.
+    let line =
+        line.split(": /").next().unwrap_or_default().split("page ").next().map(str::to_owned);
+    *figures.errors.entry(line.unwrap_or_default()).or_default() += 1;
+}
+
+/// Compares, and tells the first line that differs.
+fn expect(expected: &str, found: &str, what: &str) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let differing = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
+    let counts = (expected.lines().count(), found.lines().count());
+    Err(format!("{what} differs: {counts:?} lines, first {differing:?}").into())
+}

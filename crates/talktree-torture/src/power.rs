@@ -1,0 +1,200 @@
+//! Power loss: what a disk holds after everything that was not synced may be gone.
+//!
+//! A workload runs over a recording layer. The disk is then rebuilt as a power cut at any moment may leave it, and opened.
+//! With [`Durability::Full`] every acknowledged verb must be there. With [`Durability::Normal`] what is there must be all
+//! of the work up to some moment, however early. Never may the store be damaged, and it must go on working.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use talktree::{Durability, Message, Store};
+
+use crate::scratch::scratch;
+use crate::vfs::{self, Cut, Disk, Record};
+use crate::{Report, Result, Workload, digest, snapshot};
+
+/// How the power is cut.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How many images of the disk are opened, half for each durability.
+    #[arg(long, default_value_t = 20_000)]
+    pub images: usize,
+    /// How many images are made of one run of the workload.
+    #[arg(long, default_value_t = 100)]
+    pub images_per_round: usize,
+    /// How many verbs one run of the workload has.
+    #[arg(long, default_value_t = 100)]
+    pub verbs: usize,
+    /// Only this round.
+    #[arg(long)]
+    pub round: Option<u64>,
+    /// Take syncs for nothing, as a disk that lies does: work must be lost then.
+    #[arg(long)]
+    pub lying_disk: bool,
+}
+
+/// What a run of the workload left.
+struct Round {
+    record: Record,
+    /// After each acknowledged verb: how many events there were, and what the store held.
+    marks: Vec<(usize, u64)>,
+}
+
+/// The figures of one durability.
+#[derive(Default)]
+struct Figures {
+    images: u64,
+    syncs: u64,
+    cut: Cut,
+    lost: Vec<u64>,
+    ahead: u64,
+}
+
+/// Cuts the power at many moments.
+///
+/// # Errors
+/// If the workload itself fails.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let _use = vfs::exclusive();
+    let rounds = (args.images / args.images_per_round.max(1)).max(2) as u64;
+    let mut figures = [Figures::default(), Figures::default()];
+    for round in 0..rounds {
+        if args.round.is_some_and(|only| only != round) {
+            continue;
+        }
+        let durability = [Durability::Full, Durability::Normal][(round % 2) as usize];
+        let seed = report.seed().wrapping_add(round);
+        let done = work(durability, seed, args.verbs)?;
+        let figures = &mut figures[(round % 2) as usize];
+        figures.syncs += done.record.syncs() as u64;
+        cut(args, &done, durability, round, figures, report)?;
+        if round % 10 == 9 {
+            eprintln!("power: {} of {rounds} rounds", round + 1);
+        }
+    }
+    for (name, figures) in ["full", "normal"].iter().zip(figures) {
+        let Figures { images, syncs, cut, mut lost, ahead } = figures;
+        lost.sort_unstable();
+        let most = lost.last().copied().unwrap_or(0);
+        let median = lost.get(lost.len() / 2).copied().unwrap_or(0);
+        report.fact(format!("{name}: images"), images);
+        report.fact(format!("{name}: syncs"), syncs);
+        report.fact(format!("{name}: writes dropped"), cut.dropped);
+        report.fact(format!("{name}: writes torn"), cut.torn);
+        report.fact(format!("{name}: acknowledged verbs lost, most"), most);
+        report.fact(format!("{name}: acknowledged verbs lost, median"), median);
+        report.fact(format!("{name}: images that hold a verb under way"), ahead);
+    }
+    Ok(())
+}
+
+/// Runs the workload over the recording layer.
+fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
+    let folder = scratch()?;
+    vfs::start_record();
+    let mut marks = Vec::new();
+    let worked = (|| -> Result<()> {
+        let mut workload = Workload::open(&folder.path().join("talk.db"), durability, seed)?;
+        marks.push((vfs::recorded(), digest(&snapshot(workload.store()?)?)));
+        for _ in 0..verbs {
+            // What was refused has changed nothing, and is looked at all the same.
+            let _ = workload.step();
+            let events = vfs::recorded();
+            marks.push((events, digest(&snapshot(workload.store()?)?)));
+        }
+        Ok(())
+    })();
+    let record = vfs::end_record();
+    worked?;
+    Ok(Round { record, marks })
+}
+
+/// Cuts the power at many moments of a round.
+fn cut(
+    args: &Args,
+    round: &Round,
+    durability: Durability,
+    number: u64,
+    figures: &mut Figures,
+    report: &mut Report,
+) -> Result<()> {
+    let mut dice = Rng::with_seed(report.seed().wrapping_add(number).wrapping_mul(31));
+    let mut moments: Vec<usize> =
+        (0..args.images_per_round).map(|_| dice.usize(..=round.record.len())).collect();
+    moments.sort_unstable();
+    let mut disk = Disk::new(&round.record, args.lying_disk);
+    for moment in moments {
+        disk.advance(moment);
+        let files = disk.power_cut(&mut dice, &mut figures.cut);
+        figures.images += 1;
+        let acknowledged = round.marks.partition_point(|mark| mark.0 <= moment);
+        let again = format!(
+            "power --seed {} --images {} --images-per-round {} --verbs {} --round {number}{}",
+            report.seed(),
+            args.images,
+            args.images_per_round,
+            args.verbs,
+            if args.lying_disk { " --lying-disk" } else { "" }
+        );
+        let held = match open(&files) {
+            Ok(held) => held,
+            Err(error) => {
+                report.failure(format!("cut at event {moment}, {durability:?}: {error}"), again);
+                continue;
+            }
+        };
+        // The latest moment at which the store held just this; none for a store that is not there yet.
+        let place = match held {
+            Some(held) => round.marks.iter().rposition(|mark| mark.1 == held),
+            None if acknowledged == 0 => continue,
+            None => None,
+        };
+        match (place, held) {
+            (None, Some(_)) => {
+                let what = "what is left was never there";
+                report.failure(format!("cut at event {moment}, {durability:?}: {what}"), again);
+            }
+            (place, _) => {
+                let there = place.map_or(0, |place| place + 1);
+                figures.ahead += u64::from(there > acknowledged);
+                let lost = acknowledged.saturating_sub(there);
+                figures.lost.push(lost as u64);
+                if lost > 0 && durability == Durability::Full {
+                    let what = format!("{lost} of {acknowledged} acknowledged verbs are lost");
+                    report.failure(format!("cut at event {moment}: {what}"), again);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens what a power cut left, and looks at everything; `None` where not even a file was left.
+fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
+    let folder = scratch()?;
+    let mut there = HashMap::new();
+    for (path, content) in files {
+        let Some(name) = path.file_name() else { continue };
+        std::fs::write(folder.path().join(name), content)?;
+        there.insert(PathBuf::from(name), content.len());
+    }
+    let path = folder.path().join("talk.db");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let store = Store::options().durability(Durability::Normal).open(&path)?;
+    let held = digest(&snapshot(&store)?);
+    let verified = store.verify(|_| {})?;
+    if let Some(damage) = verified.damages.first() {
+        return Err(format!("{}: {damage:?}", verified.damages.len()).into());
+    }
+    // It goes on working.
+    let session = store.session("afterwards")?;
+    session.append(Message::user("the lights are back"))?;
+    let found = store.search("lights back").run()?.hits.len();
+    if found != 1 {
+        return Err(format!("{found} messages found of the one appended afterwards").into());
+    }
+    Ok(Some(held))
+}

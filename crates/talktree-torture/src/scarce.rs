@@ -1,0 +1,307 @@
+//! What is scarce: space on the disk, the size of a file, memory, leave to write.
+//!
+//! A real disk is filled to the last byte, where a small one may be mounted. Every verb is run with less and less memory.
+//! What was acknowledged stays, reads go on, and when there is plenty again the same handle works.
+
+#![allow(unsafe_code, reason = "mounting, and limits of the system and of SQLite, are C functions")]
+
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ffi;
+use talktree::{Error, Message, Store};
+
+use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
+use crate::scratch::scratch;
+use crate::verbs::VERBS;
+use crate::{Report, Result, snapshot, vfs};
+
+/// How scarce.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The size of the disk that is filled.
+    #[arg(long, default_value_t = 8)]
+    pub mebibytes: u32,
+    /// How many limits of memory each verb is tried with.
+    #[arg(long, default_value_t = 150)]
+    pub limits: u32,
+}
+
+/// Tries all of it.
+///
+/// # Errors
+/// If something fails where nothing should.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let _use = vfs::exclusive();
+    let again = format!("scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
+    if let Err(what) = full_disk(args.mebibytes, report) {
+        report.failure(format!("a full disk: {what}"), &again);
+    }
+    if let Err(what) = largest_file(report) {
+        report.failure(format!("a limit of the file's size: {what}"), &again);
+    }
+    little_memory(args.limits, report, &again)
+}
+
+/// A small disk in memory; it goes when it is dropped.
+struct Disk {
+    folder: tempfile::TempDir,
+    target: CString,
+}
+
+impl Disk {
+    fn mount(mebibytes: u32) -> std::io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let target = CString::new(folder.path().to_string_lossy().as_bytes())?;
+        let disk = Self { folder, target };
+        disk.call(mebibytes, 0)?;
+        Ok(disk)
+    }
+
+    fn make_read_only(&self, mebibytes: u32) -> std::io::Result<()> {
+        self.call(mebibytes, libc::MS_REMOUNT | libc::MS_RDONLY)
+    }
+
+    fn call(&self, mebibytes: u32, flags: libc::c_ulong) -> std::io::Result<()> {
+        let options = CString::new(format!("size={mebibytes}m"))?;
+        let kind = c"tmpfs".as_ptr();
+        // SAFETY: all are strings that end with 0 and live through the call.
+        let code = unsafe {
+            libc::mount(kind, self.target.as_ptr(), kind, flags, options.as_ptr().cast())
+        };
+        if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // SAFETY: a string that ends with 0. The folder itself goes after this.
+        unsafe { libc::umount2(self.target.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// Appends until it is refused; returns the acknowledged messages.
+fn append_until_refused(store: &Store) -> Result<(Vec<String>, Error)> {
+    let chat = store.session("chat")?;
+    let text = "coffee garden latency budget ".repeat(70);
+    let mut acknowledged = Vec::new();
+    loop {
+        let id = format!("m{}", acknowledged.len());
+        match chat.append(Message::user(format!("{id} {text}")).with_id(id.as_str())) {
+            Ok(_) => acknowledged.push(id),
+            Err(error) => return Ok((acknowledged, error)),
+        }
+        if acknowledged.len() > 100_000 {
+            return Err("the disk does not fill".into());
+        }
+    }
+}
+
+/// Checks that all that was acknowledged can be read and found.
+fn is_all_there(store: &Store, acknowledged: &[String]) -> Result<()> {
+    let chat = store.session("chat")?;
+    let ids: Vec<String> =
+        chat.raw_history()?.into_iter().map(|message| message.id.to_string()).collect();
+    if ids[..] != *acknowledged {
+        return Err(format!("{} acknowledged, {} there", acknowledged.len(), ids.len()).into());
+    }
+    for id in [acknowledged.first(), acknowledged.last()].into_iter().flatten() {
+        let hits = store.search(id.as_str()).run()?.hits;
+        if hits.len() != 1 || hits[0].id.as_str() != id {
+            return Err(format!("{} messages found for {id:?}", hits.len()).into());
+        }
+    }
+    Ok(())
+}
+
+fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
+    let disk = match Disk::mount(mebibytes) {
+        Ok(disk) => disk,
+        Err(error) => {
+            report.fact("full disk", format!("left out: no disk could be mounted ({error})"));
+            return Ok(());
+        }
+    };
+    let folder = disk.folder.path();
+    let (path, filler) = (folder.join("talk.db"), folder.join("filler"));
+    std::fs::write(&filler, vec![1; 1 << 20])?;
+    let store = Store::open(&path)?;
+    let (acknowledged, error) = append_until_refused(&store)?;
+    if !matches!(error, Error::DiskFull) {
+        return Err(format!("told as: {error}").into());
+    }
+    // Not one byte is left.
+    let rest = fill(&folder.join("rest"));
+    is_all_there(&store, &acknowledged)?;
+    let verified = store.verify(|_| {});
+    let many = (0..2_000).map(|n| Message::user(format!("of many {n} {}", "word ".repeat(50))));
+    match store.session("chat")?.append_all(many) {
+        Err(Error::DiskFull) => {}
+        other => return Err(format!("2 000 messages more: {other:?}").into()),
+    }
+    match store.backup(folder.join("copy.db"), |_| {}) {
+        Err(Error::DiskFull | Error::Io { .. }) => {}
+        other => return Err(format!("a backup: {other:?}").into()),
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    if left.iter().any(|name| name.to_string_lossy().starts_with("copy")) {
+        return Err(format!("a backup left something behind: {left:?}").into());
+    }
+    let deleted = store.session("chat")?.delete([&acknowledged[0].as_str().into()]);
+    is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    std::fs::remove_file(&filler)?;
+    std::fs::remove_file(folder.join("rest"))?;
+    store.session("other")?.append(Message::user("space again"))?;
+    is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    let held = snapshot(&store)?;
+    let damages = store.verify(|_| {})?.damages;
+    drop(store);
+    let store = Store::open(&path)?;
+    if !damages.is_empty() || held != snapshot(&store)? {
+        return Err(format!("after opening again: {damages:?}").into());
+    }
+    report.fact("full disk: acknowledged before, all there", acknowledged.len());
+    report.fact("full disk: bytes left to fill up", rest);
+    report.fact(
+        "full disk: verify meanwhile",
+        match verified {
+            Ok(verified) => format!("{} damages", verified.damages.len()),
+            Err(error) => error.to_string(),
+        },
+    );
+    report.fact(
+        "full disk: deleting meanwhile",
+        match deleted {
+            Ok(_) => "done".to_owned(),
+            Err(error) => error.to_string(),
+        },
+    );
+    drop(store);
+    read_only(&disk, mebibytes, &path, &held, report)
+}
+
+/// Writes until the disk is full; returns how many bytes went in.
+fn fill(path: &Path) -> usize {
+    use std::io::Write;
+    let Ok(mut file) = std::fs::File::create(path) else { return 0 };
+    let mut written = 0;
+    while let Ok(count @ 1..) = file.write(&[1; 4096]) {
+        written += count;
+    }
+    written
+}
+
+/// A disk that may not be written to.
+fn read_only(
+    disk: &Disk,
+    mebibytes: u32,
+    path: &PathBuf,
+    held: &str,
+    report: &mut Report,
+) -> Result<()> {
+    disk.make_read_only(mebibytes)?;
+    let store = Store::open_read_only(path)?;
+    if snapshot(&store)? != held || store.search("space again").run()?.hits.len() != 1 {
+        return Err("a read-only disk reads otherwise".into());
+    }
+    match store.session("chat")?.append(Message::user("no")) {
+        Err(Error::ReadOnly) => {}
+        other => return Err(format!("an append to a read-only disk: {other:?}").into()),
+    }
+    drop(store);
+    // Opened for writing it is either refused or reads.
+    let told = match Store::open(path) {
+        Ok(store) => match store.session("chat")?.append(Message::user("no")) {
+            Err(error) => error.to_string(),
+            Ok(_) => return Err("a read-only disk was written to".into()),
+        },
+        Err(error) => error.to_string(),
+    };
+    report.fact("read-only disk: opened for writing", told);
+    Ok(())
+}
+
+/// A limit on the size of files, which by default kills the process that meets it.
+fn largest_file(report: &mut Report) -> Result<()> {
+    let folder = scratch()?;
+    let path = folder.path().join("talk.db");
+    let store = Store::open(&path)?;
+    store.session("chat")?;
+    let set = |bytes: libc::rlim_t| {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the signal is ignored for good; the limit lives through the call.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit)
+        }
+    };
+    set(2 << 20);
+    let appended = append_until_refused(&store);
+    set(libc::RLIM_INFINITY);
+    let (acknowledged, error) = appended?;
+    is_all_there(&store, &acknowledged)?;
+    store.session("other")?.append(Message::user("works again"))?;
+    let damages = store.verify(|_| {})?.damages;
+    if !damages.is_empty() {
+        return Err(format!("{damages:?}").into());
+    }
+    report.fact("limit of the file's size: acknowledged before, all there", acknowledged.len());
+    report.fact("limit of the file's size: told as", error);
+    Ok(())
+}
+
+/// So many bytes of memory for SQLite beyond what it holds when the verb begins.
+struct LittleMemory(i64);
+
+impl Trouble for LittleMemory {
+    fn begin(&self) {
+        // SAFETY: plain functions of numbers.
+        unsafe { ffi::sqlite3_hard_heap_limit64(ffi::sqlite3_memory_used() + self.0) };
+    }
+
+    fn end(&self) -> u64 {
+        // SAFETY: as above; 0 is no limit.
+        unsafe { ffi::sqlite3_hard_heap_limit64(0) };
+        1
+    }
+
+    fn is_full_disk(&self) -> bool {
+        false
+    }
+}
+
+fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut figures = Figures::default();
+    for verb in VERBS.iter().chain(&OPENINGS) {
+        let (answer, after) = fixture.expected(verb)?;
+        for step in 0..limits {
+            // Closer to each other where there is little.
+            let bytes = i64::from(step) * i64::from(step) * 150;
+            let trouble = LittleMemory(bytes);
+            let one = Try { verb, trouble: &trouble, answer: &answer, after: &after };
+            let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                fixture.attempt(one, &mut figures)
+            }));
+            trouble.end();
+            match tried {
+                Ok(Ok(_)) => figures.points += 1,
+                Ok(Err(what)) => {
+                    report.failure(format!("{} with {bytes} bytes: {what}", verb.name), again);
+                }
+                Err(_) => {
+                    report.failure(format!("{} with {bytes} bytes: a panic", verb.name), again)
+                }
+            }
+        }
+    }
+    let Figures { points, told, silent, errors, .. } = figures;
+    report.fact("little memory: tries", points);
+    report.fact("little memory: refused", told);
+    report.fact("little memory: done all the same", silent);
+    for (error, count) in errors {
+        report.fact(format!("little memory: {count} x"), error);
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Every verb once, on a store that holds something of everything: what is tried while a system call fails.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use talktree::{
+    COMPACTION_PREFIX, Compaction, CompactionId, DrawOptions, Incoming, Message, Part,
+    SessionDetails, Store,
+};
+
+/// One verb.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verb {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// Whether the store holds something else afterwards.
+    pub(crate) changes: bool,
+    /// Does it and returns the answer of a read; the path is that of a file that is not there.
+    pub(crate) run: fn(&Store, &Path) -> talktree::Result<String>,
+}
+
+const fn write(name: &'static str, run: fn(&Store, &Path) -> talktree::Result<String>) -> Verb {
+    Verb { name, changes: true, run }
+}
+
+const fn read(name: &'static str, run: fn(&Store, &Path) -> talktree::Result<String>) -> Verb {
+    Verb { name, changes: false, run }
+}
+
+/// The answer of a verb that has none to compare.
+fn done<T>(_: T) -> String {
+    String::new()
+}
+
+/// The answer of a read.
+fn ids(messages: Vec<Message>) -> String {
+    messages.iter().map(|message| format!("{} {}\n", message.id, message.text())).collect()
+}
+
+/// A time that depends on nothing but a number.
+fn time(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap_or_default()
+}
+
+fn message(id: &str, text: &str) -> Message {
+    Message::user(text).with_id(id).at(time(1))
+}
+
+fn compaction(id: &str, first: &str, last: &str) -> Compaction {
+    let mut compaction = Compaction::new(format!("Summary {id}"), first.into(), last.into());
+    compaction.id = CompactionId::from(format!("{COMPACTION_PREFIX}{id}"));
+    compaction.created_at = time(2);
+    compaction
+}
+
+/// Fills a new store: a long chat with branches, labels, a summary and a moved head, and a fork of it. The index has
+/// caught up with the most of it.
+///
+/// # Errors
+/// As the verbs.
+pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
+    let chat = store.session("chat")?;
+    let said = |n: usize| {
+        let text = format!("turn {n}: {}", "coffee garden 故宫 latency ".repeat(1 + n % 40));
+        let tool = Part::tool_call("look", format!("c{n}"), serde_json::json!({ "q": n }));
+        let message = message(&format!("m{n}"), &text);
+        if n % 7 == 0 { message.with_part(tool) } else { message }
+    };
+    chat.append_all((1..=300).map(said))?;
+    for n in 0..20 {
+        let to = format!("m{}", 10 + n * 7);
+        chat.append_to(&to.as_str().into(), message(&format!("b{n}"), "another branch"))?;
+    }
+    chat.checkout(&"m300".into())?;
+    chat.import_compaction(&compaction("old", "m20", "m80"))?;
+    chat.label("best", &"m100".into())?;
+    chat.delete([&"m150".into()])?;
+    chat.fork_as(&"fork".into(), &"m50".into(), "A fork")?;
+    store.search("coffee").run()?;
+    chat.append_all((1..=40).map(|n| message(&format!("p{n}"), "pending rollback budget")))?;
+    Ok(())
+}
+
+/// The verbs.
+pub(crate) const VERBS: &[Verb] = &[
+    write("append", |store, _| {
+        store.session("chat")?.append(message("new", "a new turn")).map(done)
+    }),
+    write("append-all", |store, _| {
+        let text = "many words of many turns ".repeat(20);
+        let messages = (0..2_000).map(|n| message(&format!("new{n}"), &text));
+        store.session("chat")?.append_all(messages).map(done)
+    }),
+    write("append-to", |store, _| {
+        store.session("chat")?.append_to(&"m40".into(), message("new", "a branch")).map(done)
+    }),
+    write("update", |store, _| {
+        store.session("chat")?.update(message("m200", "said otherwise")).map(done)
+    }),
+    write("upsert", |store, _| {
+        store.session("chat")?.upsert(message("p40", "streaming on")).map(done)
+    }),
+    write("delete of a leaf", |store, _| store.session("chat")?.delete([&"b3".into()]).map(done)),
+    write("delete of an inner message", |store, _| {
+        store.session("chat")?.delete([&"m30".into()]).map(done)
+    }),
+    write("delete-branch", |store, _| {
+        store.session("chat")?.delete_branch(&"m200".into()).map(done)
+    }),
+    write("clear", |store, _| store.session("chat")?.clear().map(done)),
+    write("remove a session", |store, _| store.remove(&"chat".into()).map(done)),
+    write("fork", |store, _| {
+        store.session("chat")?.fork_as(&"new".into(), &"m250".into(), "New").map(done)
+    }),
+    write("import", |store, _| {
+        let records: Vec<Incoming> = (0..200)
+            .map(|n: usize| Incoming {
+                record: format!("r{n}"),
+                parent: n.checked_sub(1).map(|before| format!("i{before}").as_str().into()),
+                message: message(&format!("i{n}"), "an old turn of elsewhere"),
+            })
+            .collect();
+        store.session("old")?.import_messages(&records).map(done)
+    }),
+    write("compact", |store, _| {
+        let new = compaction("new", "m90", "m140");
+        store.session("chat")?.import_compaction(&new).map(done)
+    }),
+    write("remove a compaction", |store, _| {
+        let id = CompactionId::from(format!("{COMPACTION_PREFIX}old"));
+        store.session("chat")?.remove_compaction(&id).map(done)
+    }),
+    write("label", |store, _| store.session("chat")?.label("best", &"m7".into()).map(done)),
+    write("checkout", |store, _| store.session("chat")?.checkout(&"m60".into()).map(done)),
+    write("undo of the head", |store, _| store.session("chat")?.undo_head().map(done)),
+    write("details", |store, _| {
+        let name = Some("Renamed".to_owned());
+        let details = SessionDetails { name, ..SessionDetails::default() };
+        store.session("chat")?.set_details(&details).map(done)
+    }),
+    read("search and catch-up", |store, _| {
+        let found = store.search("rollback").limit(100).run()?;
+        let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.id.to_string()).collect();
+        ids.sort();
+        Ok(ids.join(" "))
+    }),
+    read("search in a session", |store, _| {
+        let found = store.session("chat")?.search("故宫").limit(500).run()?;
+        let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.id.to_string()).collect();
+        ids.sort();
+        Ok(ids.join(" "))
+    }),
+    read("rebuild of the index", |store, _| store.rebuild_search().map(done)),
+    read("history", |store, _| store.session("chat")?.history().map(ids)),
+    read("raw history", |store, _| store.session("fork")?.raw_history().map(ids)),
+    read("branches", |store, _| store.session("chat")?.branches(&"m10".into()).map(ids)),
+    read("stream of everything", |store, _| {
+        store.session("chat")?.all_messages().collect::<talktree::Result<Vec<_>>>().map(ids)
+    }),
+    read("tree", |store, _| {
+        let tree = store.session("chat")?.tree()?;
+        Ok(tree.lines(&DrawOptions::default()).map(|line| format!("{line:?}\n")).collect())
+    }),
+    read("export", |store, _| {
+        let mut output = Vec::new();
+        store.session("chat")?.export_jsonl(&mut output)?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }),
+    read("verify", |store, _| Ok(format!("{:?}", store.verify(|_| {})?))),
+    read("stats", |store, _| store.stats().map(done)),
+    read("backup", |store, copy| store.backup(copy, |_| {}).map(done)),
+];

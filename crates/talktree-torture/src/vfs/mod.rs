@@ -1,0 +1,146 @@
+//! A stand-in for SQLite's layer of system calls: it sees what the library does to the disk, and fails it on demand.
+//!
+//! [`install`] makes it the default of the process, so talktree uses it without knowing. Every call goes on to the real
+//! layer. While a [`Record`] is taken, what changes the disk is written down in order, so that the disk can be rebuilt as
+//! a power cut would leave it. While a [`Fault`] is armed, the n-th call of its kind fails, once or for good.
+//!
+//! There is one per process, and works with it run one at a time: [`exclusive`].
+
+mod calls;
+mod disk;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::ffi;
+
+pub use calls::install;
+pub use disk::{Cut, Disk, Event, Record};
+
+/// A kind of system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// Opening a file.
+    Open,
+    /// Reading from a file.
+    Read,
+    /// Writing to a file.
+    Write,
+    /// Setting the length of a file.
+    Truncate,
+    /// Waiting until a file is on the disk.
+    Sync,
+    /// Removing a file.
+    Delete,
+    /// Locking the file.
+    Lock,
+    /// Mapping the memory that processes share.
+    ShmMap,
+    /// Locking a part of that memory.
+    ShmLock,
+}
+
+/// Which call fails, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    /// The kind of call that fails.
+    pub call: Call,
+    /// How many of them succeed before.
+    pub after: u64,
+    /// Whether all later ones fail, too.
+    pub is_sticky: bool,
+    /// Whether it fails for want of space, else as a broken disk does.
+    pub is_full: bool,
+}
+
+impl Fault {
+    /// Returns what SQLite is told.
+    fn code(self) -> i32 {
+        match self.call {
+            Call::Open => ffi::SQLITE_CANTOPEN,
+            Call::Read => ffi::SQLITE_IOERR_READ,
+            Call::Write if self.is_full => ffi::SQLITE_FULL,
+            Call::Write => ffi::SQLITE_IOERR_WRITE,
+            Call::Truncate => ffi::SQLITE_IOERR_TRUNCATE,
+            Call::Sync => ffi::SQLITE_IOERR_FSYNC,
+            Call::Delete => ffi::SQLITE_IOERR_DELETE,
+            Call::Lock => ffi::SQLITE_IOERR_LOCK,
+            Call::ShmMap => ffi::SQLITE_IOERR_SHMMAP,
+            Call::ShmLock => ffi::SQLITE_IOERR_SHMLOCK,
+        }
+    }
+}
+
+struct Armed {
+    fault: Fault,
+    seen: u64,
+    failed: u64,
+}
+
+/// An open file.
+struct Handle {
+    path: PathBuf,
+    /// Whether its folder is synced with it the next time: so SQLite does with logs it has made.
+    is_folder_due: bool,
+}
+
+struct State {
+    record: Option<Record>,
+    armed: Option<Armed>,
+    handles: BTreeMap<u64, Handle>,
+    next_handle: u64,
+}
+
+static STATE: Mutex<State> =
+    Mutex::new(State { record: None, armed: None, handles: BTreeMap::new(), next_handle: 1 });
+static USE: Mutex<()> = Mutex::new(());
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no other work of this process uses the layer, and holds it.
+pub fn exclusive() -> MutexGuard<'static, ()> {
+    install();
+    USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins to write down what changes the disk.
+pub fn start_record() {
+    state().record = Some(Record::default());
+}
+
+/// Returns how many events were written down so far.
+pub fn recorded() -> usize {
+    state().record.as_ref().map_or(0, Record::len)
+}
+
+/// Ends the record and returns it.
+pub fn end_record() -> Record {
+    state().record.take().unwrap_or_default()
+}
+
+/// Lets a call fail from now on.
+pub fn arm(fault: Fault) {
+    state().armed = Some(Armed { fault, seen: 0, failed: 0 });
+}
+
+/// Lets no call fail any more; returns how many did.
+pub fn disarm() -> u64 {
+    state().armed.take().map_or(0, |armed| armed.failed)
+}
+
+/// Counts a call; `Some` if it fails.
+fn failure(call: Call) -> Option<i32> {
+    let mut state = state();
+    let armed = state.armed.as_mut().filter(|armed| armed.fault.call == call)?;
+    armed.seen += 1;
+    let nth = armed.fault.after + 1;
+    let fails = if armed.fault.is_sticky { armed.seen >= nth } else { armed.seen == nth };
+    if !fails {
+        return None;
+    }
+    armed.failed += 1;
+    Some(armed.fault.code())
+}
