@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use talktree::import::{ImportOptions, ImportReport, MAX_NOTES};
+use talktree::import::{Format, ImportOptions, ImportReport, MAX_NOTES};
 use talktree::{Error, Message, MessageId, Part, Result, Store};
 
 const DEPTH: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
@@ -571,5 +571,23 @@ fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()
     assert_eq!(chat.message(&"outside".into())?.unwrap().parent, None);
     assert_eq!(chat.message(&"inside".into())?.unwrap().parent, Some("m998".into()));
     assert_eq!((report.added, chat.head()?), (1_002, Some("inside".into())));
+    Ok(())
+}
+
+#[test]
+fn a_time_that_cannot_be_read_is_kept_and_exported_readably() -> Result<()> {
+    let json = r#"[{"id":"a","role":"user","parts":[{"type":"text","text":"hi"}],"created_at":"-01-01T00:00:00Z"}]"#;
+    let options = ImportOptions { format: Some(Format::UiMessage), ..ImportOptions::default() };
+    let store = Store::open_in_memory()?;
+    store.import_reader("chat.json", Cursor::new(json), &options, |_| {})?;
+    let mut exported = Vec::new();
+    store.export_jsonl(&mut exported)?;
+    let own =
+        ImportOptions { format: Some(Format::Own), is_strict: true, ..ImportOptions::default() };
+    let other = Store::open_in_memory()?;
+    other.import_reader("own.jsonl", Cursor::new(exported), &own, |_| {})?;
+    assert_eq!(other.content_hash()?, store.content_hash()?);
+    let kept = other.session(other.sessions()?[0].id.clone())?.history()?.remove(0);
+    assert_eq!(kept.extra["sourceCreatedAt"].value(), "-01-01T00:00:00Z");
     Ok(())
 }

@@ -279,11 +279,17 @@ impl Serialize for Message {
         if self.is_aside {
             map.serialize_entry("aside", &true)?;
         }
-        for (field, value) in &self.extra {
+        // A field that bears the name of the message's own would make it unreadable.
+        for (field, value) in self.extra.iter().filter(|(field, _)| !is_own(field)) {
             map.serialize_entry(field, value)?;
         }
         map.end()
     }
+}
+
+fn is_own(field: &str) -> bool {
+    let own = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"];
+    own.contains(&field)
 }
 
 /// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, aside?, ..}`; an id or

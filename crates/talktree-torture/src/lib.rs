@@ -17,6 +17,7 @@ mod workload;
 
 pub mod contend;
 pub mod faults;
+pub mod hostile;
 pub mod kill;
 pub mod power;
 pub mod scarce;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, contend, faults, kill, power, scarce};
+use talktree_torture::{Report, Result, contend, faults, hostile, kill, power, scarce};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -28,6 +28,8 @@ enum Work {
     Scarce(scarce::Args),
     /// Lets many write to one file at once.
     Contend(contend::Args),
+    /// Feeds queries, importers, messages and names with hostile input.
+    Hostile(hostile::Args),
     /// Writes to a store and reads it until its time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
@@ -45,6 +47,7 @@ fn main() -> Result<ExitCode> {
         Work::Faults(args) => told("faults", seed, |report| faults::run(args, report)),
         Work::Scarce(args) => told("scarce", seed, |report| scarce::run(args, report)),
         Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
+        Work::Hostile(args) => told("hostile", seed, |report| hostile::run(args, report)),
         Work::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Work::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }

@@ -73,6 +73,16 @@ impl Workload {
         Ok(Self { store: Some(store), path, durability, dice, made: 0 })
     }
 
+    /// Opens a new store in memory.
+    ///
+    /// # Errors
+    /// As opening.
+    pub fn in_memory(seed: u64) -> talktree::Result<Self> {
+        let (store, dice) = (Some(Store::open_in_memory()?), Rng::with_seed(seed));
+        let (path, durability) = (Default::default(), Durability::Normal);
+        Ok(Self { store, path, durability, dice, made: 0 })
+    }
+
     /// Returns the store.
     ///
     /// # Errors
@@ -96,6 +106,9 @@ impl Workload {
 
     fn run(&mut self, verb: &str) -> talktree::Result<()> {
         if verb == "reopen" {
+            if self.path.as_os_str().is_empty() {
+                return Ok(());
+            }
             self.store = None;
             let options = Store::options().durability(self.durability);
             self.store = Some(options.open(&self.path)?);

@@ -5,7 +5,7 @@ use talktree_torture::{Report, Result, faults};
 #[test]
 fn whatever_call_fails_the_answer_is_true_and_the_store_goes_on() -> Result<()> {
     let mut report = Report::new("faults", 7);
-    let args = faults::Args { verb: None, kind: None, after: None, step: 41 };
+    let args = faults::Args { verb: None, kind: None, after: None, step: 201 };
     faults::run(&args, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
     for kind in ["write EIO", "write ENOSPC", "sync", "read", "open"] {
@@ -20,7 +20,7 @@ fn whatever_call_fails_the_answer_is_true_and_the_store_goes_on() -> Result<()> 
 fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> Result<()> {
     let mut report = Report::new("faults", 7);
     let only = |text: &str| Some(text.to_owned());
-    let args = faults::Args { verb: only("clear"), kind: only("read"), after: None, step: 1 };
+    let args = faults::Args { verb: only("clear"), kind: only("read"), after: None, step: 2 };
     faults::run(&args, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
     Ok(())

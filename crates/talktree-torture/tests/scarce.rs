@@ -5,7 +5,7 @@ use talktree_torture::{Report, Result, scarce};
 #[test]
 fn nothing_is_lost_for_want_of_space_or_memory() -> Result<()> {
     let mut report = Report::new("scarce", 7);
-    scarce::run(&scarce::Args { mebibytes: 4, limits: 6 }, &mut report)?;
+    scarce::run(&scarce::Args { mebibytes: 4, limits: 4 }, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
     assert!(report.value("little memory: refused").is_some_and(|count| count != "0"), "{report}");
     Ok(())

@@ -13,7 +13,7 @@ use rusqlite::ffi;
 use super::{Call, Event, Handle, failure, state};
 
 /// The head of an open file.
-#[repr(C, align(16))]
+#[repr(C)]
 struct Shim {
     base: ffi::sqlite3_file,
     handle: u64,

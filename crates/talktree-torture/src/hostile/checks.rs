@@ -1,0 +1,184 @@
+//! What holds for any bytes.
+//!
+//! Each check takes bytes and says what is wrong. A panic is wrong, too, and left to the caller.
+
+use std::collections::HashSet;
+use std::io::Cursor;
+use std::sync::OnceLock;
+
+use talktree::import::{Format, ImportOptions};
+use talktree::{Error, Message, MessageId, Store};
+
+use crate::workload::Workload;
+
+/// A check of any bytes.
+pub type Check = fn(&[u8]) -> Result<(), String>;
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// An error that speaks of the storage and not of the input is wrong, whatever the input is.
+fn is_of_input(error: &Error) -> Result<(), String> {
+    match error {
+        Error::Storage { .. } | Error::Corrupt { .. } | Error::Busy { .. } | Error::DiskFull => {
+            Err(format!("told as a fault of the storage: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_sound(store: &Store) -> Result<(), String> {
+    match store.verify(|_| {}).map_err(text)?.damages.first() {
+        Some(damage) => Err(format!("damage: {damage:?}")),
+        None => Ok(()),
+    }
+}
+
+/// A store that every kind of verb has gone over.
+fn searched() -> Result<&'static Store, String> {
+    static STORE: OnceLock<Result<Store, String>> = OnceLock::new();
+    let made = STORE.get_or_init(|| {
+        let mut workload = Workload::in_memory(1).map_err(text)?;
+        for _ in 0..400 {
+            let _ = workload.step();
+        }
+        Ok(workload.store().map_err(text)?.clone())
+    });
+    made.as_ref().map_err(Clone::clone)
+}
+
+/// Any text is a query: it finds messages, each once, of the sessions asked for, or nothing.
+///
+/// # Errors
+/// What is wrong.
+pub fn queries(data: &[u8]) -> Result<(), String> {
+    let query = String::from_utf8_lossy(data);
+    let store = searched()?;
+    let found = store.search(query.as_ref()).limit(50).run().map_err(text)?;
+    let mut seen = HashSet::new();
+    for hit in &found.hits {
+        if !seen.insert((hit.session.clone(), hit.id.clone())) {
+            return Err(format!("{:?} is found twice", hit.id));
+        }
+        let session = store.session(hit.session.clone()).map_err(text)?;
+        if session.message(&hit.id).map_err(text)?.is_none() {
+            return Err(format!("{:?} is found and not there", hit.id));
+        }
+    }
+    if found.hits.len() > 50 {
+        return Err(format!("{} hits of 50", found.hits.len()));
+    }
+    store.search_sessions(query.as_ref()).limit(5).run().map_err(text)?;
+    let session = store.session("ann").map_err(text)?;
+    for found in [session.search(query.as_ref()), session.search(query.as_ref()).on_path()] {
+        let found = found.limit(20).run().map_err(text)?;
+        if let Some(hit) = found.hits.iter().find(|hit| hit.session.as_str() != "ann") {
+            return Err(format!("{:?} of session {:?} is found in another", hit.id, hit.session));
+        }
+    }
+    Ok(())
+}
+
+/// Any bytes are imported or refused. What was imported is sound, adds nothing when it is imported again, and comes back
+/// the same from an export.
+///
+/// # Errors
+/// What is wrong.
+pub fn importers(data: &[u8]) -> Result<(), String> {
+    let Some((format, bytes)) = data.split_first() else { return Ok(()) };
+    let format = Format::ALL.get(usize::from(*format).wrapping_sub(1)).copied();
+    let options = ImportOptions { format, ..ImportOptions::default() };
+    let store = Store::open_in_memory().map_err(text)?;
+    let import = |store: &Store, bytes: &[u8], options: &ImportOptions| {
+        store.import_reader("hostile", Cursor::new(bytes.to_vec()), options, |_| {})
+    };
+    let report = match import(&store, bytes, &options) {
+        Ok(report) => report,
+        Err(error) => {
+            is_of_input(&error)?;
+            return is_sound(&store);
+        }
+    };
+    is_sound(&store)?;
+    let again = import(&store, bytes, &options).map_err(text)?;
+    if again.added > 0 {
+        return Err(format!("{} added, then {} more", report.added, again.added));
+    }
+    let mut exported = Vec::new();
+    store.export_jsonl(&mut exported).map_err(text)?;
+    let other = Store::open_in_memory().map_err(text)?;
+    let own =
+        ImportOptions { format: Some(Format::Own), is_strict: true, ..ImportOptions::default() };
+    if !exported.is_empty() {
+        import(&other, &exported, &own).map_err(text)?;
+    }
+    let hashes = (store.content_hash().map_err(text)?, other.content_hash().map_err(text)?);
+    if hashes.0 != hashes.1 {
+        return Err(format!("comes back otherwise: {}", String::from_utf8_lossy(&exported)));
+    }
+    Ok(())
+}
+
+/// Any JSON is a message or no message. One that is says the same after it was written as JSON, and after it was stored.
+///
+/// # Errors
+/// What is wrong.
+pub fn messages(data: &[u8]) -> Result<(), String> {
+    let Ok(message) = serde_json::from_slice::<Message>(data) else { return Ok(()) };
+    let json = serde_json::to_string(&message).map_err(text)?;
+    let back: Message = serde_json::from_str(&json).map_err(|error| format!("{error}: {json}"))?;
+    if back != message {
+        return Err(format!("as JSON it says otherwise: {json}"));
+    }
+    let store = Store::open_in_memory().map_err(text)?;
+    let session = store.session("s").map_err(text)?;
+    if let Err(error) = session.append(message.clone()) {
+        return is_of_input(&error);
+    }
+    let stored = session.message(&message.id).map_err(text)?.ok_or("it is not there")?;
+    let mut expected = message;
+    expected.parent = None;
+    if stored != expected {
+        return Err(format!("stored it says otherwise: {stored:?}, not {expected:?}"));
+    }
+    store.search("hi").run().map_err(text)?;
+    is_sound(&store)
+}
+
+/// Any text is a name or refused: verbs that are given whatever stands in the bytes.
+///
+/// # Errors
+/// What is wrong.
+pub fn names(data: &[u8]) -> Result<(), String> {
+    let store = Store::open_in_memory().map_err(text)?;
+    let words: Vec<String> =
+        data.chunks(7).map(|chunk| String::from_utf8_lossy(&chunk[1..]).into_owned()).collect();
+    for (chunk, word) in data.chunks(7).zip(&words) {
+        let other = &words[usize::from(chunk[0]) % words.len()];
+        let id = MessageId::from(other.as_str());
+        let session = if chunk[0] & 64 == 0 { "s" } else { word.as_str() };
+        let done = (|| -> talktree::Result<()> {
+            let session = store.session(session)?;
+            let message = Message::user(other.as_str()).with_id(word.as_str());
+            match chunk[0] % 14 {
+                0..4 => drop(session.append(message)?),
+                4 => drop(session.append_to(&id, message)?),
+                5 => drop(session.upsert(message)?),
+                6 => drop(session.delete([&id])?),
+                7 => session.label(word, &id)?,
+                8 => session.checkout(&id)?,
+                9 => drop(session.fork(&id, word)?),
+                10 => drop(session.add_compaction(word.as_str(), &id, &word.as_str().into())?),
+                11 => drop(session.delete_branch(&id)?),
+                12 => drop(session.history_at(&id)?),
+                _ => drop(store.create_session(word)?),
+            }
+            Ok(())
+        })();
+        if let Err(error) = done {
+            is_of_input(&error)?;
+        }
+    }
+    is_sound(&store)
+}

@@ -1,0 +1,119 @@
+//! What hostile input is made of.
+
+/// Pieces that have broken programs.
+pub(super) const HOSTILE: &[&str] = &[
+    "\"",
+    "\\",
+    "\0",
+    "\u{202E}",
+    "\u{200B}",
+    "\u{FEFF}",
+    "'",
+    "''",
+    "--",
+    ";",
+    "*",
+    "NEAR(",
+    ")",
+    "AND",
+    "OR",
+    "NOT",
+    "^",
+    "-",
+    "+",
+    ":",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "null",
+    "true",
+    "1e999",
+    "-0",
+    "18446744073709551616",
+    "\\ud800",
+    "\\u0000",
+    "in:text",
+    "role:user",
+    "before:2024-02-30",
+    "after:9999-12-31",
+    "session:",
+    "近",
+    "한국",
+    "e\u{301}",
+    "ﬁ",
+    "\n",
+    "\r\n",
+    "DROP TABLE message",
+    "NaN",
+    "%s",
+    "../..",
+    "{\"",
+    "\":",
+    "[[[[[[[[[[[[[[[[",
+    "999999999999999999999",
+    "\u{10FFFF}",
+];
+
+/// Returns valid input of a check, to be made hostile.
+pub fn seeds(check: &str) -> Vec<Vec<u8>> {
+    let texts: &[&str] = match check {
+        "queries" => QUERIES,
+        "importers" => FILES,
+        "messages" => MESSAGES,
+        _ => NAMES,
+    };
+    let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    if check == "importers" {
+        // The first byte says which importer reads the rest.
+        seeds = seeds
+            .into_iter()
+            .flat_map(|seed| (0..8).map(move |format| [&[format], seed.as_slice()].concat()))
+            .collect();
+    }
+    seeds
+}
+
+const QUERIES: &[&str] = &[
+    "coffee",
+    "coffee garden",
+    "\"coffee garden\"",
+    "coffee OR garden -rollback",
+    "gar*",
+    "role:user coffee",
+    "in:tools look",
+    "after:2024-01-01 before:2025-01-01 coffee",
+    "故宫",
+    "what did I say about the garden last week?",
+    "한국어 naïve",
+    "-coffee",
+    "",
+    "C++ and foo-bar",
+];
+
+const FILES: &[&str] = &[
+    "{\"type\":\"session\",\"id\":\"s\",\"created_at\":\"2024-01-01T00:00:00Z\"}\n{\"type\":\"message\",\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"hi\"}],\"created_at\":\"2024-01-01T00:00:00Z\"}\n",
+    "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":null,\"sessionId\":\"s\",\"timestamp\":\"2024-01-01T00:00:00Z\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"timestamp\":\"2024-01-01T00:00:01Z\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"ho\"},{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"look\",\"input\":{\"q\":1}}]}}\n",
+    "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2024-01-01T00:00:00Z\",\"cwd\":\"/\"}\n{\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"timestamp\":\"2024-01-01T00:00:00Z\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n{\"type\":\"compaction\",\"id\":\"b\",\"parentId\":\"a\",\"timestamp\":\"2024-01-01T00:00:00Z\",\"summary\":\"short\",\"firstKeptEntryId\":\"a\",\"tokensBefore\":10}\n",
+    "[{\"id\":\"c\",\"title\":\"t\",\"create_time\":1.5,\"current_node\":\"n1\",\"mapping\":{\"n0\":{\"id\":\"n0\",\"parent\":null,\"children\":[\"n1\"],\"message\":null},\"n1\":{\"id\":\"n1\",\"parent\":\"n0\",\"children\":[],\"message\":{\"id\":\"n1\",\"author\":{\"role\":\"user\"},\"content\":{\"content_type\":\"text\",\"parts\":[\"hi\"]},\"create_time\":2.5}}}}]",
+    "{\"message_tree_id\":\"t\",\"tree_state\":\"ready\",\"prompt\":{\"message_id\":\"a\",\"role\":\"prompter\",\"text\":\"hi\",\"lang\":\"en\",\"replies\":[{\"message_id\":\"b\",\"parent_id\":\"a\",\"role\":\"assistant\",\"text\":\"ho\",\"replies\":[]}]}}\n",
+    "{\"message_id\":\"a\",\"parent_id\":null,\"message_tree_id\":\"a\",\"role\":\"prompter\",\"text\":\"hi\"}\n{\"message_id\":\"b\",\"parent_id\":\"a\",\"message_tree_id\":\"a\",\"role\":\"assistant\",\"text\":\"ho\"}\n",
+    "[{\"role\":\"system\",\"content\":\"be kind\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"t\",\"type\":\"function\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"t\",\"content\":\"found\"}]",
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"ho\"}]}\n",
+    "[{\"id\":\"a\",\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"hi\"},{\"type\":\"tool-look\",\"toolCallId\":\"t\",\"state\":\"output-available\",\"input\":{},\"output\":1}]}]",
+];
+
+const MESSAGES: &[&str] = &[
+    "{\"id\":\"m\",\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"hi\"}]}",
+    "{\"id\":\"m\",\"role\":\"assistant\",\"parts\":[{\"type\":\"reasoning\",\"text\":\"so\"},{\"type\":\"tool-look\",\"toolCallId\":\"t\",\"state\":\"output-available\",\"input\":{\"q\":[1,2.5,-3e2]},\"output\":\"x\"},{\"type\":\"file\",\"mediaType\":\"image/png\",\"url\":\"data:,\"}],\"metadata\":{\"a\":null},\"createdAt\":\"2024-01-01T00:00:00.123456Z\"}",
+    "{\"role\":\"system\",\"content\":\"be kind\",\"mood\":{\"deep\":[[[[1]]]]}}",
+    "{\"id\":\"m\",\"role\":\"critic\",\"parts\":[{\"type\":\"data-x\",\"data\":1e400,\"s\":\"\\ud83d\"},{\"type\":\"dynamic-tool\",\"toolName\":\"n\",\"toolCallId\":\"t\",\"state\":\"input-streaming\"}]}",
+];
+
+const NAMES: &[&str] = &[
+    "appendhead root delete branch label best checkout fork a compact a b",
+    "\u{0}\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}\u{9}",
+    "0123456789abcdef0123456789abcdef",
+    "\u{7f}zzzzzzzzzzzzzzzzzz",
+];

@@ -1,0 +1,15 @@
+//! Hostile input, in short.
+
+use talktree_torture::{Report, Result, hostile};
+
+#[test]
+fn no_input_breaks_anything() -> Result<()> {
+    let mut report = Report::new("hostile", 7);
+    let args = hostile::Args { cases: 400, check: None, case: None, write_seeds: None };
+    hostile::run(&args, &mut report)?;
+    assert!(report.failures().is_empty(), "{report}");
+    for (name, _) in hostile::CHECKS {
+        assert_eq!(report.value(&format!("{name}: inputs")), Some("400"), "{report}");
+    }
+    Ok(())
+}
