@@ -9,7 +9,7 @@ _default:
     @just --list
 
 # Format, lints, documents, tests, package: what a change has to pass.
-check: format-check lint docs test msrv package
+check: format-check lint docs test test-torture msrv package
 
 # Write the code as it should be formatted.
 format:
@@ -31,6 +31,10 @@ docs:
 # All tests: the library, its examples in the documents, the command.
 test:
     cargo test
+
+# The short forms of what breaks a store on purpose.
+test-torture:
+    cargo test -p talktree-torture
 
 # The packaged crate compiles by itself.
 package:
@@ -59,6 +63,10 @@ bench *args:
 # Draws cost against store size into docs/plots.
 bench-plot:
     cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots
+
+# Breaks stores on purpose, for half an hour or so; or one work, as in `just torture power --seed 7`.
+torture *work="all":
+    cargo run --release -p talktree-torture -- {{work}}
 
 # Feeds a check of hostile input (queries, importers, messages, names) with what a fuzzer finds.
 fuzz target="queries" seconds="600":

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{Report, Result, contend, faults, hostile, kill, power, scarce};
 
 /// Breaks talktree on purpose, and says what held.
@@ -18,6 +18,8 @@ struct Command {
 /// The works, in the order of `just torture`.
 #[derive(Subcommand)]
 enum Work {
+    /// All works, one after the other, each in its long form.
+    All,
     /// Kills processes that write, at random moments.
     Kill(kill::Args),
     /// Cuts the power: rebuilds the disk as it may be after the last sync, and opens what is left.
@@ -42,6 +44,7 @@ fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     match &command.work {
+        Work::All => all(seed),
         Work::Kill(args) => told("kill", seed, |report| kill::run(args, report)),
         Work::Power(args) => told("power", seed, |report| power::run(args, report)),
         Work::Faults(args) => told("faults", seed, |report| faults::run(args, report)),
@@ -59,4 +62,25 @@ fn told(work: &str, seed: u64, run: impl FnOnce(&mut Report) -> Result<()>) -> R
     run(&mut report)?;
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Does every work that is not hidden in a process of its own: one that fails does not keep the next from being done.
+fn all(seed: u64) -> Result<ExitCode> {
+    let mut broken = Vec::new();
+    for work in Command::command().get_subcommands() {
+        if work.is_hide_set() || work.get_name() == "all" || work.get_name() == "help" {
+            continue;
+        }
+        let status = std::process::Command::new(std::env::current_exe()?)
+            .args([work.get_name(), "--seed", &seed.to_string()])
+            .status()?;
+        if !status.success() {
+            broken.push(work.get_name().to_owned());
+        }
+    }
+    if broken.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("broken: {}", broken.join(", "));
+    Ok(ExitCode::FAILURE)
 }
