@@ -7,6 +7,8 @@
 
 mod report;
 
+pub mod addresses;
+
 pub use report::Report;
 
 /// What a work comes back with when it could not be done at all.
