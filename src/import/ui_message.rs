@@ -38,16 +38,20 @@ impl Dialect for UiMessage {
                 parts
             }
         };
-        let mut known = vec!["id", "role", "parts", "metadata", "parent", "aside"];
-        // Only where they were understood; else they stay as they are.
-        known.extend(["created_at", "createdAt"].iter().filter(|n| fields.time(n).is_some()));
+        let mut known =
+            vec!["id", "role", "parts", "metadata", "parent", "aside", "created_at", "createdAt"];
         if !fields.has("parts") {
             known.extend(["content", "toolInvocations"]);
         }
         let mut message = Message::new(fields.text("role").unwrap_or_default(), parts);
         message.metadata = fields.get("metadata").cloned();
         message.is_aside = fields.is_true("aside");
-        message.extra = fields.without(&known).into_pairs().into_iter().collect();
+        // A time that was not understood is kept under a name of its own: the message has a time.
+        let unread = ["created_at", "createdAt"].into_iter().filter(|n| fields.time(n).is_none());
+        let unread: Vec<_> = unread
+            .filter_map(|name| Some((format!("unread_{name}"), fields.get(name)?.clone())))
+            .collect();
+        message.extra = fields.without(&known).into_pairs().into_iter().chain(unread).collect();
         message
     }
 
