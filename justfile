@@ -59,3 +59,10 @@ bench *args:
 # Draws cost against store size into docs/plots.
 bench-plot:
     cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots
+
+# Feeds a target (addresses) with what a fuzzer finds.
+fuzz target="addresses" seconds="300":
+    command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked
+    mkdir -p crates/talktree-fuzz/corpus/{{target}}
+    cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
+        -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20
