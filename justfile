@@ -68,9 +68,10 @@ bench-plot:
 torture *work="all":
     cargo run --release -p talktree-torture -- {{work}}
 
-# Feeds a check of hostile input (queries, importers, messages, names) with what a fuzzer finds.
+# Feeds a check of hostile input (queries, importers, messages, names, addresses) with what a fuzzer finds.
 fuzz target="queries" seconds="600":
     command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked
+    mkdir -p crates/talktree-fuzz/corpus/{{target}}
     cargo run --release -q -p talktree-torture -- hostile --check {{target}} --write-seeds crates/talktree-fuzz/corpus
     cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
         -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20

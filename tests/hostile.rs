@@ -567,3 +567,19 @@ fn a_value_is_what_its_text_means() -> Result<()> {
     assert_eq!(Json::parse(r#"{"b":1,"a":2}"#)?, Json::parse(r#"{ "a": 2, "b": 1 }"#)?);
     Ok(())
 }
+
+#[test]
+fn a_further_field_with_the_name_of_one_that_every_message_has_is_refused() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append(Message::user("hi").with_id("m"))?;
+    for name in ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"] {
+        let mut message = Message::user("ho").with_id("m");
+        message.extra.insert(name.to_owned(), Json::parse("1")?);
+        let refused =
+            |error: Error| matches!(error, Error::InvalidName { what: "further field", .. });
+        assert!(chat.update(message.clone()).is_err_and(refused), "{name}");
+        assert!(chat.append(message.with_id("n")).is_err_and(refused), "{name}");
+    }
+    assert_eq!(chat.raw_history()?.len(), 1);
+    Ok(())
+}

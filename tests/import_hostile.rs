@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use talktree::import::{Format, ImportOptions, ImportReport, MAX_NOTES};
+use talktree::import::{ImportOptions, ImportReport, MAX_NOTES};
 use talktree::{Error, Message, MessageId, Part, Result, Store};
 
 const DEPTH: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
@@ -574,20 +574,56 @@ fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()
     Ok(())
 }
 
-#[test]
-fn a_time_that_cannot_be_read_is_kept_and_exported_readably() -> Result<()> {
-    let json = r#"[{"id":"a","role":"user","parts":[{"type":"text","text":"hi"}],"created_at":"-01-01T00:00:00Z"}]"#;
-    let options = ImportOptions { format: Some(Format::UiMessage), ..ImportOptions::default() };
-    let store = Store::open_in_memory()?;
-    store.import_reader("chat.json", Cursor::new(json), &options, |_| {})?;
+/// Imports a file, and what is exported then into a second store; both hold the same.
+#[track_caller]
+fn comes_back_from_an_export(file: &str) -> Store {
+    let (store, other) = (Store::open_in_memory().unwrap(), Store::open_in_memory().unwrap());
+    assert!(import(&store, file).added > 0);
     let mut exported = Vec::new();
-    store.export_jsonl(&mut exported)?;
-    let own =
-        ImportOptions { format: Some(Format::Own), is_strict: true, ..ImportOptions::default() };
-    let other = Store::open_in_memory()?;
-    other.import_reader("own.jsonl", Cursor::new(exported), &own, |_| {})?;
-    assert_eq!(other.content_hash()?, store.content_hash()?);
-    let kept = other.session(other.sessions()?[0].id.clone())?.history()?.remove(0);
-    assert_eq!(kept.extra["sourceCreatedAt"].value(), "-01-01T00:00:00Z");
+    store.export_jsonl(&mut exported).unwrap();
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    let exported = String::from_utf8(exported).unwrap();
+    try_import(&other, &exported, &strict).unwrap_or_else(|error| panic!("{error}: {exported}"));
+    assert_eq!(store.content_hash().unwrap(), other.content_hash().unwrap(), "{exported}");
+    store
+}
+
+#[test]
+fn a_time_that_cannot_be_read_is_kept_and_comes_back_from_an_export() -> Result<()> {
+    for name in ["created_at", "createdAt"] {
+        let file = format!(
+            r#"[{{"id":"a","role":"user","parts":[{{"type":"text","text":"hi"}}],"{name}":"-01-01T00:00:00Z"}}]"#
+        );
+        let store = comes_back_from_an_export(&file);
+        let session = store.session(store.sessions()?[0].id.clone())?;
+        let message = session.message(&"a".into())?.unwrap();
+        assert_eq!(message.extra[&format!("unread_{name}")].value(), "-01-01T00:00:00Z");
+    }
+    Ok(())
+}
+
+#[test]
+fn times_of_far_years_come_back_from_an_export() {
+    for time in ["8e15", "-6e13"] {
+        comes_back_from_an_export(&format!(
+            r#"[{{"id":"c","title":"t","create_time":{time},"current_node":"n","mapping":{{"n":{{"id":"n","parent":null,"children":[],"message":{{"id":"n","author":{{"role":"user"}},"content":{{"content_type":"text","parts":["hi"]}},"create_time":{time}}}}}}}}}]"#
+        ));
+    }
+}
+
+#[test]
+fn a_block_with_a_field_that_a_part_writes_itself_stays_as_it_came() -> Result<()> {
+    for block in [
+        r#"{"type":"thinking","thinking":"so","text":"other"}"#,
+        r#"{"type":"tool_use","id":"t","name":"look","input":{},"state":"odd"}"#,
+        r#"{"type":"tool_use","id":"t","name":"look","input":{},"toolCallId":"u"}"#,
+    ] {
+        let store = comes_back_from_an_export(&format!(
+            r#"[{{"role":"user","content":"hi"}},{{"id":"a","role":"assistant","content":[{block}]}}]"#
+        ));
+        let session = store.session(store.sessions()?[0].id.clone())?;
+        let message = session.message(&"a".into())?.unwrap();
+        assert_eq!(serde_json::to_string(&message.parts[0]).unwrap(), block);
+    }
     Ok(())
 }

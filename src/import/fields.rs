@@ -131,7 +131,9 @@ fn time(json: &Json) -> Option<DateTime<Utc>> {
         let zoned = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
         let naive =
             || NaiveDateTime::parse_from_str(&text.replace('T', " "), "%Y-%m-%d %H:%M:%S%.f");
-        return zoned.ok().or_else(|| naive().ok().map(|time| time.and_utc()));
+        // Years of more than four digits, which RFC 3339 does not have, but an export of such a time does.
+        let far = || text.parse::<DateTime<Utc>>().ok();
+        return zoned.ok().or_else(|| naive().ok().map(|time| time.and_utc())).or_else(far);
     }
     let number: f64 = serde_json::from_str(json.as_str()).ok()?;
     // Seconds until the year 5138; milliseconds since 1973.

@@ -38,19 +38,20 @@ impl Dialect for UiMessage {
                 parts
             }
         };
-        let mut known = vec!["id", "role", "parts", "metadata", "parent", "aside"];
-        known.extend(TIMES);
+        let mut known =
+            vec!["id", "role", "parts", "metadata", "parent", "aside", "created_at", "createdAt"];
         if !fields.has("parts") {
             known.extend(["content", "toolInvocations"]);
         }
         let mut message = Message::new(fields.text("role").unwrap_or_default(), parts);
         message.metadata = fields.get("metadata").cloned();
         message.is_aside = fields.is_true("aside");
-        // A time that was not understood is kept, under a name that is not that of the message's own.
-        let unread = TIMES.iter().find(|name| fields.has(name) && fields.time(name).is_none());
-        let unread = unread.and_then(|name| fields.get(name)).cloned();
-        message.extra = fields.without(&known).into_pairs().into_iter().collect();
-        message.extra.extend(unread.map(|time| ("sourceCreatedAt".to_owned(), time)));
+        // A time that was not understood is kept under a name of its own: the message has a time.
+        let unread = ["created_at", "createdAt"].into_iter().filter(|n| fields.time(n).is_none());
+        let unread: Vec<_> = unread
+            .filter_map(|name| Some((format!("unread_{name}"), fields.get(name)?.clone())))
+            .collect();
+        message.extra = fields.without(&known).into_pairs().into_iter().chain(unread).collect();
         message
     }
 
@@ -58,9 +59,6 @@ impl Dialect for UiMessage {
         fields.has("parent").then(|| fields.text("parent").map(message_id))
     }
 }
-
-/// The names that the time of a message goes by.
-const TIMES: [&str; 2] = ["created_at", "createdAt"];
 
 fn part(json: &Json) -> Part {
     serde_json::from_str(json.as_str()).unwrap_or_else(|_| data_part("value", json))

@@ -20,7 +20,9 @@ use crate::id::MessageId;
 pub use json::Json;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
-pub(crate) use wire::{extra_from_text, extra_to_text, parts_from_text, parts_to_text};
+pub(crate) use wire::{
+    extra_from_text, extra_to_text, parts_from_text, parts_to_text, reserved_field,
+};
 
 /// Fields that talktree does not know, by name.
 ///
@@ -67,7 +69,8 @@ pub struct Message {
     pub created_at: DateTime<Utc>,
     /// Kept in the tree, in raw history and in search, but not shown to a model.
     pub is_aside: bool,
-    /// Fields of the message's JSON that talktree does not know.
+    /// Fields of the message's JSON that talktree does not know. One with the name of a field that it does know is
+    /// refused when the message is written.
     pub extra: Extra,
 }
 

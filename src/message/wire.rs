@@ -44,6 +44,13 @@ pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
         .map_err(|source| Error::Json { what: "message fields", source })
 }
 
+/// Returns a further field that has the name of one that every message has: written as JSON, the message could not be
+/// read again.
+pub(crate) fn reserved_field(extra: &Extra) -> Option<&str> {
+    let known = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"];
+    known.into_iter().find(|name| extra.contains_key(*name))
+}
+
 /// Parts that all fit a typed shape.
 struct TypedParts(Vec<Part>);
 
@@ -279,17 +286,11 @@ impl Serialize for Message {
         if self.is_aside {
             map.serialize_entry("aside", &true)?;
         }
-        // A field that bears the name of the message's own would make it unreadable.
-        for (field, value) in self.extra.iter().filter(|(field, _)| !is_own(field)) {
+        for (field, value) in &self.extra {
             map.serialize_entry(field, value)?;
         }
         map.end()
     }
-}
-
-fn is_own(field: &str) -> bool {
-    let own = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"];
-    own.contains(&field)
 }
 
 /// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, aside?, ..}`; an id or

@@ -23,6 +23,8 @@ pub mod power;
 pub mod scarce;
 pub mod vfs;
 
+pub mod addresses;
+
 pub use report::Report;
 pub use snapshot::{digest, snapshot};
 pub use workload::Workload;

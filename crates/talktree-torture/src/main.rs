@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use talktree_torture::{Report, Result, contend, faults, hostile, kill, power, scarce};
+use talktree_torture::{Report, Result, addresses, contend, faults, hostile, kill, power, scarce};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ enum Work {
     Contend(contend::Args),
     /// Feeds queries, importers, messages and names with hostile input.
     Hostile(hostile::Args),
+    /// Does verbs under any names, beside a plain list of parents.
+    Addresses(addresses::Args),
     /// Writes to a store and reads it until its time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
@@ -51,6 +53,7 @@ fn main() -> Result<ExitCode> {
         Work::Scarce(args) => told("scarce", seed, |report| scarce::run(args, report)),
         Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
         Work::Hostile(args) => told("hostile", seed, |report| hostile::run(args, report)),
+        Work::Addresses(args) => told("addresses", seed, |report| addresses::run(args, report)),
         Work::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Work::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }

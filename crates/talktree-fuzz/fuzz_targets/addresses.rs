@@ -1,0 +1,7 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|script: &[u8]| {
+    if let Err(what) = talktree_torture::addresses::play(script) {
+        panic!("{what}");
+    }
+});

@@ -1,0 +1,15 @@
+//! Verbs under any names, in short.
+
+use talktree_torture::{Report, Result, addresses};
+
+#[test]
+fn whatever_the_names_a_plain_list_of_parents_says_the_same() -> Result<()> {
+    let mut report = Report::new("addresses", 7);
+    addresses::run(&addresses::Args { cases: 30, case: None }, &mut report)?;
+    assert!(report.failures().is_empty(), "{report}");
+    for fact in ["verbs done", "verbs refused", "reads compared"] {
+        let count: u64 = report.value(fact).unwrap_or_default().parse()?;
+        assert!(count > 500, "{fact}: {report}");
+    }
+    Ok(())
+}
