@@ -59,3 +59,11 @@ bench *args:
 # Draws cost against store size into docs/plots.
 bench-plot:
     cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots
+
+# Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
+compare-setup:
+    cargo run --release -p talktree-compare -- setup
+
+# talktree side by side with what people use today: `just compare --quick`, `just compare --only llm`.
+compare *args:
+    cargo run --release -p talktree-compare -- {{args}}
