@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { Storage, versions } from "./storage.mjs";
-import { load, message, require, run, textOf } from "./works.mjs";
+import { load, message, require, run } from "./works.mjs";
 
 const { Sessions } = await load("agents-sessions/sessions");
 const built = dirname(dirname(require.resolve("agents-sessions/sessions")));
@@ -69,7 +69,7 @@ class Chat {
 }
 
 await run({
-  versions: `agents ${require("agents-sessions/package.json").version}, ${versions()}`,
+  versions: `agents 0.32.0, ${versions()}`,
   lacks: { "fork-small": "has none", fork: "has none" },
   notes: {
     append: "keeps no index before the first search",

@@ -151,8 +151,11 @@ pub(crate) fn measure(rival: &Rival, plan: &Plan, cache: &Path, seconds: u64) ->
     let status = child.wait()?;
     let errors = errors.join().map_err(|_| "the reader of errors failed")?;
     if measured.trouble.is_none() && !status.success() {
-        let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no error told");
-        measured.trouble = Some(format!("{status}: {last}"));
+        // A stack or a version may follow what went wrong.
+        let is_told = |line: &&str| line.contains("Error") || line.starts_with("talktree-compare");
+        let told = errors.lines().rfind(is_told).or_else(|| errors.lines().last());
+        let told = told.unwrap_or("no error told").trim();
+        measured.trouble = Some(format!("{status}: {told}"));
     }
     // Its files are large, and the next one should find the disk as this one did.
     std::fs::remove_dir_all(plan.folder.join(rival.name))?;
