@@ -18,15 +18,15 @@ INSERT OR IGNORE INTO session VALUES (1, NULL);";
 
 /// The path to the head of a session, the newest first; its second parameter limits it.
 const PATH: &str = "
-WITH RECURSIVE path (id, depth) AS (
-    SELECT head, 0 FROM session WHERE id = ?1 AND head IS NOT NULL
+WITH RECURSIVE path (id, parent, role, text, created_at, depth) AS (
+    SELECT message.id, parent, role, text, created_at, 1
+      FROM session JOIN message ON message.id = session.head
+     WHERE session.id = ?1
      UNION ALL
-    SELECT message.parent, depth + 1
-      FROM path JOIN message ON message.id = path.id
-     WHERE message.parent IS NOT NULL AND depth + 1 < ?2)
-SELECT message.id, message.parent, message.role, message.text, message.created_at
-  FROM path JOIN message ON message.id = path.id
- ORDER BY depth DESC";
+    SELECT message.id, message.parent, message.role, message.text, message.created_at, depth + 1
+      FROM path JOIN message ON message.id = path.parent
+     WHERE depth < ?2)
+SELECT id, parent, role, text, created_at FROM path";
 
 const INSERT: &str = "INSERT INTO message (session, parent, role, text, created_at)
 VALUES (1, ?1, ?2, ?3, unixepoch())";
@@ -55,7 +55,9 @@ impl Bare {
                 created_at: row.get(4)?,
             })
         })?;
-        Ok(rows.collect::<std::result::Result<_, _>>()?)
+        let mut path = rows.collect::<std::result::Result<Vec<_>, _>>()?;
+        path.reverse();
+        Ok(path)
     }
 
     fn insert(&mut self, parent: Option<i64>, said: &[Said]) -> Result<()> {

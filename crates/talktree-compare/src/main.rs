@@ -43,7 +43,7 @@ struct Cli {
     #[arg(long, value_name = "FOLDER", global = true)]
     cache: Option<PathBuf>,
     /// How long one rival may take, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 420)]
     timeout: u64,
     #[command(subcommand)]
     command: Option<Command>,

@@ -67,9 +67,9 @@ pub(crate) fn run<C: Chat>(plan: &Plan) -> Result<()> {
     run.read::<C>(&large, plan.large, "history", "resume")?;
     run.recent::<C>(&large)?;
     run.compacted::<C>(&large)?;
+    run.search::<C>(&large)?;
     run.fork::<C>(&small, plan.small, "fork-small")?;
-    run.fork::<C>(&large, plan.large, "fork")?;
-    run.search::<C>(&large)
+    run.fork::<C>(&large, plan.large, "fork")
 }
 
 impl Run<'_> {
@@ -142,6 +142,7 @@ impl Run<'_> {
         for round in 0..rounds {
             if self.does::<C>("append-deep") {
                 let mut chat = C::open(&self.copy(large, &format!("deep-{round}"))?, false)?;
+                chat.last(1)?;
                 if self.does::<C>("search") {
                     chat.search(&self.plan.usual, self.plan.hits)?;
                 }
