@@ -75,3 +75,11 @@ fuzz target="queries" seconds="600":
     cargo run --release -q -p talktree-torture -- hostile --check {{target}} --write-seeds crates/talktree-fuzz/corpus
     cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
         -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20
+
+# Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
+compare-setup:
+    cargo run --release -p talktree-compare -- setup
+
+# talktree side by side with what people use today: `just compare --quick`, `just compare --only llm`.
+compare *args:
+    cargo run --release -p talktree-compare -- {{args}}

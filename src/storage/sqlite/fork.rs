@@ -17,8 +17,7 @@ struct Copy {
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages, compactions, labels; returns how many
-/// places were copied.
+/// Copies the path to a message into a new session: messages, compactions, labels.
 ///
 /// Tombstones are copied, too: without them compactions that end at different ones would end at one
 /// message, and the fork would show another of them than its source.
@@ -28,7 +27,7 @@ pub(super) fn fork(
     at: &MessageId,
     id: &SessionId,
     details: &SessionDetails,
-) -> Outcome<u64> {
+) -> Outcome<()> {
     let source = catalog::find(conn, from)?;
     let leaf = message::require(conn, source.map(|source| source.key), from, at)?;
     if catalog::find(conn, id)?.is_some() {
@@ -45,8 +44,7 @@ pub(super) fn fork(
     target.head = Some(Address::new(target.key, count));
     catalog::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
-    copy_labels(conn, leaf.session(), &target, &copies)?;
-    Ok(u64::from(count))
+    copy_labels(conn, leaf.session(), &target, &copies)
 }
 
 /// Takes over what is known of the source, and records where it was forked.

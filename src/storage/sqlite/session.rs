@@ -359,8 +359,8 @@ impl SessionProvider for SqliteSession {
         id: &SessionId,
         details: &SessionDetails,
     ) -> Result<Arc<dyn SessionProvider>> {
-        let count = self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
-        self.database.appended(count);
+        // Its texts stay pending: a search that wants them indexes them, and few forks are searched.
+        self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
         Ok(Arc::new(Self::new(Arc::clone(&self.database), id.clone())))
     }
 }

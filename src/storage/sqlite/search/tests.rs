@@ -12,6 +12,7 @@ use super::{fresh, hits, listing, place};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
+use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::tree::Address;
@@ -29,6 +30,12 @@ fn count(database: &Database, text: &str) -> Result<usize> {
 fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> Result<()> {
     let messages: Vec<_> = texts.into_iter().map(Message::user).collect();
     session.append(&Place::Head, &messages).map(|_| ())
+}
+
+fn pending(database: &Database) -> Result<i64> {
+    database.read(|conn| {
+        Ok(conn.query_row("SELECT count(*) FROM search_pending", [], |row| row.get(0))?)
+    })
 }
 
 /// FTS5's own check of index against content; the only one that sees a missing entry.
@@ -102,11 +109,24 @@ fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
     check_index(&database)?;
     assert_eq!(count(&database, "fox")?, 3_000);
     check_index(&database)?;
-    let pending = database.read(|conn| {
-        Ok(conn.query_row("SELECT count(*) FROM search_pending", [], |row| row.get::<_, i64>(0))?)
-    })?;
-    assert_eq!(pending, 0);
+    assert_eq!(pending(&database)?, 0);
     Ok(())
+}
+
+#[test]
+fn a_fork_leaves_its_copies_to_the_next_search() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    let chat = session(&database, "s");
+    append(&chat, (0..2_000).map(|n| format!("fox {n}")))?;
+    assert_eq!((count(&database, "fox")?, pending(&database)?), (2_000, 0));
+
+    let last = chat.latest_leaf()?.expect("a message").id;
+    chat.fork(&last, &"fork".into(), &SessionDetails::default())?;
+    assert_eq!(pending(&database)?, 2_000);
+    let scope = Scope::Session("fork".into());
+    let request = SearchRequest { limit: 3_000, ..SearchRequest::new("fox", scope) };
+    assert_eq!((database.search(&request)?.hits.len(), pending(&database)?), (2_000, 0));
+    check_index(&database)
 }
 
 #[test]

@@ -1,0 +1,126 @@
+"""The logs database of llm: LogStore, threads of messages that are addressed by their content.
+
+Messages are appended as `LogStore.log()` does it, in one transaction. `log()` itself records a turn
+with the whole conversation before it, so that its cost grows with the conversation; the search index
+covers turns, not messages. So the store that is searched holds conversations of ten turns, each
+logged from a response of a model that says what it is told.
+"""
+
+import sqlite3
+import sys
+from importlib.metadata import version
+
+import llm
+import sqlite_utils
+from llm.logs import LogStore, log_rows
+from llm.parts import TextPart
+
+from works import Rival, run
+
+NAME = "chat"
+TURNS = 10
+
+
+def message(said):
+    return llm.Message(role=said["role"], parts=[TextPart(text=said["text"])])
+
+
+class Echo(llm.Model):
+    model_id = "echo"
+    says = ""
+
+    def execute(self, prompt, stream, response, conversation):
+        yield self.says
+
+
+class Chat:
+    def __init__(self, folder, is_full):
+        self.db = sqlite_utils.Database(folder / "store.db")
+        self.db.execute("PRAGMA journal_mode = WAL").fetchall()
+        self.db.execute(f"PRAGMA synchronous = {'FULL' if is_full else 'NORMAL'}")
+        self.store = LogStore(self.db)
+        self.thread = self.store.ensure_thread(NAME)
+
+    def append(self, said):
+        with self.db.atomic():
+            self.store.append(self.thread, [message(said)])
+
+    def fill(self, said):
+        with self.db.atomic():
+            self.store.append(self.thread, [message(one) for one in said])
+
+    def log(self, said):
+        model = Echo()
+        with self.db.atomic():
+            for start in range(0, len(said) - 1, 2 * TURNS):
+                conversation = model.conversation()
+                turns = said[start : start + 2 * TURNS]
+                for question, answer in zip(turns[::2], turns[1::2]):
+                    model.says = answer["text"]
+                    response = conversation.prompt(question["text"])
+                    response.text()
+                    self.store.log(response)
+
+    def history(self):
+        return self.store.thread_messages(self.thread)
+
+    def last(self, count):
+        return self.history()[-count:]
+
+    def ids(self):
+        hashes, tip = [], self.store.thread_tip(self.thread)
+        while tip is not None:
+            hashes.append(tip)
+            tip = next(self.db.query("SELECT parent_hash FROM messages WHERE hash = ?", [tip]))["parent_hash"]
+        return hashes[::-1]
+
+    def branch(self, at, said):
+        with self.db.atomic():
+            self.thread = self.store.fork(at, forked_from=NAME)
+            self.store.append(self.thread, [message(said)])
+
+    def fork(self, at):
+        return self.store.fork(at, forked_from=NAME)
+
+    def fork_length(self, thread):
+        return len(self.store.thread_messages(thread))
+
+    def search(self, word, limit):
+        rows = log_rows(self.store, query=word, count=limit)
+        return [f"{row['prompt']} {row['response']}" for row in rows]
+
+    def close(self):
+        self.db.close()
+
+
+class Llm(Rival):
+    versions = (
+        f"llm {version('llm')}, sqlite-utils {version('sqlite-utils')}, Python {sys.version.split()[0]}, "
+        f"SQLite {sqlite3.sqlite_version}"
+    )
+    lacks = {
+        "compacted": "has no summaries",
+        "search-first": "keeps its index in step",
+    } | dict.fromkeys(["search-huge", "search-common"], "takes minutes to fill")
+    notes = {
+        "append-deep": "indexes nothing: its index covers turns that log() records",
+        "last": "reads the whole thread",
+        "last-cold": "reads the whole thread",
+        "search": "turns, in conversations of ten; prompts and responses read whole",
+    } | dict.fromkeys(["branch", "fork-small", "fork"], "by pointer: nothing is copied")
+
+    def text(self, one):
+        return one.parts[0].text
+
+    def searchable(self, large, works):
+        folder = works.new("search")
+        chat = Chat(folder, False)
+        chat.log(works.said[: works.plan["large"]])
+        chat.close()
+        return folder
+
+    def open(self, folder, is_full):
+        return Chat(folder, is_full)
+
+
+run(Llm())

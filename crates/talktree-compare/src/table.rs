@@ -1,0 +1,216 @@
+//! The table: a work a row, a rival a column; the time of one operation and, under it, how many
+//! times talktree's that is.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::Result;
+use crate::plan::{Plan, WORKS, Work};
+use crate::rivals::{Measured, Rival};
+use crate::timing::Line;
+
+pub(crate) struct Table<'a> {
+    plan: &'a Plan,
+    columns: Vec<(&'a Rival, Measured)>,
+}
+
+/// What stands below the table for cells that are marked.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    /// Returns the mark of a note, the same for the same words.
+    fn mark(&mut self, note: &str) -> String {
+        let place = self.0.iter().position(|known| known == note).unwrap_or_else(|| {
+            self.0.push(note.to_owned());
+            self.0.len() - 1
+        });
+        format!("[{}]", place + 1)
+    }
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> Self {
+        Self { plan, columns: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, rival: &'a Rival, measured: Measured) {
+        self.columns.push((rival, measured));
+    }
+
+    fn works(&self) -> impl Iterator<Item = &'static Work> {
+        WORKS.iter().filter(|work| self.plan.wants(work.name))
+    }
+
+    fn ours(&self, work: &Work) -> Option<f64> {
+        let (_, measured) = self.columns.iter().find(|(rival, _)| rival.name == "talktree")?;
+        match measured.lines.get(work.name)? {
+            Line::Time { seconds, .. } => Some(*seconds),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
+        let mut notes = Notes::default();
+        let mut lines = vec![
+            (
+                String::new(),
+                self.columns.iter().map(|(rival, _)| rival.head[0].to_owned()).collect(),
+            ),
+            (
+                String::new(),
+                self.columns.iter().map(|(rival, _)| rival.head[1].to_owned()).collect(),
+            ),
+        ];
+        for work in self.works() {
+            let cells: Vec<(String, String)> = self
+                .columns
+                .iter()
+                .map(|(_, measured)| self.cell(work, measured, &mut notes))
+                .collect();
+            let (times, ratios): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+            lines.push((work.title(self.plan), times));
+            lines.push((String::new(), ratios));
+        }
+        print_lines(out, &lines)?;
+        writeln!(
+            out,
+            "\nTime of one operation; under it, how many times talktree's time that is."
+        )?;
+        writeln!(
+            out,
+            "WAL, synchronous=NORMAL unless a row says FULL; texts of 200 to 300 bytes."
+        )?;
+        for (place, note) in notes.0.iter().enumerate() {
+            writeln!(out, "[{}] {note}", place + 1)?;
+        }
+        for (rival, measured) in &self.columns {
+            writeln!(out, "\n{}: {}", rival.name, rival.how)?;
+            if !measured.versions.is_empty() {
+                writeln!(out, "    {}", measured.versions)?;
+            }
+            if let Some(trouble) = &measured.trouble {
+                writeln!(out, "    NOT ALL WAS MEASURED: {trouble}")?;
+            }
+        }
+        writeln!(out, "\n{}", machine())?;
+        Ok(())
+    }
+
+    /// Returns the time and the ratio, each with room for its mark.
+    fn cell(&self, work: &Work, measured: &Measured, notes: &mut Notes) -> (String, String) {
+        match measured.lines.get(work.name) {
+            Some(Line::Time { seconds, note, .. }) => {
+                let mark = note.as_ref().map(|note| notes.mark(note)).unwrap_or_default();
+                let ratio = self.ours(work).map(|ours| format!("{}x", figures(seconds / ours)));
+                (format!("{}{mark}", time(*seconds)), ratio.unwrap_or_default())
+            }
+            Some(Line::Why { why, .. }) => (format!("-{}", notes.mark(why)), String::new()),
+            _ => {
+                let why = measured.trouble.as_deref().unwrap_or("said nothing of it");
+                (format!("?{}", notes.mark(why)), String::new())
+            }
+        }
+    }
+
+    pub(crate) fn print_json(&self, out: &mut impl Write) -> Result<()> {
+        for work in self.works() {
+            for (rival, measured) in &self.columns {
+                let mut cell = json!({ "work": work.name, "title": work.title(self.plan), "rival": rival.name });
+                match measured.lines.get(work.name) {
+                    Some(Line::Time { seconds, rounds, note, .. }) => {
+                        cell["seconds"] = json!(seconds);
+                        cell["rounds"] = json!(rounds);
+                        cell["ratio"] = json!(self.ours(work).map(|ours| seconds / ours));
+                        cell["note"] = json!(note);
+                    }
+                    Some(Line::Why { why, .. }) => cell["why"] = json!(why),
+                    _ => cell["why"] = json!(measured.trouble),
+                }
+                writeln!(out, "{cell}")?;
+            }
+        }
+        for (rival, measured) in &self.columns {
+            let told =
+                json!({ "rival": rival.name, "versions": measured.versions, "how": rival.how });
+            writeln!(out, "{told}")?;
+        }
+        writeln!(out, "{}", json!({ "machine": machine() }))?;
+        Ok(())
+    }
+}
+
+fn print_lines(out: &mut impl Write, lines: &[(String, Vec<String>)]) -> Result<()> {
+    let first = lines.iter().map(|line| line.0.len()).max().unwrap_or_default();
+    let columns = lines.first().map_or(0, |line| line.1.len());
+    let width =
+        |column: usize| lines.iter().map(|line| line.1[column].len()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for (title, cells) in lines {
+        let mut line = format!("{title:first$}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            line.push_str(&format!("  {cell:>width$}"));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Returns seconds in the unit that suits them, in three figures.
+fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        ..1e-3 => (seconds * 1e6, "us"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    format!("{} {unit}", figures(value))
+}
+
+fn figures(value: f64) -> String {
+    let decimals = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Returns the processor, how many of it, the kernel, and how busy it was in the last minutes.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |model| model.1);
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let release = read("/proc/sys/kernel/osrelease");
+    let load: Vec<String> = read("/proc/loadavg").split(' ').take(3).map(str::to_owned).collect();
+    let (system, load) = (std::env::consts::OS, load.join(" "));
+    format!("{cores} x {model}, {system} {}, load at the end {load}", release.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_figures_and_the_unit_that_suits_them() {
+        for (seconds, text) in [
+            (0.000_001_234, "1.23 us"),
+            (0.000_099_96, "100 us"),
+            (0.012_34, "12.3 ms"),
+            (1.5, "1.50 s"),
+            (754.0, "754 s"),
+        ] {
+            assert_eq!(time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn the_same_words_are_one_note() {
+        let mut notes = Notes::default();
+        let marks = ["LIKE", "has none", "LIKE"].map(|note| notes.mark(note));
+        assert_eq!(marks, ["[1]", "[2]", "[1]"]);
+        assert_eq!(notes.0, ["LIKE", "has none"]);
+    }
+}
