@@ -319,8 +319,13 @@ fn refuse_foreign_file(path: &Path) -> Result<()> {
     use std::io::Read;
     let io = |source| Error::Io { path: path.to_owned(), source };
     let foreign = |why: &str| Error::NotAStore { path: path.to_owned(), why: why.to_owned() };
-    if std::fs::metadata(path).map_err(io)?.is_dir() {
+    let kind = std::fs::metadata(path).map_err(io)?.file_type();
+    if kind.is_dir() {
         return Err(foreign("it is a directory"));
+    }
+    // Opening a pipe waits until someone writes into it.
+    if !kind.is_file() {
+        return Err(foreign("it is no regular file"));
     }
     let mut start = Vec::new();
     std::fs::File::open(path).map_err(io)?.take(16).read_to_end(&mut start).map_err(io)?;
