@@ -5,6 +5,7 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
+pub mod damage;
 mod report;
 
 pub use report::Report;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result};
+use talktree_torture::{Report, Result, damage};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -18,12 +18,20 @@ struct Command {
 /// The works, in the order of `just torture`.
 #[derive(Subcommand)]
 enum Work {
+    /// Flips bytes, cuts files, exchanges pages, damages logs, opens what is no store.
+    Damage(damage::Args),
 }
 
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let report: Report = match command.work {};
+    let mut report;
+    match command.work {
+        Work::Damage(args) => {
+            report = Report::new("damage", seed);
+            damage::run(&args, &mut report)?;
+        }
+    }
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
