@@ -36,6 +36,7 @@ impl Fault {
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::Utf8Error(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..) => {
                     Error::Corrupt { what: error.to_string() }
                 }
@@ -76,9 +77,8 @@ impl From<Error> for Fault {
 /// Names the row in the fault of one whose text cannot be read.
 pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Fault {
     move |fault| match fault {
-        Fault::Own(error @ (Error::Json { .. } | Error::Corrupt { .. })) => {
-            corrupt(format!("{row}: {error}"))
-        }
+        Fault::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
+        Fault::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
         fault => fault,
     }
 }
