@@ -20,17 +20,19 @@ type Answer = Result<u64, Told>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Told {
     pub(super) text: String,
-    pub(super) is_damage: bool,
+    /// Whether it says that the store is damaged or no store, or that something is not there any more.
+    pub(super) is_clear: bool,
 }
 
 impl From<&Error> for Told {
     fn from(error: &Error) -> Self {
         Self {
             text: error.to_string(),
-            is_damage: matches!(
-                error,
-                Error::Corrupt { .. } | Error::NotAStore { .. } | Error::NewerStore { .. }
-            ),
+            is_clear: error.is_unknown()
+                || matches!(
+                    error,
+                    Error::Corrupt { .. } | Error::NotAStore { .. } | Error::NewerStore { .. }
+                ),
         }
     }
 }

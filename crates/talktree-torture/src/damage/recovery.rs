@@ -23,10 +23,12 @@ pub(super) fn run(args: &Args, ground: &Ground, folder: &Path, report: &mut Repo
     std::fs::write(&path, &ground.bytes)?;
     let sound = read(&open(&path)?, &ground.sessions);
     let pages = ground.bytes.len() / PAGE;
-    let has_shell = Command::new("sqlite3")
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success());
+    // Some builds of the shell are without what `.recover` needs.
+    clean(&path, &ground.bytes)?;
+    let recovered = folder.join("recovered.db");
+    let found = recover(&path, &recovered, &ground.sessions);
+    let has_shell = found.is_ok_and(|found| found.len() == sound.len());
+    report.fact("the sqlite3 shell recovers a sound store", has_shell);
     for damaged in DAMAGED {
         let (mut exported, mut own, mut rebuilt, mut shell) =
             (Share::default(), Share::default(), Share::default(), Share::default());
@@ -53,7 +55,7 @@ pub(super) fn run(args: &Args, ground: &Ground, folder: &Path, report: &mut Repo
             rebuilt.add(&sound, &again);
             if has_shell {
                 clean(&path, &bytes)?;
-                shell.add(&sound, &recover(&path, &folder.join("recovered.db"), &ground.sessions)?);
+                shell.add(&sound, &recover(&path, &recovered, &ground.sessions)?);
             }
         }
         report.fact(format!("{damaged} damaged pages: exports"), exported);
@@ -67,9 +69,6 @@ pub(super) fn run(args: &Args, ground: &Ground, folder: &Path, report: &mut Repo
         );
         if has_shell {
             report.fact(format!("{damaged} damaged pages: .recover, opened again"), shell);
-        }
-        if own.wrong > 0 && damaged == 0 {
-            report.failure("a sound store reads otherwise", "talktree-torture damage");
         }
     }
     Ok(())

@@ -56,7 +56,7 @@ pub(super) struct Tally {
     /// What is undetected: where, and in which columns.
     undetected: BTreeMap<String, Vec<u64>>,
     kinds: BTreeMap<&'static str, u64>,
-    /// Errors that do not say that the store is damaged.
+    /// Errors that do not say that the store is damaged, by their words.
     other_errors: BTreeMap<String, Vec<String>>,
     slowest: Duration,
     total: Duration,
@@ -83,8 +83,10 @@ impl Tally {
         for kind in seen.damages.iter().map(|damage| damage.0).collect::<BTreeSet<_>>() {
             *self.kinds.entry(kind).or_default() += 1;
         }
-        for told in seen.told().filter(|told| !told.is_damage) {
-            self.other_errors.entry(told.text.clone()).or_default().push(again.to_owned());
+        for told in seen.told().filter(|told| !told.is_clear) {
+            // The same words about another place are the same error.
+            let text = told.text.replace(|c: char| c.is_ascii_digit(), "#");
+            self.other_errors.entry(text).or_default().push(again.to_owned());
         }
         if class == Class::ToldByReads && !seen.is_found() {
             let (asked, told) = &seen.errors[0];
