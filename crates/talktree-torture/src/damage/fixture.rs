@@ -96,7 +96,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         match n % 16 {
             // A branch from some place before: another answer, or a further one.
             5 if n > 16 => chat.append_to(&named(n - 1 - dice.usize(1..12)), new)?,
-            11 if n > 64 => chat.append_root(new)?,
+            11 if n > 20 => chat.append_root(new)?,
             _ => chat.append(new)?,
         };
     }

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, default_value_t = 500)]
     pub log_places: u64,
     /// Messages of each of the store's sessions.
-    #[arg(long, default_value_t = 80)]
+    #[arg(long, default_value_t = 40)]
     pub messages: usize,
     /// Stores of which pages are damaged and what is left is brought back, for each number of damaged pages.
     #[arg(long, default_value_t = 5)]
