@@ -55,6 +55,8 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET created_at = 9223372036854775807 WHERE id = 'a'", "broken-message"),
+        ("UPDATE message SET tokens = -1 WHERE id = 'a'", "broken-message"),
+        ("UPDATE message SET aside = 2 WHERE id = 'a'", "broken-message"),
         ("UPDATE session SET metadata = '{'", "broken-session"),
         ("UPDATE compaction SET details = '{'", "broken-compaction"),
         ("DROP INDEX copy", "schema"),

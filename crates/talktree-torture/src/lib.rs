@@ -6,6 +6,7 @@
 //! seed that replays it.
 
 pub mod damage;
+pub mod extremes;
 mod report;
 
 pub use report::Report;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, damage};
+use talktree_torture::{Report, Result, damage, extremes};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -20,6 +20,8 @@ struct Command {
 enum Work {
     /// Flips bytes, cuts files, exchanges pages, damages logs, opens what is no store.
     Damage(damage::Args),
+    /// Grows very long, wide and branchy trees, mixes up sessions and clocks.
+    Extremes(extremes::Args),
 }
 
 fn main() -> Result<ExitCode> {
@@ -30,6 +32,10 @@ fn main() -> Result<ExitCode> {
         Work::Damage(args) => {
             report = Report::new("damage", seed);
             damage::run(&args, &mut report)?;
+        }
+        Work::Extremes(args) => {
+            report = Report::new("extremes", seed);
+            extremes::run(&args, &mut report)?;
         }
     }
     print!("{report}");

@@ -8,10 +8,10 @@ mod index;
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::connection::{Config, Database, make_private_file};
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, Outcome, corrupt};
 use super::interrupt::Watch;
 use super::message::StoredMessage;
 use super::{catalog, compaction, functions, path, schema};
@@ -352,6 +352,18 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     Ok(())
 }
 
+/// Reads a message with what only figures about it tell.
+fn read_whole(row: &Row<'_>) -> Outcome<()> {
+    let address = StoredMessage::read(row)?.address;
+    let (aside, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
+    let wrong = match (aside, tokens) {
+        (0 | 1, 0..) => return Ok(()),
+        (0 | 1, tokens) => format!("{tokens} tokens"),
+        (aside, _) => format!("{aside} as the mark of an aside"),
+    };
+    Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
+}
+
 /// One batch of messages.
 #[derive(Default)]
 struct Batch {
@@ -367,7 +379,7 @@ impl Batch {
             .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
             .query_row([], |row| row.get(0))?;
         let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens
                FROM message
               WHERE address > ?1 AND id IS NOT NULL
               ORDER BY address
@@ -377,7 +389,7 @@ impl Batch {
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
-            if let Err(fault) = StoredMessage::read(row) {
+            if let Err(fault) = read_whole(row) {
                 let what = told(fault);
                 let remedy = "update or delete the message";
                 found.push(Damage { kind: "broken-message", what, remedy });
