@@ -1,6 +1,6 @@
 //! Every verb over a large tree, with what it should answer.
 
-use talktree::{Budget, DrawOptions, Message, View};
+use talktree::{Budget, DrawOptions, Message, Tree, View};
 
 use super::meter::Meter;
 use super::shapes::Grown;
@@ -48,8 +48,11 @@ pub(super) fn read(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
     meter.check("roots", 1, || Ok(chat.roots()?.len()))?;
     meter.check("branches", grown.children_of_middle, || Ok(chat.branches(middle)?.len()))?;
     meter.check("siblings", true, || Ok(!chat.siblings(last)?.is_empty()))?;
-    let tree = meter.time("tree", || Ok(chat.tree()?))?;
-    meter.check("tree, its messages", messages as u64, || Ok(tree.messages))?;
+    let mut tree = Tree::default();
+    meter.check("tree", messages as u64, || {
+        tree = chat.tree()?;
+        Ok(tree.messages)
+    })?;
     meter.check("drawing", true, || Ok(tree.lines(&DrawOptions::default()).count() > 1))?;
     meter.check("drawing of everything", true, || {
         Ok(tree.lines(&DrawOptions::everything()).count() >= *leaves)
