@@ -42,6 +42,10 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE session SET next = 3", "number-in-use"),
         ("UPDATE session SET head = head + 1000", "lost-head"),
         ("UPDATE head_log SET address = address + 1000", "lost-head-entry"),
+        ("UPDATE head_log SET position = position - 50 WHERE position = 0", "lost-head-entry"),
+        ("UPDATE session SET head_position = 70", "lost-head-entry"),
+        ("UPDATE compaction SET first_id = 'b'", "broken-compaction"),
+        ("UPDATE compaction SET last_id = 'x'", "broken-compaction"),
         ("UPDATE label SET address = address + 1000", "lost-label"),
         ("UPDATE compaction SET last = last + 1000", "lost-compaction"),
         (

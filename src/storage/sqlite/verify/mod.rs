@@ -88,6 +88,14 @@ const CHECKS: &[Check] = &[
         remedy: "undo and redo pass over no further than this entry; check out a message instead",
     },
     Check {
+        kind: "lost-head-entry",
+        sql: "SELECT format('the head log of session key %d has a gap', session)
+                FROM (SELECT session, position FROM head_log UNION SELECT key, head_position FROM session)
+               GROUP BY session
+              HAVING max(position) - min(position) + 1 <> count(*)",
+        remedy: "undo and redo go no further than the gap; check out a message instead",
+    },
+    Check {
         kind: "lost-label",
         sql: "SELECT format('label %s of session key %d points at no message', name, session)
                 FROM label
@@ -104,6 +112,16 @@ const CHECKS: &[Check] = &[
                WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.last)",
+        remedy: REMOVE,
+    },
+    Check {
+        kind: "broken-compaction",
+        sql: "SELECT format('compaction %s of session key %d names other messages than it lies over',
+                            compaction.id, compaction.session)
+                FROM compaction
+                JOIN message AS start ON start.address = compaction.first
+                JOIN message AS stop ON stop.address = compaction.last
+               WHERE start.id <> first_id OR stop.id <> last_id",
         remedy: REMOVE,
     },
     Check {
