@@ -5,11 +5,11 @@ use talktree_torture::{Report, damage};
 #[test]
 fn damage_is_told_and_nothing_panics() {
     let args = damage::Args {
-        places: 60,
-        lengths: 12,
-        pages: 8,
-        log_places: 20,
-        messages: 24,
+        places: 30,
+        lengths: 6,
+        pages: 4,
+        log_places: 10,
+        messages: 20,
         recoveries: 1,
         threads: 2,
         limit: 60,
@@ -21,7 +21,7 @@ fn damage_is_told_and_nothing_panics() {
     assert_eq!(report.failures(), [] as [String; 0]);
     let count =
         |name: &str| report.value(name).and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
-    assert_eq!(count("cases"), 60 + 12 + 2 * 8);
+    assert_eq!(count("cases"), 30 + 6 + 2 * 4);
     assert!(count("a cut file: refused when it is opened") > 0);
     assert!(count("a flipped byte: told by reads, and by verify") > 0);
     assert!(count("a flipped byte: found by verify alone") > 0);
