@@ -65,6 +65,11 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE compaction SET details = '{'", "broken-compaction"),
         ("DROP INDEX copy", "schema"),
         (
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
+            "schema",
+        ),
+        (
             "DELETE FROM search_pending WHERE rowid = (SELECT max(address) FROM search_pending)",
             "search-index",
         ),

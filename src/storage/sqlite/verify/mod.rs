@@ -15,7 +15,7 @@ use super::fault::{Fault, Outcome, corrupt};
 use super::interrupt::Watch;
 use super::message::StoredMessage;
 use super::{catalog, compaction, functions, path, schema};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
@@ -177,7 +177,13 @@ impl Database {
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
-        damages.extend(self.check_index(&watch)?);
+        match self.check_index(&watch) {
+            Err(Error::Storage { source }) if is_schema_damaged(&damages) => {
+                let what = source.to_string();
+                damages.push(Damage { kind: "search-index", what, remedy: RESTORE });
+            }
+            answer => damages.extend(answer?),
+        }
         Ok(Verified { messages, damages })
     }
 
@@ -261,18 +267,27 @@ fn settle(
 ) -> Outcome<()> {
     let Err(fault) = check(found) else { return Ok(()) };
     match fault.into_error(0) {
-        crate::Error::Corrupt { what } => {
+        Error::Corrupt { what } => {
             found.push(Damage { kind, what, remedy });
+            Ok(())
+        }
+        Error::Storage { source } if is_schema_damaged(found) => {
+            found.push(Damage { kind, what: source.to_string(), remedy });
             Ok(())
         }
         error => Err(Fault::Own(error)),
     }
 }
 
+/// Returns whether the schema was found to be another one: then a query may fail in any way.
+fn is_schema_damaged(found: &[Damage]) -> bool {
+    found.iter().any(|damage| damage.kind == "schema")
+}
+
 /// Returns what a fault says of the damage, without the advice to verify.
 fn told(fault: Fault) -> String {
     match fault.into_error(0) {
-        crate::Error::Corrupt { what } => what,
+        Error::Corrupt { what } => what,
         error => error.to_string(),
     }
 }
