@@ -9,7 +9,7 @@ fn damage_is_told_and_nothing_panics() {
         lengths: 6,
         pages: 4,
         log_places: 10,
-        messages: 20,
+        messages: 24,
         recoveries: 1,
         threads: 2,
         limit: 60,

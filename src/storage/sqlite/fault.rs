@@ -34,6 +34,10 @@ impl Fault {
                 Error::Corrupt { what: error.to_string() }
             }
             _ => match error {
+                // Every verb that may find nothing asks so; the others look for what something points at.
+                rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
+                    what: "a row that another one points at is missing".to_owned(),
+                },
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::Utf8Error(..)
