@@ -367,6 +367,30 @@ fn files_that_are_no_store_are_refused_and_left_alone() -> Result<()> {
     Ok(())
 }
 
+/// A pipe nobody writes into was waited for without end, and beside a device SQLite makes its files.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() -> Result<()> {
+    let folder = folder()?;
+    let socket = folder.path().join("socket.db");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).map_err(io(&socket))?;
+    let mut paths = vec![socket, "/dev/null".into(), "/dev/zero".into()];
+    let pipe = folder.path().join("pipe.db");
+    if std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success()) {
+        paths.push(pipe);
+    }
+    for path in paths {
+        for answer in [Store::open(&path), Store::open_read_only(&path)] {
+            assert!(
+                matches!(answer, Err(Error::NotAStore { .. })),
+                "{}: {answer:?}",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
 fn database(error: rusqlite::Error) -> Error {
     Error::Storage { source: Box::new(error) }
 }

@@ -42,6 +42,10 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE session SET next = 3", "number-in-use"),
         ("UPDATE session SET head = head + 1000", "lost-head"),
         ("UPDATE head_log SET address = address + 1000", "lost-head-entry"),
+        ("UPDATE head_log SET position = position - 50 WHERE position = 0", "lost-head-entry"),
+        ("UPDATE session SET head_position = 70", "lost-head-entry"),
+        ("UPDATE compaction SET first_id = 'b'", "broken-compaction"),
+        ("UPDATE compaction SET last_id = 'x'", "broken-compaction"),
         ("UPDATE label SET address = address + 1000", "lost-label"),
         ("UPDATE compaction SET last = last + 1000", "lost-compaction"),
         (
@@ -55,9 +59,16 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET created_at = 9223372036854775807 WHERE id = 'a'", "broken-message"),
+        ("UPDATE message SET tokens = -1 WHERE id = 'a'", "broken-message"),
+        ("UPDATE message SET aside = 2 WHERE id = 'a'", "broken-message"),
         ("UPDATE session SET metadata = '{'", "broken-session"),
         ("UPDATE compaction SET details = '{'", "broken-compaction"),
         ("DROP INDEX copy", "schema"),
+        (
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
+            "schema",
+        ),
         (
             "DELETE FROM search_pending WHERE rowid = (SELECT max(address) FROM search_pending)",
             "search-index",
@@ -96,6 +107,124 @@ fn a_flipped_page_is_named() -> Result<()> {
     match verified {
         Ok(verified) => assert!(!verified.damages.is_empty()),
         Err(error) => assert!(matches!(error, talktree::Error::Corrupt { .. }), "{error}"),
+    }
+    Ok(())
+}
+
+/// FTS5 checked the index by what it knew of it from before: a sound store was told to be damaged.
+#[test]
+fn a_handle_that_has_verified_verifies_what_was_written_since() -> Result<()> {
+    let (_folder, path) = store()?;
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    for round in 0..30 {
+        assert_eq!(store.verify(|_| {})?.damages, [], "after {round} rounds");
+        chat.append_all(
+            (0..40).map(|n| Message::user(format!("word{} of round {round}", n * round))),
+        )?;
+        store.search("word1").run()?;
+        if round % 7 == 6 {
+            store.rebuild_search()?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens the file beside talktree, without its functions.
+fn beside(path: &std::path::Path) -> Connection {
+    Connection::open(path).unwrap()
+}
+
+/// A store whose index is up to date.
+fn indexed() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
+    let (folder, path) = store()?;
+    Store::open(&path)?.rebuild_search()?;
+    Ok((folder, path))
+}
+
+/// It was told that the index is wrong as a whole; where a message was changed, building the index anew hid it.
+#[test]
+fn messages_that_differ_from_the_index_are_named() -> Result<()> {
+    // The numbers are addresses of the first session; `message d` is its fourth.
+    for (sql, what) in [
+        (
+            "INSERT INTO search (search, rowid, text, tools) VALUES ('delete', 4294967300, 'message d', '')",
+            "message 4 of session 1 is not in the search index",
+        ),
+        (
+            "INSERT INTO search (rowid, text, tools) VALUES (4294967399, 'nobody said this', '')",
+            "message 103 of session 1 is in the search index with words, and has none",
+        ),
+        (
+            "INSERT INTO search (search, rowid, text, tools) VALUES ('delete', 4294967300, 'message d', '');
+             INSERT INTO search (rowid, text, tools) VALUES (4294967300, 'massage d', '')",
+            "message 4 of session 1 says other words than were indexed",
+        ),
+        (
+            "UPDATE message SET parts = replace(parts, 'message d', 'massage d')",
+            "message 4 of session 1 says other words than were indexed",
+        ),
+    ] {
+        let (_folder, path) = indexed()?;
+        beside(&path).execute_batch(sql).unwrap();
+        let store = Store::open(&path)?;
+        let damages = store.verify(|_| {})?.damages;
+        let told: Vec<&str> = damages.iter().map(|damage| damage.what.as_str()).collect();
+        assert_eq!(told, [what], "{sql}");
+        assert!(damages[0].remedy.contains("rebuild_search"));
+        let by_reader = Store::open_read_only(&path)?.verify(|_| {})?.damages;
+        assert_eq!(by_reader, damages);
+        store.rebuild_search()?;
+        assert_eq!(store.verify(|_| {})?.damages, []);
+        assert_eq!(store.search("message").run()?.hits.len() + store.search("massage").run()?.hits.len(), 3);
+    }
+    Ok(())
+}
+
+/// The bytes were "the store failed", and one damaged message kept everyone from searching.
+#[test]
+fn a_message_that_is_no_text_is_named_and_can_be_deleted_or_updated() -> Result<()> {
+    for parts in ["CAST(x'5B7B22FF22' AS TEXT)", "'[{\"type\":\"text\",\"text\":\"mess'"] {
+        for is_deleted in [true, false] {
+            let (_folder, path) = indexed()?;
+            beside(&path)
+                .execute_batch(&format!("UPDATE message SET parts = {parts} WHERE id = 'd'"))
+                .unwrap();
+            let store = Store::open(&path)?;
+            let chat = store.session("s")?;
+            let answers = [
+                chat.raw_history().map(|_| ()),
+                chat.message(&"d".into()).map(|_| ()),
+                chat.iter_rev().collect::<Result<Vec<_>>>().map(|_| ()),
+                chat.tree().map(|_| ()),
+                chat.export_jsonl(&mut Vec::new()),
+            ];
+            for (at, answer) in answers.iter().enumerate() {
+                let Err(error @ talktree::Error::Corrupt { .. }) = answer else {
+                    panic!("{at}: {answer:?}")
+                };
+                let text = error.to_string();
+                assert!(text.contains("message 4 of session 1"), "{text}");
+                assert_eq!(text.matches("the store is damaged").count(), 1, "{text}");
+            }
+            assert_eq!(chat.raw_history_at(&"x".into())?.len(), 2, "another branch is read");
+            let found = store.search("message").run()?;
+            assert!(
+                found.hits.iter().any(|hit| hit.id == "a"),
+                "what is sound is found: {found:?}"
+            );
+            let damages = store.verify(|_| {})?.damages;
+            let broken = damages.iter().find(|damage| damage.kind == "broken-message");
+            assert_eq!(broken.map(|damage| damage.remedy), Some("update or delete the message"));
+            if is_deleted {
+                chat.delete([&"d".into()])?;
+            } else {
+                assert!(chat.update(Message::user("message d").with_id("d"))?.is_changed);
+            }
+            store.rebuild_search()?;
+            assert_eq!(store.verify(|_| {})?.damages, []);
+            assert_eq!(chat.raw_history()?.len(), if is_deleted { 2 } else { 3 });
+        }
     }
     Ok(())
 }

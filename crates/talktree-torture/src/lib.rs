@@ -15,15 +15,16 @@ mod text;
 mod verbs;
 mod workload;
 
+pub mod addresses;
 pub mod contend;
+pub mod damage;
+pub mod extremes;
 pub mod faults;
 pub mod hostile;
 pub mod kill;
 pub mod power;
 pub mod scarce;
 pub mod vfs;
-
-pub mod addresses;
 
 pub use report::Report;
 pub use snapshot::{digest, snapshot};

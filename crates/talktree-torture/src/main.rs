@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use talktree_torture::{Report, Result, addresses, contend, faults, hostile, kill, power, scarce};
+use talktree_torture::{
+    Report, Result, addresses, contend, damage, extremes, faults, hostile, kill, power, scarce,
+};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -34,6 +36,10 @@ enum Work {
     Hostile(hostile::Args),
     /// Does verbs under any names, beside a plain list of parents.
     Addresses(addresses::Args),
+    /// Flips bytes, cuts files, exchanges pages, damages logs, opens what is no store.
+    Damage(damage::Args),
+    /// Grows very long, wide and branchy trees, mixes up sessions and clocks.
+    Extremes(extremes::Args),
     /// Writes to a store and reads it until its time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
@@ -54,6 +60,8 @@ fn main() -> Result<ExitCode> {
         Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
         Work::Hostile(args) => told("hostile", seed, |report| hostile::run(args, report)),
         Work::Addresses(args) => told("addresses", seed, |report| addresses::run(args, report)),
+        Work::Damage(args) => told("damage", seed, |report| damage::run(args, report)),
+        Work::Extremes(args) => told("extremes", seed, |report| extremes::run(args, report)),
         Work::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Work::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }

@@ -74,7 +74,7 @@ impl Database {
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
-        refuse_directory(path)?;
+        refuse_odd_file(path)?;
         let writer = open_writer(path, &config)
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
             .and_then(|conn| index::bring_up_to_date(&conn).map(|()| conn))
@@ -96,7 +96,7 @@ impl Database {
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
-        refuse_directory(path)?;
+        refuse_odd_file(path)?;
         let open = |place: Place| -> Result<Self> {
             let database = Self::new(config.clone(), place, None);
             let reader = database
@@ -364,19 +364,20 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     }
 }
 
-/// Refuses a directory; what a file holds is for SQLite to look at.
+/// Refuses what is no regular file; what a file holds is for SQLite to look at.
 ///
 /// Invariant: nothing but SQLite opens the file of a database. Closing any descriptor of it takes the locks that this
 /// process holds on it, those of other stores included.
-fn refuse_directory(path: &Path) -> Result<()> {
+fn refuse_odd_file(path: &Path) -> Result<()> {
     let file =
         std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
-    match file.is_dir() {
-        true => {
-            Err(Error::NotAStore { path: path.to_owned(), why: "it is a directory".to_owned() })
-        }
-        false => Ok(()),
-    }
+    let why = match file.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "it is a directory",
+        // Opening a pipe waits until someone writes into it.
+        _ => "it is no regular file",
+    };
+    Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
 }
 
 /// A file of another kind, or with a damaged header, reads as "not a database": say of which file.

@@ -72,8 +72,8 @@ pub(super) fn delete_branch(
     }
     // What covers the top and ends elsewhere would end below it: so all that is touched ends here.
     let parent = message::parent(conn, top)?;
+    index::forget_all(conn, &stretches)?;
     for &(first, last) in &stretches {
-        index::forget(conn, first, last)?;
         label::forget(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;

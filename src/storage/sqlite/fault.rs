@@ -34,8 +34,13 @@ impl Fault {
                 Error::Corrupt { what: error.to_string() }
             }
             _ => match error {
+                // Every verb that may find nothing asks so; the others look for what something points at.
+                rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
+                    what: "a row that another one points at is missing".to_owned(),
+                },
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::Utf8Error(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..) => {
                     Error::Corrupt { what: error.to_string() }
                 }
@@ -84,9 +89,8 @@ impl From<Error> for Fault {
 /// Names the row in the fault of one whose text cannot be read.
 pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Fault {
     move |fault| match fault {
-        Fault::Own(error @ (Error::Json { .. } | Error::Corrupt { .. })) => {
-            corrupt(format!("{row}: {error}"))
-        }
+        Fault::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
+        Fault::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
         fault => fault,
     }
 }

@@ -88,6 +88,27 @@ pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcom
     Ok(())
 }
 
+/// Takes the texts of many stretches out of the index, in ascending order, before they go.
+///
+/// In one statement: FTS5 writes what it has gathered at the beginning of each.
+pub(super) fn forget_all(conn: &Connection, stretches: &[(Address, Address)]) -> Outcome<()> {
+    let pairs = stretches.iter().map(|(first, last)| (first.raw(), last.raw()));
+    let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
+    conn.prepare_cached(TAKE_OUT_ALL)?.execute([json])?;
+    let mut pending =
+        conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?;
+    for &(first, last) in stretches {
+        pending.execute([first, last])?;
+    }
+    Ok(())
+}
+
+const TAKE_OUT_ALL: &str = "INSERT INTO search (search, rowid, text, tools)
+ SELECT 'delete', address, text, tools
+   FROM json_each(?1) AS stretch
+  CROSS JOIN search_source
+  WHERE address BETWEEN stretch.value ->> 0 AND stretch.value ->> 1";
+
 /// What is pending is not in `search_source`: deleting what is not there would damage the index.
 fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
     conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, Row};
 
 use super::catalog::SessionRow;
-use super::fault::{Outcome, corrupt};
+use super::fault::{Outcome, corrupt, damaged};
 use super::message::time;
 use super::{compaction, label};
 use crate::id::MessageId;
@@ -164,6 +164,15 @@ fn read(
     let address = skeleton.address(segment, at).ok_or_else(missing)?;
     let mut rows = reader.query([address])?;
     let row = rows.next()?.ok_or_else(missing)?;
+    landmark(row, at).map_err(damaged(format_args!(
+        "message {} of session {}",
+        address.n(),
+        address.session()
+    )))
+}
+
+fn landmark(row: &Row<'_>, at: u64) -> Outcome<Landmark> {
+    let missing = || corrupt(format!("place {at} of a run holds no message"));
     let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
     Ok(Landmark {
         at,

@@ -53,6 +53,33 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome
     Ok(true)
 }
 
+/// Holds the words of the next `limit` messages that are not pending, in place of what it held, for `verify`; returns
+/// the last of them.
+pub(in super::super) fn fill_after(
+    conn: &Connection,
+    after: Address,
+    limit: u64,
+) -> Outcome<Option<Address>> {
+    conn.execute_batch(CREATE)?;
+    conn.prepare_cached("DELETE FROM temp.search_fresh_of")?.execute([])?;
+    conn.prepare_cached("INSERT INTO temp.search_fresh (search_fresh) VALUES ('delete-all')")?
+        .execute([])?;
+    let last: Option<Address> = conn
+        .prepare_cached(
+            "SELECT max(address)
+               FROM (SELECT address FROM message WHERE address > ?1 ORDER BY address LIMIT ?2)",
+        )?
+        .query_row((after, limit), |row| row.get(0))?;
+    if let Some(last) = last {
+        conn.prepare_cached(
+            "INSERT INTO temp.search_fresh (rowid, text, tools)
+             SELECT address, text, tools FROM search_source WHERE address > ?1 AND address <= ?2",
+        )?
+        .execute([after, last])?;
+    }
+    Ok(last)
+}
+
 fn clear(conn: &Connection) -> Outcome<()> {
     let count = conn.prepare_cached("DELETE FROM temp.search_fresh_of")?.execute([])?;
     if count > 0 {

@@ -35,7 +35,7 @@ pub(super) fn row(conn: &Connection, address: Address) -> Outcome<Row> {
         Ok(Row {
             id: MessageId::from(row.get_ref(0)?.as_str()?),
             role: row.get(1)?,
-            parts: row.get(2)?,
+            parts: row.get_ref(2)?.as_str().unwrap_or_default().to_owned(),
             origin: row.get(3)?,
             created_at: row.get(4)?,
         })
@@ -49,13 +49,16 @@ pub(super) const AT: &str = "SELECT id, role, parts, coalesce(origin, address), 
 
 impl Row {
     /// Returns the text that was searched, as people read it.
-    pub(super) fn text(&self, columns: Columns) -> Outcome<String> {
-        let parts = parts_from_text(&self.parts)?;
-        Ok(match columns {
+    ///
+    /// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is
+    /// an error.
+    pub(super) fn text(&self, columns: Columns) -> String {
+        let parts = parts_from_text(&self.parts).unwrap_or_default();
+        match columns {
             Columns::Text => indexed::plain_text(&parts),
             Columns::Tools => indexed::plain_tools(&parts),
             Columns::All => everything(&parts),
-        })
+        }
     }
 }
 
@@ -122,9 +125,9 @@ impl<'c> HitMaker<'c> {
     ) -> Outcome<Hit> {
         let row = row(self.conn, address)?;
         let columns = self.shown[0].filters.columns;
-        let mut text = row.text(columns)?;
+        let mut text = row.text(columns);
         if text.is_empty() && !self.shown[0].has_terms() {
-            text = row.text(Columns::All)?;
+            text = row.text(Columns::All);
         }
         let matched = if self.is_relaxed(&text) { Matched::Relaxed } else { Matched::All };
         let query = &self.shown[usize::from(matched == Matched::Relaxed)];

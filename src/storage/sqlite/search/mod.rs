@@ -7,7 +7,7 @@
 
 mod candidates;
 mod frequency;
-mod fresh;
+pub(super) mod fresh;
 mod hits;
 mod listing;
 mod place;
@@ -295,7 +295,7 @@ impl Search<'_> {
 
     fn candidate(&self, scanner: &Scanner, address: Address) -> Outcome<Candidate> {
         let row = hits::row(self.conn, address)?;
-        let text = row.text(self.reading.query.filters.columns)?;
+        let text = row.text(self.reading.query.filters.columns);
         let time: DateTime<Utc> = time(row.created_at)?;
         Ok(Candidate {
             session: address.session(),

@@ -4,16 +4,18 @@
 //! the JSON can be read, that compactions lie on paths, that the schema is the one this build
 //! makes, and that the search index holds what the messages say.
 
+mod index;
+
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, Row};
 
 use super::connection::{Config, Database, make_private_file};
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, Outcome, corrupt};
 use super::interrupt::Watch;
 use super::message::StoredMessage;
 use super::{catalog, compaction, functions, path, schema};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
@@ -86,6 +88,14 @@ const CHECKS: &[Check] = &[
         remedy: "undo and redo pass over no further than this entry; check out a message instead",
     },
     Check {
+        kind: "lost-head-entry",
+        sql: "SELECT format('the head log of session key %d has a gap', session)
+                FROM (SELECT session, position FROM head_log UNION SELECT key, head_position FROM session)
+               GROUP BY session
+              HAVING max(position) - min(position) + 1 <> count(*)",
+        remedy: "undo and redo go no further than the gap; check out a message instead",
+    },
+    Check {
         kind: "lost-label",
         sql: "SELECT format('label %s of session key %d points at no message', name, session)
                 FROM label
@@ -102,6 +112,16 @@ const CHECKS: &[Check] = &[
                WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.last)",
+        remedy: REMOVE,
+    },
+    Check {
+        kind: "broken-compaction",
+        sql: "SELECT format('compaction %s of session key %d names other messages than it lies over',
+                            compaction.id, compaction.session)
+                FROM compaction
+                JOIN message AS start ON start.address = compaction.first
+                JOIN message AS stop ON stop.address = compaction.last
+               WHERE start.id <> first_id OR stop.id <> last_id",
         remedy: REMOVE,
     },
     Check {
@@ -157,7 +177,13 @@ impl Database {
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
-        damages.extend(self.check_index(&watch)?);
+        match self.check_index(&watch) {
+            Err(Error::Storage { source }) if is_schema_damaged(&damages) => {
+                let what = source.to_string();
+                damages.push(Damage { kind: "search-index", what, remedy: RESTORE });
+            }
+            answer => damages.extend(answer?),
+        }
         Ok(Verified { messages, damages })
     }
 
@@ -191,18 +217,18 @@ impl Database {
     ///
     /// SQLite counts this check as a write. A store that is large, busy or read-only is checked on
     /// a copy, so that nobody waits for it.
-    fn check_index(&self, watch: &Watch) -> Result<Option<Damage>> {
+    fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
         if size <= MAX_CHECKED_IN_PLACE
-            && let Some(damage) = self.try_write(index_damage)?
+            && let Some(damages) = self.try_write(index::damages)?
         {
-            return Ok(damage);
+            return Ok(damages);
         }
         let copy = TemporaryFile::new();
         make_private_file(&copy.0)?;
         self.copy_to(&copy.0, watch, |_| {})?;
         let copied = Self::open(&copy.0, Config::default())?;
-        copied.write_watched(watch.clone(), index_damage)
+        copied.write_watched(watch.clone(), index::damages)
     }
 }
 
@@ -241,18 +267,27 @@ fn settle(
 ) -> Outcome<()> {
     let Err(fault) = check(found) else { return Ok(()) };
     match fault.into_error(0) {
-        crate::Error::Corrupt { what } => {
+        Error::Corrupt { what } => {
             found.push(Damage { kind, what, remedy });
+            Ok(())
+        }
+        Error::Storage { source } if is_schema_damaged(found) => {
+            found.push(Damage { kind, what: source.to_string(), remedy });
             Ok(())
         }
         error => Err(Fault::Own(error)),
     }
 }
 
+/// Returns whether the schema was found to be another one: then a query may fail in any way.
+fn is_schema_damaged(found: &[Damage]) -> bool {
+    found.iter().any(|damage| damage.kind == "schema")
+}
+
 /// Returns what a fault says of the damage, without the advice to verify.
 fn told(fault: Fault) -> String {
     match fault.into_error(0) {
-        crate::Error::Corrupt { what } => what,
+        Error::Corrupt { what } => what,
         error => error.to_string(),
     }
 }
@@ -272,6 +307,9 @@ fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()>
 }
 
 fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    // A look into the index lets FTS5 see what others have written: its own check goes by what the connection knows.
+    // What is wrong with it, the check tells.
+    let _ = conn.query_row("SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)", [], |_| Ok(()));
     let mut statement = conn.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
@@ -361,6 +399,18 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     Ok(())
 }
 
+/// Reads a message with what only figures about it tell.
+fn read_whole(row: &Row<'_>) -> Outcome<()> {
+    let address = StoredMessage::read(row)?.address;
+    let (aside, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
+    let wrong = match (aside, tokens) {
+        (0 | 1, 0..) => return Ok(()),
+        (0 | 1, tokens) => format!("{tokens} tokens"),
+        (aside, _) => format!("{aside} as the mark of an aside"),
+    };
+    Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
+}
+
 /// One batch of messages.
 #[derive(Default)]
 struct Batch {
@@ -376,7 +426,7 @@ impl Batch {
             .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
             .query_row([], |row| row.get(0))?;
         let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens
                FROM message
               WHERE address > ?1 AND id IS NOT NULL
               ORDER BY address
@@ -386,28 +436,12 @@ impl Batch {
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
-            if let Err(fault) = StoredMessage::read(row) {
+            if let Err(fault) = read_whole(row) {
                 let what = told(fault);
                 let remedy = "update or delete the message";
                 found.push(Damage { kind: "broken-message", what, remedy });
             }
         }
         Ok(())
-    }
-}
-
-/// Compares the index with the text of the messages. SQLite's own `integrity_check` does not.
-fn index_damage(conn: &Connection) -> Outcome<Option<Damage>> {
-    match conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", []) {
-        Ok(_) => Ok(None),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-            // SQLite's own words, "database disk image is malformed", would frighten for nothing.
-            Ok(Some(Damage {
-                kind: "search-index",
-                what: "the search index does not hold what the messages say".to_owned(),
-                remedy: REBUILD,
-            }))
-        }
-        Err(error) => Err(Fault::Sqlite(error)),
     }
 }

@@ -1,0 +1,172 @@
+//! Everything that a store can be asked, and what it answers.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+
+use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree, View};
+
+/// What is searched for.
+const QUERIES: &[&str] =
+    &["river17*", "in:all call", "\"violet engine\"", "故宫 harbour role:user"];
+
+/// One leaf of so many has its path read whole.
+const LEAVES_READ_WHOLE: usize = 5;
+
+/// What a store answers: for each question a digest of the answer, or the error.
+pub(super) struct Answers(BTreeMap<String, Answer>);
+
+/// One answer.
+type Answer = Result<u64, Told>;
+
+/// An error that a verb told.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Told {
+    pub(super) text: String,
+    /// Whether it says that the store is damaged or no store, or that something is not there any more.
+    pub(super) is_clear: bool,
+}
+
+impl From<&Error> for Told {
+    fn from(error: &Error) -> Self {
+        Self {
+            text: error.to_string(),
+            is_clear: error.is_unknown()
+                || matches!(
+                    error,
+                    Error::Corrupt { .. } | Error::NotAStore { .. } | Error::NewerStore { .. }
+                ),
+        }
+    }
+}
+
+impl Answers {
+    /// Asks a store everything about itself and about these sessions.
+    pub(super) fn of(store: &Store, sessions: &[String]) -> Self {
+        let mut answers = Self(BTreeMap::new());
+        answers.add("sessions", "", store.sessions());
+        answers.add(
+            "stats",
+            "",
+            store.stats().map(|stats| (stats.sessions, stats.messages, stats.max_depth)),
+        );
+        for id in sessions {
+            match store.session(id.as_str()) {
+                Ok(chat) => answers.session(&chat, id),
+                Err(error) => answers.add::<()>("session", id, Err(error)),
+            }
+        }
+        // Newer is ranked higher, so all searches are of one day.
+        let now = super::fixture::time(0);
+        for query in QUERIES {
+            answers.add("search", query, store.search(*query).now(now).run());
+        }
+        answers.add("search_sessions", "", store.search_sessions(QUERIES[0]).now(now).run());
+        let mut digest = Digest(DefaultHasher::new());
+        let exported = store.export_jsonl(&mut digest);
+        answers.add("export", "", exported.map(|()| digest.0.finish()));
+        answers
+    }
+
+    fn session(&mut self, chat: &Session, id: &str) {
+        self.add("info", id, chat.info());
+        self.add("head", id, chat.head());
+        self.add("head_log", id, chat.head_log());
+        self.add("labels", id, chat.labels());
+        self.add("compactions", id, chat.compactions());
+        self.add_messages("roots", id, chat.roots());
+        self.add("row_stats", id, chat.row_stats());
+        self.add_messages("history", id, chat.history());
+        self.add_messages("raw_history", id, chat.raw_history());
+        self.add_messages("all_messages", id, chat.all_messages().collect());
+        self.add_messages("iter_rev", id, chat.iter_rev().collect());
+        self.add("recent", id, chat.recent(Budget::tokens(200)));
+        self.add("page", id, chat.page().limit(5).run());
+        let drawn = |tree: Tree| {
+            tree.lines(&DrawOptions::everything()).map(|line| line.to_string()).collect::<Vec<_>>()
+        };
+        self.add("tree", id, chat.tree().map(drawn));
+        let leaves = chat.leaves();
+        for (number, leaf) in leaves.iter().flatten().enumerate() {
+            let at = format!("{id} at {leaf}");
+            self.add("row_stats_at", &at, chat.row_stats_at(leaf));
+            // The same messages lie on many paths: a few of them are read whole.
+            if number % LEAVES_READ_WHOLE == 0 {
+                self.add_messages("history_at", &at, chat.history_at(leaf));
+                self.add_messages("raw_history_at", &at, chat.raw_history_at(leaf));
+            }
+        }
+        self.add("leaves", id, leaves);
+        let mut digest = Digest(DefaultHasher::new());
+        let markdown = chat.export_markdown(&View::head(), &mut digest);
+        self.add("markdown", id, markdown.map(|()| digest.0.finish()));
+    }
+
+    fn add<T: fmt::Debug>(&mut self, verb: &str, of: &str, answer: talktree::Result<T>) {
+        let answer = answer.as_ref().map_err(Told::from).map(|value| {
+            let mut digest = Digest(DefaultHasher::new());
+            // A digest takes everything.
+            let _ = write!(digest, "{value:?}");
+            digest.0.finish()
+        });
+        self.0.insert(format!("{verb} {of}"), answer);
+    }
+
+    /// Adds messages, as they are written in exports: much faster than as Rust shows them.
+    fn add_messages(&mut self, verb: &str, of: &str, answer: talktree::Result<Vec<Message>>) {
+        let answer = answer.as_ref().map_err(Told::from).map(|messages| {
+            let mut digest = Digest(DefaultHasher::new());
+            // A digest takes everything, and a message that was read can be written.
+            let _ = serde_json::to_writer(&mut digest, messages);
+            digest.0.finish()
+        });
+        self.0.insert(format!("{verb} {of}"), answer);
+    }
+
+    /// Returns how many questions were asked.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the errors told.
+    pub(super) fn errors(&self) -> impl Iterator<Item = (&str, &Told)> {
+        self.0.iter().filter_map(|(asked, answer)| Some((asked.as_str(), answer.as_ref().err()?)))
+    }
+
+    /// Returns the questions that these answers answer otherwise, though without an error.
+    pub(super) fn different(&self, sound: &Self) -> Vec<&str> {
+        let differs = |(asked, answer): &(&String, &Answer)| {
+            answer.is_ok() && sound.0.get(*asked) != Some(answer)
+        };
+        self.0.iter().filter(differs).map(|(asked, _)| asked.as_str()).collect()
+    }
+
+    /// Returns whether a session's own history reads as it was.
+    pub(super) fn reads(&self, sound: &Self, id: &str) -> bool {
+        ["history", "raw_history", "all_messages"].iter().all(|verb| {
+            let asked = format!("{verb} {id}");
+            self.0.get(&asked) == sound.0.get(&asked)
+        })
+    }
+}
+
+/// Takes text in and keeps a number of it.
+struct Digest(DefaultHasher);
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl std::io::Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

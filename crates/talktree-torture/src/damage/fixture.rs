@@ -1,0 +1,162 @@
+//! The store that is damaged: a bit of everything that a store can hold.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use talktree::{Durability, Incoming, Message, MessageId, Part, Session, SessionDetails, Store};
+
+use crate::Result;
+
+/// How many sessions the store has, beside a fork of each third.
+const SESSIONS: usize = 12;
+/// Words of several scripts; each text is a hand of them.
+const WORDS: &[&str] = &[
+    "river",
+    "deploy",
+    "friday",
+    "backup",
+    "invoice",
+    "garden",
+    "violet",
+    "engine",
+    "harbour",
+    "signal",
+    "letter",
+    "Zürich",
+    "café",
+    "naïve",
+    "мост",
+    "письмо",
+    "δρόμος",
+    "故宫",
+    "天气",
+    "日本語",
+    "커피",
+    "🚀",
+    "it's",
+    "a/b",
+    "C++",
+    "x-ray",
+    "2026-01-31",
+    "\"quoted\"",
+    "line\nbreak",
+];
+
+/// Builds the store and returns the ids of its sessions.
+pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<String>> {
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let store = Store::options().durability(Durability::Normal).open(path)?;
+    let mut ids = Vec::new();
+    for number in 0..SESSIONS {
+        let id = format!("session-{number}");
+        let chat = store.session(id.as_str())?;
+        fill(&chat, &mut dice, messages)?;
+        ids.push(id);
+        if number % 3 == 0 {
+            let fork = format!("fork-{number}");
+            chat.fork_as(&fork.as_str().into(), &named(messages / 2), "A fork")?;
+            ids.push(fork);
+        }
+    }
+    // Pages that nobody uses any more.
+    let gone = store.session("gone")?;
+    gone.append_all((0..messages).map(|n| message(&mut dice, n)))?;
+    store.remove(gone.id())?;
+    // One piece, so that its pages lie the same way each time; what comes after is pending.
+    store.rebuild_search()?;
+    for id in &ids {
+        let chat = store.session(id.as_str())?;
+        chat.append_all((0..5).map(|n| message(&mut dice, 10_000 + n)))?;
+    }
+    Ok(ids)
+}
+
+/// Returns a time that is the same in each run.
+pub(super) fn time(minutes: u64) -> DateTime<Utc> {
+    DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + 60 * minutes)
+}
+
+fn named(n: usize) -> MessageId {
+    format!("message-{n}").into()
+}
+
+fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()> {
+    chat.set_details(&SessionDetails {
+        name: Some(text(dice, 4)),
+        model: Some("model-1".to_owned()),
+        source: Some("notes.jsonl".to_owned()),
+        metadata: Some(json!({"topic": text(dice, 3), "rank": dice.u32(..)}).into()),
+        ..SessionDetails::default()
+    })?;
+    for n in 0..messages {
+        let new = message(dice, n);
+        match n % 16 {
+            // A branch from some place before: another answer, or a further one.
+            5 if n > 16 => chat.append_to(&named(n - 1 - dice.usize(1..12)), new)?,
+            11 if n > 20 => chat.append_root(new)?,
+            _ => chat.append(new)?,
+        };
+    }
+    let parent = Some(named(2));
+    let imported =
+        Incoming { record: "line 7".to_owned(), parent, message: message(dice, messages) };
+    chat.import_messages(&[imported])?;
+    let inner: Vec<MessageId> = [4, 9, 10, messages / 3].map(named).into();
+    chat.delete(&inner)?;
+    for (n, name) in [(1, "start"), (7, "here"), (messages - 1, "end")] {
+        chat.label(name, &named(n))?;
+    }
+    for (first, last) in [(12, 15), (1, 3), (messages / 2, messages / 2 + 4)] {
+        // Where a branch lies between the two, there is no such stretch.
+        let _ = chat.add_compaction(text(dice, 20), &named(first), &named(last));
+    }
+    for n in [3, messages / 2, messages - 2] {
+        chat.checkout(&named(n))?;
+    }
+    chat.undo_head()?;
+    Ok(())
+}
+
+fn message(dice: &mut fastrand::Rng, n: usize) -> Message {
+    let mut parts = vec![Part::text(text(dice, 60))];
+    if n % 7 == 3 {
+        parts.push(Part::reasoning(text(dice, 20)));
+        parts.push(Part::tool_call(
+            "read",
+            format!("call-{n}"),
+            json!({"path": text(dice, 2), "line": n}),
+        ));
+    }
+    if n % 7 == 4 {
+        parts.push(Part::tool_result("read", format!("call-{}", n - 1), json!(text(dice, 40))));
+    }
+    if n % 29 == 1 {
+        // Longer than a page.
+        parts.push(Part::text(text(dice, 1_500)));
+        parts.push(Part::file("image/png", "data:image/png;base64,iVBORw0KGgo="));
+    }
+    let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
+    let mut message = Message::new(role, parts).with_id(format!("message-{n}")).at(time(n as u64));
+    if n.is_multiple_of(5) {
+        message = message.with_metadata(json!({"model": "m", "cost": n as f64 / 8.0}));
+        message.extra.insert("note".to_owned(), json!(text(dice, 3)).into());
+    }
+    if n % 31 == 6 { message.as_aside() } else { message }
+}
+
+fn text(dice: &mut fastrand::Rng, words: usize) -> String {
+    let mut text = String::new();
+    for _ in 0..words {
+        let word = WORDS[dice.usize(..WORDS.len())];
+        let end = if dice.u8(..9) == 0 { ". " } else { " " };
+        // Made-up words among the real ones, so that the index has many entries.
+        match dice.u8(..3) {
+            0 => drop(write!(text, "{word}{}{end}", dice.u16(..2_000))),
+            _ => drop(write!(text, "{word}{end}")),
+        }
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! Two sessions with equal ids and texts: whatever is asked of one, the other's words never come out, and nothing of it
+//! changes.
+//!
+//! Ids that only one of them holds are told apart by the library's own tests; here half of all ids are in both.
+
+use talktree::export::session_hash;
+use talktree::{
+    Budget, Compaction, CompactionId, Incoming, Json, Message, MessageId, Place, Result as Answer,
+    Session, Store, View,
+};
+
+use super::Args;
+use crate::{Report, Result};
+
+/// Stands in every message of the other session that differs, and nowhere else.
+const SECRET: &str = "betasecret";
+/// Messages in each session.
+const MESSAGES: usize = 40;
+
+/// Calls verbs of one session with ids of both.
+pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let mut dice = fastrand::Rng::with_seed(report.seed());
+    let store = Store::open_in_memory()?;
+    let (chat, other) = (store.session("alpha")?, store.session("beta")?);
+    fill(&chat, "alphaopen", "a")?;
+    fill(&other, SECRET, "b")?;
+    let before = session_hash(&other)?;
+    let (mut answered, mut refused) = (0, 0);
+    for round in 0..args.foreign_ids {
+        let verb = dice.usize(..VERBS.len());
+        let ids = [pick(&mut dice), pick(&mut dice)];
+        let again = format!(
+            "talktree-torture --seed {} extremes --messages 1000 --children 1000 --branches 100 --foreign-ids {}",
+            report.seed(),
+            round + 1
+        );
+        let answer = VERBS[verb].1(&chat, &ids[0], &ids[1]);
+        let told = match &answer {
+            Ok(told) => told.clone(),
+            Err(error) => error.to_string(),
+        };
+        if told.contains(SECRET) {
+            report.failure(
+                format!("{} with {ids:?} tells of another session: {told}", VERBS[verb].0),
+                &again,
+            );
+        }
+        if answer.is_ok() {
+            answered += 1
+        } else {
+            refused += 1
+        }
+        if session_hash(&other)? != before {
+            report
+                .failure(format!("{} with {ids:?} changed another session", VERBS[verb].0), &again);
+            break;
+        }
+        // What was cleared or deleted is said again, so that there is something to find.
+        if chat.path_length()? < 5 || round.is_multiple_of(50) {
+            chat.clear()?;
+            fill(&chat, "alphaopen", "a")?;
+        }
+    }
+    let damages = store.verify(|_| {})?.damages;
+    if !damages.is_empty() {
+        report.failure(
+            format!("after verbs with ids of another session: {damages:?}"),
+            "talktree-torture extremes",
+        );
+    }
+    report
+        .fact("verbs with ids of both sessions", format!("{answered} answered, {refused} refused"));
+    report.fact("kinds of such verbs", VERBS.len());
+    Ok(())
+}
+
+/// Fills a session: odd messages say the same in both, even ones differ; so do ids that begin with its letter.
+fn fill(chat: &Session, word: &str, letter: &str) -> Result<()> {
+    for n in 0..MESSAGES {
+        let text = if n % 2 == 0 { format!("{word} {n}") } else { format!("said in both {n}") };
+        let id = if n % 4 < 2 { format!("m{n}") } else { format!("{letter}{n}") };
+        chat.append(Message::user(text).with_id(id))?;
+    }
+    chat.append_to(&"m4".into(), Message::assistant(format!("{word} aside")).with_id("side"))?;
+    chat.label("shared", &"m5".into())?;
+    chat.label(letter, &"m8".into())?;
+    for (id, first, last) in [("shared", "m0", "m1"), (letter, "m8", "m9")] {
+        chat.import_compaction(&compaction(id, word, first, last))?;
+    }
+    Ok(())
+}
+
+fn pick(dice: &mut fastrand::Rng) -> String {
+    let n = dice.usize(..MESSAGES);
+    match dice.u8(..10) {
+        0 => "shared".to_owned(),
+        1 => "b".to_owned(),
+        2 => "compaction_b".to_owned(),
+        3 => "compaction_shared".to_owned(),
+        4 => "side".to_owned(),
+        5 | 6 => format!("b{n}"),
+        7 => format!("a{n}"),
+        _ => format!("m{n}"),
+    }
+}
+
+/// A verb called with one or two ids; answers in words.
+type Verb = fn(&Session, &str, &str) -> Answer<String>;
+
+fn words(answer: impl std::fmt::Debug) -> String {
+    format!("{answer:?}")
+}
+
+fn collected(stream: talktree::Messages) -> Answer<String> {
+    stream.collect::<Answer<Vec<Message>>>().map(words)
+}
+
+fn said(text: &str) -> Message {
+    Message::user(format!("new {text}"))
+}
+
+const VERBS: &[(&str, Verb)] = &[
+    ("message", |chat, id, _| chat.message(&id.into()).map(words)),
+    ("history_at", |chat, id, _| chat.history_at(&id.into()).map(words)),
+    ("raw_history_at", |chat, id, _| chat.raw_history_at(&id.into()).map(words)),
+    ("history", |chat, _, _| chat.history().map(words)),
+    ("path_length_at", |chat, id, _| chat.path_length_at(&id.into()).map(words)),
+    ("row_stats_at", |chat, id, _| chat.row_stats_at(&id.into()).map(words)),
+    ("branches", |chat, id, _| chat.branches(&id.into()).map(words)),
+    ("siblings", |chat, id, _| chat.siblings(&id.into()).map(words)),
+    ("is_on_path", |chat, id, _| chat.is_on_path(&id.into()).map(words)),
+    ("is_ancestor", |chat, id, other| chat.is_ancestor(&id.into(), &other.into()).map(words)),
+    ("stream", |chat, id, _| collected(chat.stream(View::at(&id.into())))),
+    ("stream_rev", |chat, id, _| collected(chat.stream_rev(View::at(&id.into()).raw()))),
+    ("all_messages", |chat, _, _| collected(chat.all_messages())),
+    ("recent_of", |chat, id, _| {
+        chat.recent_of(&View::at(&id.into()), Budget::messages(5)).map(words)
+    }),
+    ("page before", |chat, id, _| chat.page().before(&id.into()).run().map(words)),
+    ("page after", |chat, id, _| chat.page().after(&id.into()).run().map(words)),
+    ("page of", |chat, id, other| {
+        chat.page().of(View::at(&id.into())).after(&other.into()).run().map(words)
+    }),
+    ("search on a path", |chat, id, _| {
+        chat.search(SECRET).on_path_to(&id.into()).run().map(|found| words(found.hits))
+    }),
+    ("search", |chat, _, _| {
+        chat.search(format!("{SECRET} OR both")).run().map(|found| words(found.hits))
+    }),
+    ("search by session", |chat, id, _| {
+        chat.search(format!("{id} in:all session:alpha")).run().map(|found| words(found.hits))
+    }),
+    ("compaction", |chat, id, _| chat.compaction(&id.into()).map(words)),
+    ("compactions", |chat, _, _| chat.compactions().map(words)),
+    ("expand", |chat, id, _| chat.expand(&id.into()).map(words)),
+    ("labelled", |chat, id, _| chat.labelled(id).map(words)),
+    ("labels", |chat, _, _| chat.labels().map(words)),
+    ("head_log", |chat, _, _| chat.head_log().map(words)),
+    ("tree", |chat, _, _| chat.tree().map(words)),
+    ("info", |chat, _, _| chat.info().map(words)),
+    ("export_markdown", |chat, id, _| {
+        let mut text = Vec::new();
+        chat.export_markdown(&View::at(&id.into()), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }),
+    ("export_openai", |chat, id, _| {
+        let mut text = Vec::new();
+        chat.export_openai(&View::at(&id.into()), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }),
+    ("append_to", |chat, id, _| chat.append_to(&id.into(), said(id)).map(words)),
+    ("append_all_at", |chat, id, _| {
+        chat.append_all_at(&Place::To(id.into()), [said(id), said(id)]).map(words)
+    }),
+    ("append_if_head", |chat, id, _| chat.append_if_head(Some(&id.into()), said(id)).map(words)),
+    ("append with the id", |chat, id, _| chat.append(said(id).with_id(id)).map(words)),
+    ("import_message", |chat, id, other| {
+        chat.import_message(Some(&id.into()), said(id).with_id(other)).map(words)
+    }),
+    ("import_messages", |chat, id, other| {
+        let incoming =
+            Incoming { record: id.to_owned(), parent: Some(other.into()), message: said(id) };
+        chat.import_messages(&[incoming]).map(words)
+    }),
+    ("update", |chat, id, _| chat.update(said(id).with_id(id)).map(words)),
+    ("upsert", |chat, id, _| chat.upsert(said(id).with_id(id)).map(words)),
+    ("delete", |chat, id, other| chat.delete([&MessageId::from(id), &other.into()]).map(words)),
+    ("delete_branch", |chat, id, _| chat.delete_branch(&id.into()).map(words)),
+    ("checkout", |chat, id, _| chat.checkout(&id.into()).map(words)),
+    ("undo_head", |chat, _, _| chat.undo_head().map(words)),
+    ("redo_head", |chat, _, _| chat.redo_head().map(words)),
+    ("label", |chat, id, other| chat.label(id, &other.into()).map(words)),
+    ("unlabel", |chat, id, _| chat.unlabel(id).map(words)),
+    ("add_compaction", |chat, id, other| {
+        chat.add_compaction("folded", &id.into(), &other.into()).map(words)
+    }),
+    ("add_compaction_with", |chat, id, other| {
+        chat.add_compaction_with("folded", &id.into(), &other.into(), Json::parse("{}")?).map(words)
+    }),
+    ("import_compaction", |chat, id, other| {
+        chat.import_compaction(&compaction(id, "folded", id, other)).map(words)
+    }),
+    ("remove_compaction", |chat, id, _| chat.remove_compaction(&id.into()).map(words)),
+    ("fork", |chat, id, _| {
+        // A fork of this session holds only what this session holds; the other is never overwritten.
+        chat.fork_as(&"beta".into(), &id.into(), "fork").map(words)
+    }),
+    ("clear", |chat, _, _| chat.clear().map(words)),
+];
+
+fn compaction(id: &str, summary: &str, first: &str, last: &str) -> Compaction {
+    let mut compaction = Compaction::new(summary, first.into(), last.into());
+    compaction.id = CompactionId::from(id);
+    compaction
+}

@@ -1,0 +1,122 @@
+//! The three trees: very long, very wide, very branchy.
+
+use std::path::Path;
+
+use talktree::{Durability, Incoming, Message, MessageId, Session, Store};
+
+use super::Args;
+use crate::Result;
+
+/// How many messages are written at a time.
+const BATCH: usize = 10_000;
+
+/// Grows a tree in a file.
+pub(super) type Shape = fn(&Args, &Path) -> Result<Grown>;
+
+/// A tree, and what the verbs should answer about it.
+pub(super) struct Grown {
+    pub(super) store: Store,
+    pub(super) chat: Session,
+    pub(super) messages: usize,
+    pub(super) leaves: usize,
+    /// Messages on the path to `last`.
+    pub(super) length: usize,
+    pub(super) root: MessageId,
+    /// A message of the path to `last` that has children.
+    pub(super) middle: MessageId,
+    pub(super) children_of_middle: usize,
+    /// The leaf of the longest path; the head stands there.
+    pub(super) last: MessageId,
+}
+
+fn open(path: &Path) -> Result<(Store, Session)> {
+    let store = Store::options().durability(Durability::Normal).open(path)?;
+    let chat = store.session("s")?;
+    Ok((store, chat))
+}
+
+fn message(n: usize) -> Message {
+    let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
+    Message::new(role, vec![talktree::Part::text(format!("message {n} of many"))]).with_id(name(n))
+}
+
+fn name(n: usize) -> MessageId {
+    n.to_string().into()
+}
+
+/// One message after the other.
+pub(super) fn path(args: &Args, path: &Path) -> Result<Grown> {
+    let (store, chat) = open(path)?;
+    let count = args.messages;
+    for start in (0..count).step_by(BATCH) {
+        chat.append_all((start..count.min(start + BATCH)).map(message))?;
+    }
+    Ok(Grown {
+        store,
+        chat,
+        messages: count,
+        leaves: 1,
+        length: count,
+        root: name(0),
+        middle: name(count / 2),
+        children_of_middle: 1,
+        last: name(count - 1),
+    })
+}
+
+/// One message, and all others are answers to it.
+pub(super) fn children(args: &Args, path: &Path) -> Result<Grown> {
+    let (store, chat) = open(path)?;
+    let count = args.children;
+    let root = chat.append(message(0))?.id;
+    for start in (1..=count).step_by(BATCH) {
+        let incoming = (start..=count.min(start + BATCH - 1)).map(|n| Incoming {
+            record: n.to_string(),
+            parent: Some(root.clone()),
+            message: message(n),
+        });
+        chat.import_messages(&incoming.collect::<Vec<_>>())?;
+    }
+    let last = name(count);
+    chat.checkout(&last)?;
+    Ok(Grown {
+        store,
+        chat,
+        messages: count + 1,
+        leaves: count,
+        length: 2,
+        middle: root.clone(),
+        root,
+        children_of_middle: count,
+        last,
+    })
+}
+
+/// A path, and from each of its messages a further answer.
+pub(super) fn branches(args: &Args, path: &Path) -> Result<Grown> {
+    let (store, chat) = open(path)?;
+    let count = args.branches;
+    chat.append_all((0..count).map(message))?;
+    for start in (0..count).step_by(BATCH) {
+        let incoming = (start..count.min(start + BATCH)).map(|n| Incoming {
+            record: n.to_string(),
+            parent: Some(name(n)),
+            message: message(count + n),
+        });
+        chat.import_messages(&incoming.collect::<Vec<_>>())?;
+    }
+    // The further answer to the last message of the path.
+    let last = name(2 * count - 1);
+    chat.checkout(&last)?;
+    Ok(Grown {
+        store,
+        chat,
+        messages: 2 * count,
+        leaves: count,
+        length: count + 1,
+        root: name(0),
+        middle: name(count / 2),
+        children_of_middle: 2,
+        last,
+    })
+}

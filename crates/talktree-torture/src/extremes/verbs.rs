@@ -1,0 +1,126 @@
+//! Every verb over a large tree, with what it should answer.
+
+use talktree::{Budget, DrawOptions, Message, Tree, View};
+
+use super::meter::Meter;
+use super::shapes::Grown;
+use crate::Result;
+
+fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usize> {
+    let mut total = 0;
+    for message in stream {
+        message?;
+        total += 1;
+    }
+    Ok(total)
+}
+
+/// Runs every verb that reads.
+pub(super) fn read(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
+    let Grown { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
+    let (messages, length) = (*messages, *length);
+    let raw = || View::at(last).raw();
+    meter.check("path_length", length as u64, || Ok(chat.path_length()?))?;
+    meter.check("history", length, || Ok(chat.history()?.len()))?;
+    meter.check("raw_history", length, || Ok(chat.raw_history()?.len()))?;
+    meter.check("history_at", length, || Ok(chat.history_at(last)?.len()))?;
+    meter.check("iter", length, || count(chat.iter()))?;
+    meter.check("iter_rev", length, || count(chat.iter_rev()))?;
+    meter.check("iter_rev, 10 of it", 10.min(length), || count(chat.iter_rev().take(10)))?;
+    meter.check("stream", length, || count(chat.stream(raw())))?;
+    meter.check("stream_rev", length, || count(chat.stream_rev(raw())))?;
+    meter.check("all_messages", messages, || count(chat.all_messages()))?;
+    meter.check("recent", 50.min(length), || {
+        Ok(chat.recent(Budget::messages(50))?.messages.len())
+    })?;
+    meter.check("page", 50.min(length), || Ok(chat.page().limit(50).run()?.messages.len()))?;
+    meter.check("page before", true, || {
+        Ok(chat.page().before(middle).run()?.messages.len() <= length)
+    })?;
+    meter
+        .check("page after", true, || Ok(!chat.page().after(middle).run()?.messages.is_empty()))?;
+    meter.check("row_stats", length, || Ok(chat.row_stats()?.len()))?;
+    meter.check("is_on_path", true, || Ok(chat.is_on_path(root)?))?;
+    meter.check("is_ancestor", true, || Ok(chat.is_ancestor(root, last)?))?;
+    meter
+        .check("latest_leaf", Some(last.clone()), || Ok(chat.latest_leaf()?.map(|leaf| leaf.id)))?;
+    meter.check("leaves", *leaves, || Ok(chat.leaves()?.len()))?;
+    meter.check("roots", 1, || Ok(chat.roots()?.len()))?;
+    meter.check("branches", grown.children_of_middle, || Ok(chat.branches(middle)?.len()))?;
+    meter.check("siblings", true, || Ok(!chat.siblings(last)?.is_empty()))?;
+    let mut tree = Tree::default();
+    meter.check("tree", messages as u64, || {
+        tree = chat.tree()?;
+        Ok(tree.messages)
+    })?;
+    meter.check("drawing", true, || Ok(tree.lines(&DrawOptions::default()).count() > 1))?;
+    meter.check("drawing of everything", true, || {
+        Ok(tree.lines(&DrawOptions::everything()).count() >= *leaves)
+    })?;
+    drop(tree);
+    let sink = std::io::sink;
+    meter.time("export_jsonl", || Ok(chat.export_jsonl(&mut sink())?))?;
+    meter.time("export_markdown", || Ok(chat.export_markdown(&View::head(), &mut sink())?))?;
+    meter.time("export_openai", || Ok(chat.export_openai(&View::head(), &mut sink())?))?;
+    meter.time("content_hash", || Ok(store.content_hash()?))?;
+    meter.check("search, the first", false, || {
+        Ok(store.search("\"message 7\"").run()?.hits.is_empty())
+    })?;
+    meter.check("search, what stands everywhere", false, || {
+        Ok(store.search("many").run()?.hits.is_empty())
+    })?;
+    meter.check("search on a path", false, || {
+        Ok(chat.search("many").on_path_to(last).run()?.hits.is_empty())
+    })?;
+    meter
+        .check("search_sessions", 1, || Ok(store.search_sessions("many").run()?.sessions.len()))?;
+    meter.check("sessions", 1, || Ok(store.sessions()?.len()))?;
+    meter.check("stats", length as u64, || Ok(store.stats()?.max_depth))?;
+    meter.check("verify", messages as u64, || {
+        let verified = store.verify(|_| {})?;
+        match verified.damages.first() {
+            Some(damage) => Err(format!("{damage:?}").into()),
+            None => Ok(verified.messages),
+        }
+    })
+}
+
+/// Runs every verb that writes, the gentle ones first.
+pub(super) fn write(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
+    let Grown { store, chat, messages, length, root, middle, last, .. } = grown;
+    let length = *length;
+    let new = || Message::user("one more");
+    meter.time("append", || Ok(chat.append(new().with_id("more"))?))?;
+    meter.time("append_to the middle", || Ok(chat.append_to(middle, new().with_id("aside"))?))?;
+    meter.check("delete of a leaf", 2, || {
+        Ok(chat.delete([&"more".into(), &"aside".into()])?.messages.len())
+    })?;
+    meter.time("checkout", || Ok(chat.checkout(last)?))?;
+    meter.check("undo_head", true, || Ok(chat.undo_head()?))?;
+    meter.check("redo_head", true, || Ok(chat.redo_head()?))?;
+    meter.time("label", || Ok(chat.label("here", middle)?))?;
+    meter.check("labelled", Some(middle.clone()), || Ok(chat.labelled("here")?))?;
+    meter.check("update", true, || {
+        Ok(chat.update(Message::user("otherwise").with_id(root.clone()))?.is_changed)
+    })?;
+    let fold =
+        meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
+    meter.check("history of a summary", 1, || Ok(chat.history()?.len()))?;
+    meter.check("iter_rev of a summary", 1, || count(chat.iter_rev()))?;
+    meter.check("expand", length, || Ok(chat.expand(&fold)?.len()))?;
+    let fork = meter.time("fork", || Ok(chat.fork(last, "fork")?))?;
+    meter.check("history of the fork", length, || Ok(fork.raw_history()?.len()))?;
+    meter.time("remove", || Ok(store.remove(fork.id())?))?;
+    meter.time("remove_compaction", || Ok(chat.remove_compaction(&fold)?))?;
+    meter.time("rebuild_search", || Ok(store.rebuild_search()?))?;
+    meter.check("delete of the root", 1, || Ok(chat.delete([root])?.messages.len()))?;
+    meter.check("raw_history without it", length - 1, || Ok(chat.raw_history_at(last)?.len()))?;
+    // What lies below the middle; it may be the root, whose place is a tombstone then.
+    let top = if root == middle { last } else { middle };
+    meter.check("delete_branch", true, || Ok(!chat.delete_branch(top)?.messages.is_empty()))?;
+    meter.check("messages left", true, || Ok(count(chat.all_messages())? < *messages))?;
+    meter.time("clear", || Ok(chat.clear()?))?;
+    meter.check("after clear", 0, || count(chat.all_messages()))?;
+    meter.time("append after clear", || Ok(chat.append(new())?))?;
+    meter.check("verify after all", Vec::new(), || Ok(store.verify(|_| {})?.damages))
+}

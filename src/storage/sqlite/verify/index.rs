@@ -1,0 +1,98 @@
+//! Comparing the search index with the messages.
+//!
+//! SQLite says whether they differ. Where they do, the index is asked whether it is sound in itself; if so, each
+//! message's words are counted in it and in the text, and the messages are named: either the index or the message was
+//! changed behind talktree's back, and building the index anew would hide the second.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rusqlite::Connection;
+
+use super::super::fault::{Fault, Outcome};
+use super::super::search::fresh;
+use super::{MAX_OF_A_KIND, REBUILD};
+use crate::report::Damage;
+use crate::tree::Address;
+
+/// What to do about a message that differs from what was indexed.
+const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `talktree verify --rebuild-index`, \
+                       takes it as it is now";
+/// How many messages are cut into words at a time.
+const BATCH: u64 = 4_096;
+
+/// Compares the index with the text of the messages. SQLite's own `integrity_check` does not.
+pub(super) fn damages(conn: &Connection) -> Outcome<Vec<Damage>> {
+    if holds(conn, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")? {
+        return Ok(Vec::new());
+    }
+    // SQLite's own words, "database disk image is malformed", would frighten for nothing.
+    let broken =
+        |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
+    if !holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
+        return Ok(vec![broken("the search index is damaged in itself")]);
+    }
+    let differing = differing(conn)?;
+    if differing.is_empty() {
+        return Ok(vec![broken("the search index does not hold what the messages say")]);
+    }
+    Ok(differing)
+}
+
+fn holds(conn: &Connection, check: &str) -> Outcome<bool> {
+    match conn.execute(check, []) {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+            Ok(false)
+        }
+        Err(error) => Err(Fault::Sqlite(error)),
+    }
+}
+
+/// The words of each message, as a sum that tells other words or places.
+type Words = BTreeMap<i64, u64>;
+
+/// Returns the messages whose words are others in the index than in the text.
+fn differing(conn: &Connection) -> Outcome<Vec<Damage>> {
+    conn.execute_batch(VOCABULARIES)?;
+    let mut indexed = Words::new();
+    count(conn, "SELECT doc, term, col, offset FROM temp.search_words", &mut indexed)?;
+    let mut said = Words::new();
+    let mut after = Address::from_raw(i64::MIN);
+    while let Some(last) = fresh::fill_after(conn, after, BATCH)? {
+        count(conn, "SELECT doc, term, col, offset FROM temp.search_fresh_words", &mut said)?;
+        after = last;
+    }
+    conn.execute_batch("DROP TABLE temp.search_words; DROP TABLE temp.search_fresh_words")?;
+    let addresses: std::collections::BTreeSet<i64> =
+        indexed.keys().chain(said.keys()).copied().collect();
+    let tell = |raw: i64| {
+        let (address, indexed, said) = (Address::from_raw(raw), indexed.get(&raw), said.get(&raw));
+        let what = match (indexed, said) {
+            (indexed, said) if indexed == said => return None,
+            (Some(_), Some(_)) => "says other words than were indexed",
+            (None, _) => "is not in the search index",
+            (_, None) => "is in the search index with words, and has none",
+        };
+        let what = format!("message {} of session {} {what}", address.n(), address.session());
+        Some(Damage { kind: "search-index", what, remedy: COMPARE })
+    };
+    Ok(addresses.into_iter().filter_map(tell).take(MAX_OF_A_KIND).collect())
+}
+
+const VOCABULARIES: &str =
+    "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search', 'instance');
+CREATE VIRTUAL TABLE temp.search_fresh_words USING fts5vocab('temp', 'search_fresh', 'instance')";
+
+fn count(conn: &Connection, sql: &str, words: &mut Words) -> Outcome<()> {
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let mut hasher = DefaultHasher::new();
+        (row.get_ref(1)?.as_bytes()?, row.get_ref(2)?.as_bytes()?, row.get::<_, i64>(3)?)
+            .hash(&mut hasher);
+        let sum = words.entry(row.get(0)?).or_default();
+        *sum = sum.wrapping_add(hasher.finish());
+    }
+    Ok(())
+}
