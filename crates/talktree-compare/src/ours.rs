@@ -8,6 +8,8 @@ use crate::Result;
 use crate::texts::Said;
 use crate::works::Chat;
 
+const RANKED: &str = "ranked by reading what was found; with snippets, branch, summary, copies";
+
 pub(crate) struct Ours {
     store: Store,
     chat: Session,
@@ -23,7 +25,13 @@ impl Chat for Ours {
     type Id = MessageId;
 
     const LACKS: &'static [(&'static str, &'static str)] = &[];
-    const NOTES: &'static [(&'static str, &'static str)] = &[];
+    const NOTES: &'static [(&'static str, &'static str)] = &[
+        ("fork-small", "copies; the next search indexes them"),
+        ("fork", "copies; the next search indexes them"),
+        ("search", RANKED),
+        ("search-huge", RANKED),
+        ("search-common", RANKED),
+    ];
     const SUMMARIES: usize = 20;
 
     fn versions() -> String {
