@@ -25,14 +25,13 @@ enum Work {
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    let report: Report;
-    match command.work {
+    let report: Report = match command.work {
         Work::Addresses(args) => {
             let mut own = Report::new("addresses", seed);
             addresses::run(&args, &mut own)?;
-            report = own;
+            own
         }
-    }
+    };
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
