@@ -193,3 +193,75 @@ fn a_panic_in_a_listener_does_not_hold_the_store() -> Result<()> {
     assert_eq!(chat.path_length()?, 2);
     Ok(())
 }
+
+/// What several stores on one file do to each other is what processes do: they meet in SQLite's lock alone.
+fn in_stores_of_their_own(
+    count: usize,
+    work: impl Fn(usize, &Session) -> Result<()> + Sync,
+) -> Result<u64> {
+    let scratch = Scratch::new()?;
+    let path = scratch.folder.path().join("talk.db");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let largest_log = scope.spawn(|| {
+            let mut largest = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let log = path.with_extension("db-wal");
+                largest = largest.max(std::fs::metadata(log).map_or(0, |log| log.len()));
+                thread::sleep(std::time::Duration::from_millis(5));
+            }
+            largest
+        });
+        let answer = in_threads(count, |thread| {
+            let store = Store::options().durability(talktree::Durability::Normal).open(&path)?;
+            work(thread, &store.session(format!("chat {thread}"))?)
+        });
+        is_over.store(true, Ordering::Relaxed);
+        answer.map(|()| largest_log.join().unwrap_or(u64::MAX))
+    })
+}
+
+/// SQLite begins its log anew only in a moment in which all of it is moved and nobody reads: where several write and
+/// read without a pause it grew to hundreds of megabytes in seconds.
+#[test]
+fn the_log_stays_short_while_many_write_and_read_without_a_pause() -> Result<()> {
+    let text = "a word or two ".repeat(600);
+    let largest = in_stores_of_their_own(6, |thread, chat| {
+        for n in 0..700 {
+            chat.append(Message::user(text.as_str()).with_id(format!("{thread}-{n}")))?;
+            chat.iter_rev().take(8).try_for_each(|message| message.map(drop))?;
+        }
+        Ok(())
+    })?;
+    assert!(largest > 1 << 20 && largest < 48 << 20, "the log grew to {largest} bytes");
+    Ok(())
+}
+
+/// SQLite's waiting asks for the lock ten times a second in the end, and gets it by luck: among many some waited for
+/// ten seconds and more.
+#[test]
+fn who_waits_for_others_that_write_without_a_pause_soon_has_a_turn() -> Result<()> {
+    const PATIENT: usize = 7;
+    let is_over = AtomicBool::new(false);
+    let longest = std::sync::Mutex::new(std::time::Duration::ZERO);
+    in_stores_of_their_own(PATIENT + 1, |thread, chat| {
+        if thread != PATIENT {
+            while !is_over.load(Ordering::Relaxed) {
+                chat.append_all((0..20).map(|n| Message::user(format!("{n}"))))?;
+            }
+            return Ok(());
+        }
+        for n in 0..40 {
+            let began = std::time::Instant::now();
+            chat.append(numbered(thread, n))?;
+            let mut longest = longest.lock().unwrap();
+            *longest = began.elapsed().max(*longest);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        Ok(())
+    })?;
+    let longest = *longest.lock().unwrap();
+    println!("{longest:?}");
+    assert!(longest < std::time::Duration::from_secs(2), "one append waited {longest:?}");
+    Ok(())
+}

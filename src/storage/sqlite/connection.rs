@@ -13,13 +13,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, Outcome};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
-use super::{functions, index, schema};
+use super::log::{self, Log};
+use super::{functions, index, schema, turn};
 use crate::error::{Error, Result};
 
 /// How many statements a connection keeps prepared; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
-/// The log is cut back to this many bytes after it has grown.
-const JOURNAL_SIZE_LIMIT: i64 = 64 << 20;
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -53,6 +52,8 @@ pub(crate) struct Database {
     idle_readers: Mutex<Vec<Connection>>,
     /// `None` in a database that is open for reading only.
     writer: Option<Mutex<Connection>>,
+    /// `None` where there is none, in memory.
+    log: Option<Log>,
     signal: InterruptSignal,
     /// Messages appended by this handle since the index was last brought up to date.
     pub(super) unindexed: AtomicU64,
@@ -78,7 +79,7 @@ impl Database {
             .map_err(Fault::from)
             .and_then(|conn| prepare(&conn, &config).map(|()| conn))
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| index::bring_up_to_date(&conn).map(|()| conn))
+            .and_then(|conn| index::bring_up_to_date(&conn, &config).map(|()| conn))
             .map_err(|fault| not_a_store(fault, path, busy_ms))?;
         Ok(Self::new(config, Place::File(path.to_owned()), Some(writer)))
     }
@@ -88,7 +89,7 @@ impl Database {
         let open = || -> Outcome<Connection> {
             let conn = Connection::open_in_memory()?;
             prepare(&conn, &config)?;
-            schema::create(&conn)?;
+            schema::create(&conn, &config)?;
             Ok(conn)
         };
         let writer = open().map_err(|fault| fault.into_error(0))?;
@@ -103,7 +104,7 @@ impl Database {
             let reader = database
                 .open_reader()
                 .and_then(|conn| {
-                    transaction(&conn, "BEGIN", |conn| schema::check(conn, path))?;
+                    transaction(&conn, |conn| schema::check(conn, path))?;
                     Ok(conn)
                 })
                 .map_err(|fault| not_a_store(fault, path, busy_ms(&config)))?;
@@ -112,7 +113,7 @@ impl Database {
         };
         // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
         match open(Place::File(path.to_owned())) {
-            Err(Error::ReadOnly | Error::Storage { .. }) if !has_wal(path) => {
+            Err(Error::ReadOnly | Error::Storage { .. }) if Log::of(path).size() == 0 => {
                 open(Place::Immutable(path.to_owned()))
             }
             answer => answer,
@@ -120,9 +121,14 @@ impl Database {
     }
 
     fn new(config: Config, place: Place, writer: Option<Connection>) -> Self {
+        let log = match &place {
+            Place::Memory => None,
+            Place::File(path) | Place::Immutable(path) => Some(Log::of(path)),
+        };
         Self {
             config,
             place,
+            log,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
             signal: InterruptSignal::default(),
@@ -149,13 +155,13 @@ impl Database {
 
     /// Runs a read; it sees one moment.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.with_reader(|conn| transaction(conn, "BEGIN", work))
+        self.with_reader(|conn| transaction(conn, work))
     }
 
     /// Runs a long read, which an interrupt stops.
     pub(crate) fn read_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
         let watch = self.signal.watch();
-        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, "BEGIN", work)))
+        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, work)))
     }
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
@@ -174,8 +180,8 @@ impl Database {
 
     /// Runs a write: all of it or nothing.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        let conn = self.writer()?;
-        transaction(&conn, "BEGIN IMMEDIATE", work)
+        let mut conn = self.writer()?;
+        self.write_on(&mut conn, self.config.busy_timeout, work)
             .map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
@@ -191,8 +197,11 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
-        interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work))
-            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        let answer = interruptible(&mut conn, watch, |conn| {
+            write_transaction(conn, &self.config, self.config.busy_timeout, work)
+        });
+        self.keep_log_short(&mut conn);
+        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
@@ -202,24 +211,36 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<Option<T>> {
         let Some(writer) = &self.writer else { return Ok(None) };
-        let conn = match writer.try_lock() {
+        let mut conn = match writer.try_lock() {
             Ok(conn) => conn,
             // A thread that panicked in a write has rolled it back.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        let answer = conn
-            .busy_timeout(Duration::ZERO)
-            .map_err(Fault::from)
-            .and_then(|()| transaction(&conn, "BEGIN IMMEDIATE", work));
-        let restored = conn.busy_timeout(self.config.busy_timeout).map_err(Fault::from);
-        match answer.and_then(|answer| restored.map(|()| answer)) {
+        match self.write_on(&mut conn, Duration::ZERO, work) {
             Ok(answer) => Ok(Some(answer)),
             Err(fault) if fault.is_busy() => Ok(None),
             Err(fault) => match fault.into_error(0) {
                 Error::ReadOnly => Ok(None),
                 error => Err(error),
             },
+        }
+    }
+
+    fn write_on<T>(
+        &self,
+        conn: &mut Connection,
+        patience: Duration,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let answer = write_transaction(conn, &self.config, patience, work)?;
+        self.keep_log_short(conn);
+        Ok(answer)
+    }
+
+    fn keep_log_short(&self, conn: &mut Connection) {
+        if let Some(log) = &self.log {
+            log.keep_short(conn, self.config.busy_timeout);
         }
     }
 
@@ -262,30 +283,53 @@ impl Database {
     }
 }
 
-/// Runs work in a transaction; an error or a panic undoes it.
-pub(super) fn transaction<T>(
-    conn: &Connection,
-    begin: &'static str,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
-    struct Open<'c>(&'c Connection);
-    impl Drop for Open<'_> {
-        fn drop(&mut self) {
-            if !self.0.is_autocommit() {
-                // SQLite has rolled back by itself where this fails.
-                let _ = run(self.0, "ROLLBACK");
-            }
-        }
-    }
-    run(conn, begin)?;
+/// Runs reads in a transaction.
+fn transaction<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
     let open = Open(conn);
-    let answer = work(open.0)?;
-    run(open.0, "COMMIT")?;
-    Ok(answer)
+    run(conn, "BEGIN")?;
+    open.commit_after(work)
 }
 
-fn run(conn: &Connection, sql: &str) -> Outcome<()> {
-    conn.prepare_cached(sql)?.execute([])?;
+/// Runs writes in a transaction that waits so long for its turn; an error or a panic undoes them.
+pub(super) fn write_transaction<T>(
+    conn: &Connection,
+    config: &Config,
+    patience: Duration,
+    work: impl FnOnce(&Connection) -> Outcome<T>,
+) -> Outcome<T> {
+    let open = Open(conn);
+    conn.busy_timeout(Duration::ZERO)?;
+    let begun = turn::begin(conn, patience);
+    conn.busy_timeout(config.busy_timeout)?;
+    begun?;
+    open.commit_after(work)
+}
+
+/// A transaction; undone if it is not committed.
+struct Open<'c>(&'c Connection);
+
+impl Open<'_> {
+    fn commit_after<T>(self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+        let answer = work(self.0)?;
+        run(self.0, "COMMIT")?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // SQLite has rolled back by itself where this fails.
+            let _ = run(self.0, "ROLLBACK");
+        }
+    }
+}
+
+/// Runs a statement, whose rows are of no interest.
+pub(super) fn run(conn: &Connection, sql: &str) -> Outcome<()> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
     Ok(())
 }
 
@@ -301,7 +345,7 @@ fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
     conn.pragma_update(None, "cache_size", -i64::from(config.cache_kib))?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
-    conn.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
+    conn.pragma_update(None, "journal_size_limit", log::LIMIT)?;
     Ok(())
 }
 
@@ -347,12 +391,6 @@ fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
         }
         fault => fault.into_error(busy_ms),
     }
-}
-
-fn has_wal(path: &Path) -> bool {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
 }
 
 /// Returns the URI that tells SQLite nobody will write the file.
