@@ -5,8 +5,11 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
+pub mod backup;
 pub mod contend;
+pub mod grow;
 pub mod kill;
+mod memory;
 mod process;
 mod report;
 mod spread;

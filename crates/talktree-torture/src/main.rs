@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree_torture::{Report, Result, contend, kill};
+use talktree_torture::{Report, Result, backup, contend, grow, kill};
 
 /// Breaks talktree on purpose, and says what held.
 #[derive(Parser)]
@@ -22,6 +22,10 @@ enum Work {
     Kill(kill::Args),
     /// Lets many write to one file at once.
     Contend(contend::Args),
+    /// Measures the write-ahead log under readers, and memory under long imports and paths.
+    Grow(grow::Args),
+    /// Makes backups while others write.
+    Backup(backup::Args),
     /// Writes to a store and reads it until its time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
@@ -42,6 +46,14 @@ fn main() -> Result<ExitCode> {
         Work::Contend(args) => {
             report = Report::new("contend", seed);
             contend::run(&args, &mut report)?;
+        }
+        Work::Grow(args) => {
+            report = Report::new("grow", seed);
+            grow::run(&args, &mut report)?;
+        }
+        Work::Backup(args) => {
+            report = Report::new("backup", seed);
+            backup::run(&args, &mut report)?;
         }
         Work::Writer(args) => return contend::writer::run(&args, seed).map(|()| ExitCode::SUCCESS),
         Work::Worker(args) => return kill::worker::run(&args, seed).map(|()| ExitCode::SUCCESS),
