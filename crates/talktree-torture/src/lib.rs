@@ -6,6 +6,7 @@
 //! seed that replays it.
 
 mod fixture;
+mod memory;
 mod process;
 mod report;
 mod scratch;
@@ -16,10 +17,12 @@ mod verbs;
 mod workload;
 
 pub mod addresses;
+pub mod backup;
 pub mod contend;
 pub mod damage;
 pub mod extremes;
 pub mod faults;
+pub mod grow;
 pub mod hostile;
 pub mod kill;
 pub mod power;

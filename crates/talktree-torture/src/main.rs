@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
-    Report, Result, addresses, contend, damage, extremes, faults, hostile, kill, power, scarce,
+    Report, Result, addresses, backup, contend, damage, extremes, faults, grow, hostile, kill,
+    power, scarce,
 };
 
 /// Breaks talktree on purpose, and says what held.
@@ -32,6 +33,10 @@ enum Work {
     Scarce(scarce::Args),
     /// Lets many write to one file at once.
     Contend(contend::Args),
+    /// Measures the write-ahead log under readers, and memory under long imports and paths.
+    Grow(grow::Args),
+    /// Makes backups while others write.
+    Backup(backup::Args),
     /// Feeds queries, importers, messages and names with hostile input.
     Hostile(hostile::Args),
     /// Does verbs under any names, beside a plain list of parents.
@@ -58,6 +63,8 @@ fn main() -> Result<ExitCode> {
         Work::Faults(args) => told("faults", seed, |report| faults::run(args, report)),
         Work::Scarce(args) => told("scarce", seed, |report| scarce::run(args, report)),
         Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
+        Work::Grow(args) => told("grow", seed, |report| grow::run(args, report)),
+        Work::Backup(args) => told("backup", seed, |report| backup::run(args, report)),
         Work::Hostile(args) => told("hostile", seed, |report| hostile::run(args, report)),
         Work::Addresses(args) => told("addresses", seed, |report| addresses::run(args, report)),
         Work::Damage(args) => told("damage", seed, |report| damage::run(args, report)),

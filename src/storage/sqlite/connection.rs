@@ -13,13 +13,12 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, Outcome};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
-use super::{functions, index, schema};
+use super::log::{self, Log};
+use super::{functions, index, schema, turn};
 use crate::error::{Error, Result};
 
 /// How many statements a connection keeps prepared; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
-/// The log is cut back to this many bytes after it has grown.
-const JOURNAL_SIZE_LIMIT: i64 = 64 << 20;
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -55,6 +54,8 @@ pub(crate) struct Database {
     writer: Option<Mutex<Connection>>,
     /// Whether a call of the system failed under the writer, which is to be opened anew.
     is_suspect: AtomicBool,
+    /// `None` where there is none, in memory.
+    log: Option<Log>,
     signal: InterruptSignal,
     /// Messages appended by this handle since the index was last brought up to date.
     pub(super) unindexed: AtomicU64,
@@ -77,7 +78,7 @@ impl Database {
         refuse_odd_file(path)?;
         let writer = open_writer(path, &config)
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| index::bring_up_to_date(&conn).map(|()| conn))
+            .and_then(|conn| index::bring_up_to_date(&conn, &config).map(|()| conn))
             .map_err(|fault| not_a_store(fault, path, busy_ms))?;
         Ok(Self::new(config, Place::File(path.to_owned()), Some(writer)))
     }
@@ -87,7 +88,7 @@ impl Database {
         let open = || -> Outcome<Connection> {
             let conn = Connection::open_in_memory()?;
             prepare(&conn, &config)?;
-            schema::create(&conn)?;
+            schema::create(&conn, &config)?;
             Ok(conn)
         };
         let writer = open().map_err(|fault| fault.into_error(0))?;
@@ -102,7 +103,7 @@ impl Database {
             let reader = database
                 .open_reader()
                 .and_then(|conn| {
-                    transaction(&conn, "BEGIN", |conn| schema::check(conn, path))?;
+                    transaction(&conn, |conn| schema::check(conn, path))?;
                     Ok(conn)
                 })
                 .map_err(|fault| not_a_store(fault, path, busy_ms(&config)))?;
@@ -111,7 +112,7 @@ impl Database {
         };
         // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
         match open(Place::File(path.to_owned())) {
-            Err(Error::ReadOnly | Error::Storage { .. }) if !has_wal(path) => {
+            Err(Error::ReadOnly | Error::Storage { .. }) if Log::of(path).size() == 0 => {
                 open(Place::Immutable(path.to_owned()))
             }
             answer => answer,
@@ -119,9 +120,14 @@ impl Database {
     }
 
     fn new(config: Config, place: Place, writer: Option<Connection>) -> Self {
+        let log = match &place {
+            Place::Memory => None,
+            Place::File(path) | Place::Immutable(path) => Some(Log::of(path)),
+        };
         Self {
             config,
             place,
+            log,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
             is_suspect: AtomicBool::new(false),
@@ -149,13 +155,13 @@ impl Database {
 
     /// Runs a read; it sees one moment.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.with_reader(|conn| transaction(conn, "BEGIN", work))
+        self.with_reader(|conn| transaction(conn, work))
     }
 
     /// Runs a long read, which an interrupt stops.
     pub(crate) fn read_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
         let watch = self.signal.watch();
-        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, "BEGIN", work)))
+        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, work)))
     }
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
@@ -177,9 +183,8 @@ impl Database {
     /// Runs a write: all of it or nothing.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
         let mut conn = self.writer()?;
-        let answer = transaction(&conn, "BEGIN IMMEDIATE", work);
-        self.renew_after(&answer, &mut conn);
-        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        self.write_on(&mut conn, self.config.busy_timeout, work)
+            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a long write, which an interrupt stops.
@@ -194,9 +199,10 @@ impl Database {
         work: impl FnOnce(&Connection) -> Outcome<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
-        let answer =
-            interruptible(&mut conn, watch, |conn| transaction(conn, "BEGIN IMMEDIATE", work));
-        self.renew_after(&answer, &mut conn);
+        let answer = interruptible(&mut conn, watch, |conn| {
+            write_transaction(conn, &self.config, self.config.busy_timeout, work)
+        });
+        self.after_write(&answer, &mut conn);
         answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
     }
 
@@ -214,19 +220,31 @@ impl Database {
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
         self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
-        let answer = conn
-            .busy_timeout(Duration::ZERO)
-            .map_err(Fault::from)
-            .and_then(|()| transaction(&conn, "BEGIN IMMEDIATE", work));
-        self.renew_after(&answer, &mut conn);
-        let restored = conn.busy_timeout(self.config.busy_timeout).map_err(Fault::from);
-        match answer.and_then(|answer| restored.map(|()| answer)) {
+        match self.write_on(&mut conn, Duration::ZERO, work) {
             Ok(answer) => Ok(Some(answer)),
             Err(fault) if fault.is_busy() => Ok(None),
             Err(fault) => match fault.into_error(0) {
                 Error::ReadOnly => Ok(None),
                 error => Err(error),
             },
+        }
+    }
+
+    fn write_on<T>(
+        &self,
+        conn: &mut Connection,
+        patience: Duration,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let answer = write_transaction(conn, &self.config, patience, work);
+        self.after_write(&answer, conn);
+        answer
+    }
+
+    fn after_write<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
+        self.renew_after(answer, conn);
+        if let Some(log) = self.log.as_ref().filter(|_| answer.is_ok()) {
+            log.keep_short(conn, self.config.busy_timeout);
         }
     }
 
@@ -302,30 +320,53 @@ fn open_writer(path: &Path, config: &Config) -> Outcome<Connection> {
     Ok(conn)
 }
 
-/// Runs work in a transaction; an error or a panic undoes it.
-pub(super) fn transaction<T>(
-    conn: &Connection,
-    begin: &'static str,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
-    struct Open<'c>(&'c Connection);
-    impl Drop for Open<'_> {
-        fn drop(&mut self) {
-            if !self.0.is_autocommit() {
-                // SQLite has rolled back by itself where this fails.
-                let _ = run(self.0, "ROLLBACK");
-            }
-        }
-    }
-    run(conn, begin)?;
+/// Runs reads in a transaction.
+fn transaction<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
     let open = Open(conn);
-    let answer = work(open.0)?;
-    run(open.0, "COMMIT")?;
-    Ok(answer)
+    run(conn, "BEGIN")?;
+    open.commit_after(work)
 }
 
-fn run(conn: &Connection, sql: &str) -> Outcome<()> {
-    conn.prepare_cached(sql)?.execute([])?;
+/// Runs writes in a transaction that waits so long for its turn; an error or a panic undoes them.
+pub(super) fn write_transaction<T>(
+    conn: &Connection,
+    config: &Config,
+    patience: Duration,
+    work: impl FnOnce(&Connection) -> Outcome<T>,
+) -> Outcome<T> {
+    let open = Open(conn);
+    conn.busy_timeout(Duration::ZERO)?;
+    let begun = turn::begin(conn, patience);
+    conn.busy_timeout(config.busy_timeout)?;
+    begun?;
+    open.commit_after(work)
+}
+
+/// A transaction; undone if it is not committed.
+struct Open<'c>(&'c Connection);
+
+impl Open<'_> {
+    fn commit_after<T>(self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
+        let answer = work(self.0)?;
+        run(self.0, "COMMIT")?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // SQLite has rolled back by itself where this fails.
+            let _ = run(self.0, "ROLLBACK");
+        }
+    }
+}
+
+/// Runs a statement, whose rows are of no interest.
+pub(super) fn run(conn: &Connection, sql: &str) -> Outcome<()> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
     Ok(())
 }
 
@@ -341,7 +382,7 @@ fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
     conn.pragma_update(None, "cache_size", -i64::from(config.cache_kib))?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
-    conn.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
+    conn.pragma_update(None, "journal_size_limit", log::LIMIT)?;
     // Compiled now: without memory it could not be, and a transaction would stay open, and its lock held.
     conn.prepare_cached("ROLLBACK")?;
     Ok(())
@@ -380,22 +421,28 @@ fn refuse_odd_file(path: &Path) -> Result<()> {
     Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
 }
 
+/// Looks at the first bytes of a file that SQLite has refused, so that no store of this process can have it open.
+fn is_begun_otherwise(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
+    read.is_ok() && start != b"SQLite format 3\0"
+}
+
 /// A file of another kind, or with a damaged header, reads as "not a database": say of which file.
 fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
     match fault {
         Fault::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            Error::NotAStore { path: path.to_owned(), why: error.to_string() }
+            let why = match is_begun_otherwise(path) {
+                true => "it does not begin as an SQLite database does".to_owned(),
+                false => error.to_string(),
+            };
+            Error::NotAStore { path: path.to_owned(), why }
         }
         fault => fault.into_error(busy_ms),
     }
-}
-
-fn has_wal(path: &Path) -> bool {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
 }
 
 /// Returns the URI that tells SQLite nobody will write the file.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::connection::{Database, transaction};
+use super::connection::{Config, Database, write_transaction};
 use super::fault::Outcome;
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
@@ -167,11 +167,11 @@ fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
 /// Sees to it that the index is made with the present cutting of text.
 ///
 /// If not, all is taken out and pending: the store opens at once, and what follows indexes a chunk at a time.
-pub(super) fn bring_up_to_date(conn: &Connection) -> Outcome<()> {
+pub(super) fn bring_up_to_date(conn: &Connection, config: &Config) -> Outcome<()> {
     if has_present_version(conn)? {
         return Ok(());
     }
-    transaction(conn, "BEGIN IMMEDIATE", empty_if_old)
+    write_transaction(conn, config, config.busy_timeout, empty_if_old)
 }
 
 fn empty_if_old(conn: &Connection) -> Outcome<()> {

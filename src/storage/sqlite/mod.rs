@@ -21,6 +21,7 @@ mod import;
 mod index;
 mod interrupt;
 mod label;
+mod log;
 mod message;
 mod outline;
 mod path;
@@ -33,6 +34,7 @@ mod session;
 mod shape;
 mod stats;
 mod survey;
+mod turn;
 mod update;
 mod verify;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection::{Config, transaction};
+use super::connection::{Config, write_transaction};
 use super::fault::{Fault, Outcome};
 use crate::error::Error;
 
@@ -36,7 +36,7 @@ pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) 
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
-    transaction(conn, "BEGIN IMMEDIATE", |conn| {
+    write_transaction(conn, config, config.busy_timeout, |conn| {
         // Another process may have been quicker.
         match look(conn)? {
             Found::Nothing => fill(conn),
@@ -65,8 +65,8 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
 }
 
 /// Creates the format in an empty database.
-pub(super) fn create(conn: &Connection) -> Outcome<()> {
-    transaction(conn, "BEGIN IMMEDIATE", fill)
+pub(super) fn create(conn: &Connection, config: &Config) -> Outcome<()> {
+    write_transaction(conn, config, config.busy_timeout, fill)
 }
 
 fn fill(conn: &Connection) -> Outcome<()> {

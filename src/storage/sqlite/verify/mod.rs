@@ -338,7 +338,7 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
 fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     let fresh = Connection::open_in_memory()?;
     functions::register(&fresh)?;
-    schema::create(&fresh)?;
+    schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
     let mut tell = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     for (name, sql) in &expected {

@@ -1,0 +1,222 @@
+//! What grows: the write-ahead log under readers that stay, and memory under long imports and paths.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use talktree::import::ImportOptions;
+use talktree::{Durability, Message, Store};
+
+use crate::contend::log_size;
+use crate::kill::worker::store_in;
+use crate::memory;
+use crate::text::Said;
+use crate::{Report, Result};
+
+/// The longest log that is called short, once nobody reads it any more.
+const SHORT: u64 = 20 << 20;
+/// How many messages are written after a reader has gone, which gives the log its chance to begin anew.
+const AFTER: u64 = 200;
+/// How many words a written message has.
+const WORDS: u32 = 200;
+/// How many messages are appended at once to make a long path.
+const BATCH: u64 = 10_000;
+
+/// How much is written, imported and read.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// How many messages are written under each reader.
+    #[arg(long, default_value_t = 50_000)]
+    pub messages: u64,
+    /// How many megabytes are imported.
+    #[arg(long, default_value_t = 300)]
+    pub megabytes: u64,
+    /// How long the path is that is read.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub path: u64,
+    /// The most megabytes that an import, or reading a path, may take beside what was there before.
+    #[arg(long, default_value_t = 128)]
+    pub max_memory: u64,
+}
+
+/// Who reads while others write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Nobody,
+    /// A stream of talktree's that was begun and is not read on.
+    Stream,
+    /// A read transaction of SQLite's, which holds on to the log.
+    Transaction,
+}
+
+impl Reader {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "without a reader",
+            Self::Stream => "with a stream held open",
+            Self::Transaction => "with a read transaction held open",
+        }
+    }
+}
+
+/// Measures what grows.
+///
+/// # Errors
+/// If a store cannot be written.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let again = format!("talktree-torture grow --seed {}", report.seed());
+    for reader in [Reader::Nobody, Reader::Stream, Reader::Transaction] {
+        eprintln!("grow: {} messages {}", args.messages, reader.name());
+        log_under(reader, args, report, &again)?;
+    }
+    import(args, report, &again)?;
+    read_path(args, report, &again)
+}
+
+/// Writes while someone reads, and looks at the log.
+fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = store_in(folder.path());
+    let store = Store::options().durability(Durability::Normal).open(&path)?;
+    let chat = store.session("s")?;
+    let mut count = 0;
+    let mut write = |messages: u64| -> Result<u64> {
+        let mut largest = 0;
+        for _ in 0..messages {
+            count += 1;
+            chat.append(Said::new(format!("m{count}"), WORDS).message())?;
+            largest = largest.max(log_size(&path));
+        }
+        Ok(largest)
+    };
+    write(100)?;
+    let mut stream = (reader == Reader::Stream).then(|| chat.iter());
+    if let Some(stream) = &mut stream {
+        stream.next().ok_or("an empty stream")??;
+    }
+    let sqlite = (reader == Reader::Transaction).then(|| Connection::open(&path)).transpose()?;
+    if let Some(sqlite) = &sqlite {
+        sqlite.execute_batch("BEGIN; SELECT count(*) FROM session")?;
+        sqlite.query_row("SELECT count(*) FROM session", [], |_| Ok(()))?;
+    }
+    let began = Instant::now();
+    let largest = write(args.messages)?;
+    let rate = args.messages as f64 / began.elapsed().as_secs_f64();
+    if let Some(stream) = stream {
+        // It reads on to where it began, however much was written since.
+        let rest = stream.collect::<talktree::Result<Vec<Message>>>()?;
+        if rest.len() != 99 {
+            report.failure(format!("a held stream went on with {} messages", rest.len()), again);
+        }
+    }
+    drop(sqlite);
+    write(AFTER)?;
+    let after = log_size(&path);
+    let bytes = std::fs::metadata(&path)?.len();
+    drop((chat, store));
+    let closed = log_size(&path);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    report.fact(
+        format!("log {}", reader.name()),
+        format!(
+            "at most {:.1} MiB, {:.1} MiB after the reader, {closed} bytes when closed (file: {:.0} MiB, {rate:.0} appends/s)",
+            mib(largest),
+            mib(after),
+            mib(bytes),
+        ),
+    );
+    if reader != Reader::Transaction && largest > SHORT {
+        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), again);
+    }
+    if after > SHORT || closed > 0 {
+        let name = reader.name();
+        report
+            .failure(format!("the log {name} stayed at {after} bytes, closed at {closed}"), again);
+    }
+    Ok(())
+}
+
+/// Imports a long file of one conversation.
+fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("long.jsonl");
+    let lines = write_transcript(&file, args.megabytes << 20)?;
+    eprintln!("grow: {lines} messages to import");
+    let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
+    let meter = memory::Meter::start()?;
+    let began = Instant::now();
+    let imported = store.import(&file, &ImportOptions::default(), |_| {})?;
+    let seconds = began.elapsed().as_secs_f64();
+    let peak = meter.peak()?;
+    report.fact("imported messages", imported.added);
+    report.fact(
+        "import",
+        format!(
+            "{} MiB in {seconds:.1} s, at most {} MiB above the baseline",
+            args.megabytes,
+            peak >> 20
+        ),
+    );
+    if imported.added != lines {
+        report.failure(format!("{} of {lines} messages were imported", imported.added), again);
+    }
+    judge("an import", peak, args, report, again);
+    Ok(())
+}
+
+/// Writes a conversation of so many bytes, a message a line, and returns how many lines it has.
+fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
+    let mut file = BufWriter::new(std::fs::File::create(path)?);
+    let (mut written, mut lines) = (0, 0);
+    while written < bytes {
+        lines += 1;
+        let said = Said::new(format!("m{lines}"), WORDS);
+        let role = if lines % 2 == 1 { "user" } else { "assistant" };
+        let line = serde_json::json!({"id": said.id, "role": role, "content": said.text.tell()})
+            .to_string();
+        writeln!(file, "{line}")?;
+        written += line.len() as u64 + 1;
+    }
+    file.flush()?;
+    Ok(lines)
+}
+
+/// Reads a long path message by message, from both ends.
+fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
+    let chat = store.session("s")?;
+    eprintln!("grow: a path of {}", args.path);
+    for start in (0..args.path).step_by(BATCH as usize) {
+        let end = args.path.min(start + BATCH);
+        chat.append_all((start..end).map(|number| Message::user(format!("message {number}"))))?;
+    }
+    let mut read = 0;
+    for (name, stream) in [("oldest first", chat.iter()), ("newest first", chat.iter_rev())] {
+        let meter = memory::Meter::start()?;
+        let began = Instant::now();
+        for message in stream {
+            message?;
+            read += 1;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let peak = meter.peak()?;
+        report.fact(
+            format!("reading a path, {name}"),
+            format!("{seconds:.1} s, at most {} KiB above the baseline", peak >> 10),
+        );
+        judge("reading a path", peak, args, report, again);
+    }
+    report.fact("messages read", read);
+    if read != 2 * args.path {
+        report.failure(format!("{read} messages were read of twice {}", args.path), again);
+    }
+    Ok(())
+}
+
+fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, again: &str) {
+    if peak > args.max_memory << 20 {
+        report.failure(format!("{what} took {} MiB, over {}", peak >> 20, args.max_memory), again);
+    }
+}
