@@ -64,7 +64,7 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
         let text = format!("turn {n}: {}", "coffee garden 故宫 latency ".repeat(1 + n % 40));
         let tool = Part::tool_call("look", format!("c{n}"), serde_json::json!({ "q": n }));
         let message = message(&format!("m{n}"), &text);
-        if n % 7 == 0 { message.with_part(tool) } else { message }
+        if n.is_multiple_of(7) { message.with_part(tool) } else { message }
     };
     chat.append_all((1..=300).map(said))?;
     for n in 0..20 {

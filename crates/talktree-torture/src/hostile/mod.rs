@@ -1,6 +1,6 @@
 //! Hostile input: queries, files, messages and names that nobody in their right mind would write.
 //!
-//! What must hold for any bytes stands in [`checks`]; here they are fed with bytes drawn by dice from [`seeds`], and by
+//! What must hold for any bytes stands in `checks`; here they are fed with bytes drawn by dice from [`seeds()`], and by
 //! the targets of `talktree-fuzz` with bytes that a fuzzer found.
 
 mod checks;
