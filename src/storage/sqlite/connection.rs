@@ -368,7 +368,7 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
 
 /// Refuses a directory; what a file holds is for SQLite to look at.
 ///
-/// Invariant: nothing but SQLite opens the file of a database. Closing any descriptor of it takes the locks that this
+/// Invariant: nothing but SQLite opens the file of a sound database. Closing any descriptor of it takes the locks that this
 /// process holds on it, those of other stores included.
 fn refuse_directory(path: &Path) -> Result<()> {
     let file =
@@ -387,10 +387,22 @@ fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
         Fault::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            Error::NotAStore { path: path.to_owned(), why: error.to_string() }
+            // Nobody can have locks that matter on a file that SQLite cannot read: it may be looked into.
+            let why = match begins_as_database(path) {
+                Ok(false) => "it does not begin as an SQLite database does".to_owned(),
+                _ => error.to_string(),
+            };
+            Error::NotAStore { path: path.to_owned(), why }
         }
         fault => fault.into_error(busy_ms),
     }
+}
+
+fn begins_as_database(path: &Path) -> std::io::Result<bool> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    std::fs::File::open(path)?.take(16).read_to_end(&mut start)?;
+    Ok(start == b"SQLite format 3\0")
 }
 
 /// Returns the URI that tells SQLite nobody will write the file.
