@@ -19,7 +19,6 @@ const KINDS: &[(&str, Call, bool)] = &[
     ("write ENOSPC", Call::Write, true),
     ("sync", Call::Sync, false),
     ("read", Call::Read, false),
-    ("truncate", Call::Truncate, false),
     ("open", Call::Open, false),
     ("delete", Call::Delete, false),
     ("lock", Call::Lock, false),

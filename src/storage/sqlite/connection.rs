@@ -348,6 +348,12 @@ struct Open<'c>(&'c Connection);
 impl Open<'_> {
     fn commit_after<T>(self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
         let answer = work(self.0)?;
+        // A failed call below a statement of FTS5's undoes the transaction, and may not be told by the statement itself.
+        if self.0.is_autocommit() {
+            let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+            let what = "a call of the system failed, and SQLite undid the transaction".to_owned();
+            return Err(Fault::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what))));
+        }
         run(self.0, "COMMIT")?;
         Ok(answer)
     }
