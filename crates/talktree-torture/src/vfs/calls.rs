@@ -203,7 +203,6 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int64) -> c_int {
-    fail_if_armed!(Call::Truncate);
     let code = forward!(xTruncate, file, size);
     if code == ffi::SQLITE_OK {
         // SAFETY: the file is open.

@@ -27,8 +27,6 @@ pub enum Call {
     Read,
     /// Writing to a file.
     Write,
-    /// Setting the length of a file.
-    Truncate,
     /// Waiting until a file is on the disk.
     Sync,
     /// Removing a file.
@@ -62,7 +60,6 @@ impl Fault {
             Call::Read => ffi::SQLITE_IOERR_READ,
             Call::Write if self.is_full => ffi::SQLITE_FULL,
             Call::Write => ffi::SQLITE_IOERR_WRITE,
-            Call::Truncate => ffi::SQLITE_IOERR_TRUNCATE,
             Call::Sync => ffi::SQLITE_IOERR_FSYNC,
             Call::Delete => ffi::SQLITE_IOERR_DELETE,
             Call::Lock => ffi::SQLITE_IOERR_LOCK,
