@@ -195,12 +195,14 @@ impl Fixture {
     }
 }
 
+/// Counts an error by its words, without the path or page that it names.
 fn note(figures: &mut Figures, error: &Error) {
-    let line = error.to_string().lines().last().unwrap_or_default().to_owned();
-    // Paths and pages differ from try to try.
-    let line =
-        line.split(": /").next().unwrap_or_default().split("page ").next().map(str::to_owned);
-    *figures.errors.entry(line.unwrap_or_default()).or_default() += 1;
+    let text = error.to_string();
+    let words = match text.contains("unable to get the page") {
+        true => "a page could not be read",
+        false => text.split(": /").next().unwrap_or_default(),
+    };
+    *figures.errors.entry(words.to_owned()).or_default() += 1;
 }
 
 /// Compares, and tells the first line that differs.

@@ -4,8 +4,7 @@
 //! With [`Durability::Full`] every acknowledged verb must be there. With [`Durability::Normal`] what is there must be all
 //! of the work up to some moment, however early. Never may the store be damaged, and it must go on working.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fastrand::Rng;
 use talktree::{Durability, Message, Store};
@@ -173,11 +172,9 @@ fn cut(
 /// Opens what a power cut left, and looks at everything; `None` where not even a file was left.
 fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
     let folder = scratch()?;
-    let mut there = HashMap::new();
     for (path, content) in files {
         let Some(name) = path.file_name() else { continue };
         std::fs::write(folder.path().join(name), content)?;
-        there.insert(PathBuf::from(name), content.len());
     }
     let path = folder.path().join("talk.db");
     if !path.exists() {

@@ -1,9 +1,9 @@
 //! Verbs under any names: what stands afterwards is what a plain list of parents says.
 //!
 //! Bytes are read as a *script*: which verb, on which session, with which names. The names are few, so that verbs meet,
-//! and some of them are ones that break programs. Each verb is done on a store and on a `Model`, which
-//! has no addresses, runs or indexes; answers and what can be read must be equal. The bytes come from dice here, and
-//! from a fuzzer in `talktree-fuzz`.
+//! and some of them are ones that break programs. Each verb is done on a store and on a `Model`, which has no
+//! addresses, runs or indexes; answers and what can be read must be equal. The bytes come from dice here, and from a
+//! fuzzer in `talktree-fuzz`.
 
 mod model;
 mod script;

@@ -82,7 +82,7 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
     for _ in 0..dice.usize(..8) {
         let at = dice.usize(..=input.len());
         match dice.u32(..6) {
-            0 if !input.is_empty() => input[at.min(at.saturating_sub(1))] = dice.u8(..),
+            0 if !input.is_empty() => input[at.saturating_sub(1)] = dice.u8(..),
             1 => drop(input.drain(at..(at + dice.usize(..12)).min(input.len()))),
             2 => input.truncate(at),
             3 => {
