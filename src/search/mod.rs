@@ -24,6 +24,7 @@ pub(crate) mod stop;
 mod tables;
 pub(crate) mod token;
 pub(crate) mod when;
+mod words;
 
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
 pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};

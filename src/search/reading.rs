@@ -86,6 +86,11 @@ impl Reading {
         !self.can_relax
     }
 
+    /// Returns whether one unit is all there is to find.
+    pub(crate) fn is_one_unit(&self) -> bool {
+        self.units.len() == 1 && self.words.len() + self.strict.len() == 1
+    }
+
     /// Returns the FTS5 expression in which any of the given units is found; what is marked must be.
     pub(crate) fn any(&self, units: impl Iterator<Item = usize>) -> Option<String> {
         let mut any: Clause = units.map(|unit| self.units[unit].term.clone()).collect();
@@ -249,6 +254,23 @@ mod tests {
         counts("\"the red fox\" OR den", "the+red+fox den");
         counts("北京 今天天气 Rust语言", "北+京 今+天 天+天 天+气 rust 语+言");
         counts("重", "重");
+    }
+
+    #[test]
+    fn one_unit_may_be_all_there_is() {
+        for (text, expected) in [
+            ("fox", true),
+            ("fox*", true),
+            ("\"red fox\"", true),
+            ("北京", true),
+            ("my fox", false),
+            ("red fox", false),
+            ("red OR fox", false),
+            ("天气怎么样", false),
+            ("user@host", false),
+        ] {
+            assert_eq!(read(text).is_one_unit(), expected, "{text}");
+        }
     }
 
     #[test]

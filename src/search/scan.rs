@@ -1,13 +1,11 @@
 //! Counting in a text what a query is looking for.
 //!
-//! The work is one pass over the words of the text. Most words are told by their first two letters, which stemming
-//! leaves alone, so few are stemmed.
+//! The work is one pass over the words of the text, of which few are stemmed.
 
-use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use crate::search::reading::Unit;
-use crate::search::stem::stem;
-use crate::search::token::{Token, tokens};
+use crate::search::words::Words;
 
 /// How far apart, in words, two neighbours of the query may stand to count as near.
 const NEAR_WORDS: usize = 2;
@@ -28,52 +26,21 @@ pub(crate) struct Scanner {
     /// The units as numbers of words.
     units: Vec<Vec<usize>>,
     pairs: Vec<(usize, usize)>,
-    /// The number of each stem, and of each start of words.
-    stems: HashMap<String, usize>,
-    prefixes: Vec<(String, usize)>,
-    /// Whether a word may be one of the query, by its first byte and its second; of words of one letter by the first.
-    starts: Box<[[bool; 128]; 128]>,
+    words: Words,
 }
 
 impl Scanner {
     pub(crate) fn new(units: &[Unit], pairs: &[(usize, usize)]) -> Self {
-        let mut scanner = Self {
-            units: Vec::new(),
-            pairs: pairs.to_vec(),
-            stems: HashMap::new(),
-            prefixes: Vec::new(),
-            starts: Box::new([[false; 128]; 128]),
-        };
-        for unit in units {
+        let mut words = Words::default();
+        let mut numbered = |unit: &Unit| {
             let last = unit.stems.len() - 1;
-            let word = |(at, stem): (usize, &String)| {
-                scanner.word(stem, unit.term.is_prefix && at == last)
+            let number = |(at, stem): (usize, &String)| {
+                words.number(stem, unit.term.is_prefix && at == last)
             };
-            let words = unit.stems.iter().enumerate().map(word).collect();
-            scanner.units.push(words);
-        }
-        scanner
-    }
-
-    fn word(&mut self, stem: &str, is_prefix: bool) -> usize {
-        match *stem.as_bytes() {
-            // A stem of two letters may come of a word whose second letter was another: `eyed` gives `ei`.
-            [first] | [first, _] if first < 128 => self.starts[usize::from(first)] = [true; 128],
-            [first, second, ..] if first < 128 && second < 128 => {
-                self.starts[usize::from(first)][usize::from(second)] = true;
-            }
-            [first, ..] if first < 128 => self.starts[usize::from(first)] = [true; 128],
-            _ => {}
-        }
-        let next = self.stems.len() + self.prefixes.len();
-        if !is_prefix {
-            return *self.stems.entry(stem.to_owned()).or_insert(next);
-        }
-        let known = self.prefixes.iter().find(|(known, _)| known == stem).map(|known| known.1);
-        known.unwrap_or_else(|| {
-            self.prefixes.push((stem.to_owned(), next));
-            next
-        })
+            unit.stems.iter().enumerate().map(number).collect()
+        };
+        let units = units.iter().map(&mut numbered).collect();
+        Self { units, pairs: pairs.to_vec(), words }
     }
 
     /// Counts what is looked for in the first `max_bytes` of a text.
@@ -82,13 +49,10 @@ impl Scanner {
         let end = end.unwrap_or(0);
         // Where each word of the query stands, by place.
         let mut spotted: Vec<(usize, usize)> = Vec::new();
-        let mut length = 0;
-        for token in tokens(&text[..end]) {
-            if self.may_be(token) {
-                self.spot(token, length, &mut spotted);
-            }
-            length += 1;
-        }
+        let mut length = self.words.tell(&text[..end], |place, _, word| {
+            spotted.push((place, word));
+            ControlFlow::Continue(())
+        });
         if end < text.len() && end > 0 {
             // What was not read is taken to be like what was.
             length = length.saturating_mul(text.len() / end);
@@ -99,30 +63,6 @@ impl Scanner {
             counts: places.iter().map(|places| places.len() as u32).collect(),
             near: self.pairs.iter().map(|&(a, b)| are_near(&places[a], &places[b])).collect(),
             length,
-        }
-    }
-
-    fn may_be(&self, token: Token<'_>) -> bool {
-        match *token.text().as_bytes() {
-            [first, second, ..] if first < 128 && second < 128 => {
-                let lower = |byte: u8| usize::from(byte.to_ascii_lowercase());
-                self.starts[lower(first)][lower(second)]
-            }
-            // One letter stands for itself; beyond ASCII folding may change the first byte.
-            [first] => self.starts[usize::from(first.to_ascii_lowercase())].contains(&true),
-            _ => true,
-        }
-    }
-
-    fn spot(&self, token: Token<'_>, place: usize, spotted: &mut Vec<(usize, usize)>) {
-        let folded = token.folded();
-        if let Some(&word) = self.stems.get(stem(&folded).as_ref()) {
-            spotted.push((place, word));
-        }
-        for (prefix, word) in &self.prefixes {
-            if folded.starts_with(prefix.as_str()) {
-                spotted.push((place, *word));
-            }
         }
     }
 }

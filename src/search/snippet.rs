@@ -8,9 +8,8 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-use crate::search::query::Query;
 use crate::search::script::is_cut;
-use crate::search::spot::{Match, spot};
+use crate::search::spot::{Match, Targets};
 use crate::search::token::{is_blank, is_token};
 
 /// How long a snippet is meant to be, in characters.
@@ -94,10 +93,11 @@ impl fmt::Display for Snippet {
     }
 }
 
-/// Returns the stretch of `text`, of about `width` characters, that shows most of `query`; the start if nothing does.
+/// Returns the stretch of `text`, of about `width` characters, that shows most of what is looked for; the start if nothing
+/// does.
 #[must_use]
-pub(crate) fn snippet(text: &str, query: &Query, width: usize) -> Snippet {
-    let matches = spot(text, query);
+pub(crate) fn snippet(text: &str, targets: &Targets, width: usize) -> Snippet {
+    let matches = targets.spot(text);
     let shown = &matches[best_window(text, &matches, width)];
     let core = match (shown.first(), shown.last()) {
         (Some(first), Some(last)) => first.range.start..last.range.end,
@@ -167,12 +167,18 @@ fn around(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
 
 /// Returns the offset `count` characters after `at`, or the end.
 fn forward(text: &str, at: usize, count: usize) -> usize {
-    text[at..].char_indices().nth(count).map_or(text.len(), |(offset, _)| at + offset)
+    match text.as_bytes()[at..].get(..count) {
+        Some(bytes) if bytes.is_ascii() => at + count,
+        _ => text[at..].char_indices().nth(count).map_or(text.len(), |(offset, _)| at + offset),
+    }
 }
 
 /// Returns the offset `count` characters before `at`, or 0.
 fn back(text: &str, at: usize, count: usize) -> usize {
-    text[..at].char_indices().rev().take(count).last().map_or(at, |(offset, _)| offset)
+    match at.checked_sub(count) {
+        Some(start) if text.as_bytes()[start..at].is_ascii() => start,
+        _ => text[..at].char_indices().rev().take(count).last().map_or(at, |(offset, _)| offset),
+    }
 }
 
 /// Returns whether the text may be cut here: not inside a word, nor between a character and what combines with it.
@@ -197,31 +203,36 @@ fn combines(c: char) -> bool {
 fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
     let mut snippet = Snippet::default();
     let out = &mut snippet.text;
+    out.reserve(shown.len() + 2 * ELLIPSIS.len_utf8());
     if text[..shown.start].contains(|c| !is_blank(c)) {
         out.push(ELLIPSIS);
     }
+    let head = out.len();
     let mut marks = merged(text, matches, shown).into_iter().peekable();
     let mut open = None;
-    let mut has_blank = false;
-    let head = out.len();
-    for (at, c) in text[shown.clone()].char_indices().map(|(at, c)| (shown.start + at, c)) {
-        if marks.peek().is_some_and(|mark| mark.end <= at) {
-            marks.next();
-            snippet.marks.extend(open.take().map(|start| start..out.len()));
-        }
-        if is_blank(c) {
-            has_blank = out.len() > head;
+    let mut at = shown.start;
+    for piece in text[shown.clone()].split(is_blank) {
+        let (start, end) = (at, at + piece.len());
+        at = end + text[end..].chars().next().map_or(0, char::len_utf8);
+        if piece.is_empty() {
             continue;
         }
-        if std::mem::take(&mut has_blank) {
+        if out.len() > head {
             out.push(' ');
         }
-        if open.is_none() && marks.peek().is_some_and(|mark| mark.start <= at) {
-            open = Some(out.len());
+        // A mark begins and ends in a piece, and may reach over several.
+        let base = out.len();
+        while let Some(mark) = marks.peek().filter(|mark| mark.start < end) {
+            let from = *open.get_or_insert(base + mark.start.max(start) - start);
+            if mark.end > end {
+                break;
+            }
+            snippet.marks.push(from..base + mark.end - start);
+            open = None;
+            marks.next();
         }
-        out.push(c);
+        out.push_str(piece);
     }
-    snippet.marks.extend(open.map(|start| start..out.len()));
     if text[shown.end..].contains(|c| !is_blank(c)) {
         out.push(ELLIPSIS);
     }
@@ -251,11 +262,16 @@ fn merged(text: &str, matches: &[Match], shown: &Range<usize>) -> Vec<Range<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::Query;
+
+    fn snippet(text: &str, query: &str, width: usize) -> Snippet {
+        super::snippet(text, &Targets::of(&Query::parse(query)), width)
+    }
 
     /// Holds that the snippet of `text`, 30 characters wide, shows `query` as drawn.
     #[track_caller]
     fn drawn(query: &str, text: &str, expected: &str) {
-        assert_eq!(snippet(text, &Query::parse(query), 30).to_string(), expected, "{query}");
+        assert_eq!(snippet(text, query, 30).to_string(), expected, "{query}");
     }
 
     #[test]
@@ -306,7 +322,7 @@ mod tests {
     #[test]
     fn one_endless_word_is_cut_anywhere() {
         let text = format!("{} fox {}", "a".repeat(1000), "b".repeat(1000));
-        let found = snippet(&text, &Query::parse("fox"), 60);
+        let found = snippet(&text, "fox", 60);
         assert_eq!(found.to_string(), format!("…**fox** {}…", "b".repeat(37)));
         drawn("none", &"é".repeat(1000), &format!("{}…", "é".repeat(30)));
     }
@@ -326,9 +342,8 @@ mod tests {
     #[test]
     fn a_message_of_ten_megabytes_is_no_burden() {
         let text = "lorem ipsum dolor 北京 sit amet ".repeat(300_000) + "needle";
-        let query = Query::parse("needle");
-        assert!(snippet(&text, &query, SNIPPET_CHARS).to_string().ends_with("**needle**"));
-        let query = Query::parse("lorem ipsum 北京 a* \"dolor sit\"");
-        assert!(!snippet(&text, &query, SNIPPET_CHARS).marks.is_empty());
+        assert!(snippet(&text, "needle", SNIPPET_CHARS).to_string().ends_with("**needle**"));
+        let query = "lorem ipsum 北京 a* \"dolor sit\"";
+        assert!(!snippet(&text, query, SNIPPET_CHARS).marks.is_empty());
     }
 }

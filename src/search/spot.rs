@@ -5,12 +5,14 @@
 //! Invariant: a target matches where FTS5 would say it does, but for prefixes, which are taken at their word. The work is
 //! linear in the text.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use crate::search::query::{Query, Term};
 use crate::search::stem::stem;
 use crate::search::token::{Token, tokens};
+use crate::search::words::Words;
 
 /// Most matches looked at: the scan of a long text ends there.
 const MAX_MATCHES: usize = 1024;
@@ -36,32 +38,6 @@ pub(crate) struct Match {
     pub(crate) value: usize,
 }
 
-/// Returns where the words of `query` stand in `text`, by start.
-pub(crate) fn spot(text: &str, query: &Query) -> Vec<Match> {
-    let targets = Targets::of(query);
-    if targets.list.is_empty() {
-        return Vec::new();
-    }
-    let mut matches = Vec::new();
-    let mut run: Vec<Spotted> = Vec::new();
-    let mut comparisons = 0;
-    for token in tokens(text) {
-        match targets.spotted(token) {
-            Some(spotted) => run.push(spotted),
-            None if run.is_empty() => continue,
-            None => comparisons += targets.match_run(&mut run, &mut matches),
-        }
-        if run.len() == MAX_RUN {
-            comparisons += targets.match_run(&mut run, &mut matches);
-        }
-        if matches.len() >= MAX_MATCHES || comparisons >= MAX_COMPARISONS {
-            break;
-        }
-    }
-    targets.match_run(&mut run, &mut matches);
-    targets.weigh(matches)
-}
-
 /// A word of the text that is in the query: where it is, and which words of the query it is.
 struct Spotted {
     range: Range<usize>,
@@ -76,20 +52,17 @@ struct Target {
     value: usize,
 }
 
+/// What is looked for, prepared for many texts.
 #[derive(Default)]
-struct Targets {
+pub(crate) struct Targets {
     list: Vec<Target>,
     /// The targets by their first word.
     by_first: HashMap<usize, Vec<usize>>,
-    /// The number of each stem, and of each prefix as it was typed.
-    stems: HashMap<String, usize>,
-    prefixes: Vec<(String, usize)>,
-    /// Which ASCII bytes a word of the query may start with, a bit each: most words of a text are told by that.
-    first_bytes: u128,
+    words: Words,
 }
 
 impl Targets {
-    fn of(query: &Query) -> Targets {
+    pub(crate) fn of(query: &Query) -> Targets {
         let mut targets = Targets::default();
         for term in query.clauses.iter().flatten() {
             let whole = targets.add(term, None);
@@ -98,6 +71,33 @@ impl Targets {
             }
         }
         targets
+    }
+
+    /// Returns where the words of the query stand in `text`, by start.
+    pub(crate) fn spot(&self, text: &str) -> Vec<Match> {
+        if self.list.is_empty() {
+            return Vec::new();
+        }
+        let mut matches = Vec::new();
+        let mut run: Vec<Spotted> = Vec::new();
+        let (mut next, mut comparisons) = (0, 0);
+        self.words.tell(text, |place, token, word| {
+            if let Some(last) = run.last_mut().filter(|last| last.range == token.range()) {
+                last.words.push(word);
+                return ControlFlow::Continue(());
+            }
+            if place > next || run.len() == MAX_RUN {
+                comparisons += self.match_run(&mut run, &mut matches);
+                if matches.len() >= MAX_MATCHES || comparisons >= MAX_COMPARISONS {
+                    return ControlFlow::Break(());
+                }
+            }
+            next = place + 1;
+            run.push(Spotted { range: token.range(), words: vec![word] });
+            ControlFlow::Continue(())
+        });
+        self.match_run(&mut run, &mut matches);
+        self.weigh(matches)
     }
 
     /// Adds a term or a piece of one; returns its number, none if it has no words.
@@ -129,36 +129,8 @@ impl Targets {
     /// Returns the number of a word of the query.
     fn word(&mut self, token: &Token<'_>, is_prefix: bool) -> usize {
         let folded = token.folded();
-        self.first_bytes |= folded.bytes().next().map_or(0, first_bit);
-        let next = self.stems.len() + self.prefixes.len();
-        if !is_prefix {
-            return *self.stems.entry(stem(&folded).into_owned()).or_insert(next);
-        }
-        let known =
-            self.prefixes.iter().find(|(known, _)| *known == folded).map(|&(_, number)| number);
-        known.unwrap_or_else(|| {
-            self.prefixes.push((folded.into_owned(), next));
-            next
-        })
-    }
-
-    /// Returns which words of the query `token` is, if any.
-    fn spotted(&self, token: Token<'_>) -> Option<Spotted> {
-        let first = *token.text().as_bytes().first()?;
-        if first.is_ascii() && self.first_bytes & first_bit(first.to_ascii_lowercase()) == 0 {
-            return None;
-        }
-        let folded = token.folded();
-        let stem = stem(&folded);
-        let mut words: Vec<usize> = self.stems.get(stem.as_ref()).copied().into_iter().collect();
-        // The index can only compare stems and finds more; shown is what really starts so.
-        words.extend(
-            self.prefixes
-                .iter()
-                .filter(|(prefix, _)| folded.starts_with(prefix))
-                .map(|&(_, number)| number),
-        );
-        (!words.is_empty()).then(|| Spotted { range: token.range(), words })
+        let word = if is_prefix { Cow::Borrowed(&*folded) } else { stem(&folded) };
+        self.words.number(&word, is_prefix)
     }
 
     /// Looks for the targets among neighbouring words, and empties `run`. Returns how many words were compared.
@@ -200,20 +172,20 @@ impl Targets {
     }
 }
 
-fn first_bit(byte: u8) -> u128 {
-    if byte.is_ascii() { 1 << byte } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn spot(text: &str, query: &str) -> Vec<Match> {
+        Targets::of(&Query::parse(query)).spot(text)
+    }
 
     /// Holds that `query` is found in `text` at the places put in brackets.
     #[track_caller]
     fn drawn(query: &str, expected: &str) {
         let text = expected.replace(['[', ']'], "");
         let mut out = text.clone();
-        for found in spot(&text, &Query::parse(query)).into_iter().rev() {
+        for found in spot(&text, query).into_iter().rev() {
             out.insert(found.range.end, ']');
             out.insert(found.range.start, '[');
         }
@@ -254,21 +226,19 @@ mod tests {
 
     #[test]
     fn what_is_rare_in_the_text_is_worth_more() {
-        let matches = spot("the the the the the cat", &Query::parse("the cat"));
+        let matches = spot("the the the the the cat", "the cat");
         assert!(matches[5].value > matches[0].value);
     }
 
     #[test]
     fn a_text_of_one_word_does_not_multiply_with_long_phrases_of_it() {
         let phrases: String = (0..64).map(|n| format!("\"{}b{n}\" ", "a ".repeat(63))).collect();
-        assert_eq!(spot(&"a ".repeat(5_000_000), &Query::parse(&phrases)), []);
+        assert_eq!(spot(&"a ".repeat(5_000_000), &phrases), []);
     }
 
     #[test]
     fn the_scan_ends_after_enough_matches() {
-        assert_eq!(spot(&"a x ".repeat(1_000_000), &Query::parse("a")).len(), MAX_MATCHES);
-        assert!(
-            spot(&"a b ".repeat(1_000_000), &Query::parse("\"a b\" b a")).len() < MAX_MATCHES + 3
-        );
+        assert_eq!(spot(&"a x ".repeat(1_000_000), "a").len(), MAX_MATCHES);
+        assert!(spot(&"a b ".repeat(1_000_000), "\"a b\" b a").len() < MAX_MATCHES + 3);
     }
 }

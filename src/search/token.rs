@@ -45,26 +45,76 @@ impl<'a> Token<'a> {
 pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let start = at + skip_separators(&text[at..])?;
-        at = start + token_len(&text[start..]);
-        Some(Token { start, text: &text[start..at] })
+        let token = token_at(text, at + skip_separators(&text[at..])?);
+        at = token.range().end;
+        Some(token)
     })
 }
 
+/// Returns the word that begins at `start`.
+pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
+    Token { start, text: &text[start..start + token_len(&text[start..])] }
+}
+
+/// Hands over where each word of an ASCII text begins, until `take` says that it is enough. Several times as fast as
+/// [`tokens`]: no branch depends on the letters.
+pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
+    let mut before = 0;
+    for (number, block) in text.chunks(64).enumerate() {
+        // A bit for each letter or digit of the block.
+        let letter = |letters: u64, (at, byte): (usize, &u8)| {
+            letters | u64::from(byte.is_ascii_alphanumeric()) << at
+        };
+        let letters = block.iter().enumerate().fold(0, letter);
+        let mut starts = letters & !(letters << 1 | before);
+        before = letters >> 63;
+        while starts != 0 {
+            if take(number * 64 + starts.trailing_zeros() as usize) {
+                return;
+            }
+            starts &= starts - 1;
+        }
+    }
+}
+
 /// Returns how many bytes stand before the first token, if there is one.
+#[inline]
 fn skip_separators(text: &str) -> Option<usize> {
-    text.char_indices().find(|&(_, c)| is_token(c)).map(|(at, _)| at)
+    let mut at = 0;
+    loop {
+        // Most text is told by its bytes.
+        let byte = *text.as_bytes().get(at)?;
+        if byte.is_ascii_alphanumeric() {
+            return Some(at);
+        }
+        at += if byte.is_ascii() {
+            1
+        } else {
+            let c = text[at..].chars().next()?;
+            if is_token(c) {
+                return Some(at);
+            }
+            c.len_utf8()
+        };
+    }
 }
 
 /// Returns how many bytes the token at the start of `text` has.
+#[inline]
 fn token_len(text: &str) -> usize {
-    let mut chars = text.char_indices();
-    let Some((_, first)) = chars.next() else { return 0 };
-    if is_cut(first) {
-        return first.len_utf8();
+    let mut at = 0;
+    loop {
+        let is_letter = u8::is_ascii_alphanumeric;
+        at += text.as_bytes()[at..].iter().take_while(|byte| is_letter(byte)).count();
+        let Some(c) = text[at..].chars().next().filter(|c| !c.is_ascii()) else { return at };
+        if is_cut(c) {
+            return if at == 0 { c.len_utf8() } else { at };
+        }
+        if !is_token(c) && !contains(MARKS, c) {
+            return at;
+        }
+        at += c.len_utf8();
     }
-    let end = chars.find(|&(_, c)| is_cut(c) || !(is_token(c) || contains(MARKS, c)));
-    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// Returns whether `c` is part of words.
@@ -90,11 +140,11 @@ fn is_plain_letter(c: char) -> bool {
 
 /// Returns `word` in lower case, without diacritics.
 pub(crate) fn fold(word: &str) -> Cow<'_, str> {
-    if word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(word);
-    }
     if word.is_ascii() {
-        return Cow::Owned(word.to_ascii_lowercase());
+        return match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(word.to_ascii_lowercase()),
+            false => Cow::Borrowed(word),
+        };
     }
     if word.chars().all(is_plain_letter) {
         return Cow::Borrowed(word);
@@ -140,6 +190,20 @@ mod tests {
     fn drawn(text: &str, expected: &str) {
         let words: Vec<_> = tokens(text).map(|token| token.folded().into_owned()).collect();
         assert_eq!(words.join(" "), expected);
+    }
+
+    #[test]
+    fn words_of_ascii_begin_where_the_tokens_do() {
+        let long = "ab c, -d\n".repeat(50);
+        for text in ["", "a", " ", "a b", "  ab--cd 9", &long, &long[3..], &"x".repeat(130)] {
+            let mut starts = Vec::new();
+            ascii_starts(text.as_bytes(), |start| {
+                starts.push(start);
+                false
+            });
+            let expected: Vec<_> = tokens(text).map(|token| token.range().start).collect();
+            assert_eq!(starts, expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Which messages match: the statements that read the index.
 //!
-//! Two ways. *All* of a stretch of addresses, which costs what the stretch holds: a session or a path is searched so, and
-//! ranked outside. The *best*, by FTS5's own bm25, which counts every word over the whole index: so a whole store is
-//! searched, or a session in which too much matches. Of very many matches only the newest are ranked.
+//! *All* of a stretch of addresses are handed over as rows, which costs what the stretch holds. The *best* are told by
+//! FTS5's own bm25, which reads less of a message, but counts every word over the whole index. Of very many matches only
+//! the newest are ranked.
+//!
+//! The rows of messages are read only where a filter asks for it.
 //!
 //! Of the copies that forks made of a message, those with the same content are one: the statements yield the message
 //! itself or, where it is gone, its newest copy.
@@ -15,10 +17,8 @@ use super::place::Place;
 use crate::search::Filters;
 use crate::tree::Address;
 
-/// How many messages of one stretch are ranked outside the index; of more FTS5 chooses the best.
-const MAX_UNRANKED: usize = 1_000;
 /// How many matches FTS5 ranks, the newest; older ones follow, newest first. A word that is everywhere finds nothing.
-const MAX_RANKED: usize = 20_000;
+pub(super) const MAX_RANKED: usize = 20_000;
 
 /// The filters as the statements take them.
 pub(super) struct Bounds {
@@ -28,24 +28,37 @@ pub(super) struct Bounds {
     roles: Vec<String>,
     /// The keys of the sessions within which copies are one, as a JSON array; `None` for all.
     pub(super) sessions: Option<String>,
+    /// Whether any message of the store is a copy.
+    pub(super) has_copies: bool,
+    /// Whether whatever matches is a hit: nothing has to be known of the messages.
+    pub(super) is_open: bool,
 }
 
 impl Bounds {
-    pub(super) fn of(filters: &Filters, place: &Place) -> Self {
+    pub(super) fn of(conn: &Connection, filters: &Filters, place: &Place) -> Outcome<Self> {
         let sessions = match place {
             Place::Store => None,
             // No session holds a message twice.
             Place::Path(_) => Some(&[][..]),
             Place::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
         };
-        Self {
+        let has_copies: bool = conn.prepare_cached(HAS_COPIES)?.query_row([], |row| row.get(0))?;
+        let has_one_of_each = sessions.is_some_and(<[i64]>::is_empty) || !has_copies;
+        Ok(Self {
             after: filters.after.map(|time| time.timestamp_micros()),
             before: filters.before.map(|time| time.timestamp_micros()),
             roles: filters.roles.clone(),
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
-        }
+            has_copies,
+            is_open: has_one_of_each
+                && (filters.after, filters.before) == (None, None)
+                && filters.roles.is_empty(),
+        })
     }
 }
+
+pub(super) const HAS_COPIES: &str =
+    "SELECT EXISTS (SELECT 1 FROM message WHERE origin IS NOT NULL)";
 
 impl Bounds {
     /// Returns whether a role is asked for. Few are, and here they are told faster than in SQL.
@@ -86,12 +99,15 @@ macro_rules! passes {
 }
 pub(super) use passes;
 
-macro_rules! matching {
-    ($table:literal, $order:literal) => {
+/// What passes the filters.
+macro_rules! passing {
+    ($table:literal, $columns:literal, $order:literal) => {
         concat!(
             "SELECT ",
             $table,
-            ".rowid, message.role
+            ".rowid, ",
+            $columns,
+            "
    FROM ",
             $table,
             " CROSS JOIN message ON message.address = ",
@@ -115,13 +131,55 @@ macro_rules! matching {
     };
 }
 
+/// Whatever matches. To sort by the function, and not by the column `rank`, is a third faster: no more is kept than wanted.
+macro_rules! matching {
+    ($table:literal, $order:literal) => {
+        concat!(
+            "SELECT rowid
+   FROM ",
+            $table,
+            "
+  WHERE ",
+            $table,
+            " MATCH ?1
+    AND rowid BETWEEN ?6 AND ?7
+  ORDER BY ",
+            $order,
+            "
+  LIMIT ?2"
+        )
+    };
+}
+
+/// One question to either index, of what passes the filters or of whatever matches.
+pub(super) struct Statements {
+    pub(super) passing: [&'static str; 2],
+    pub(super) matching: [&'static str; 2],
+}
+
+pub(super) const NEWEST: Statements = Statements {
+    passing: [
+        passing!("search", "message.role", ".rowid DESC"),
+        passing!("search_fresh", "message.role", ".rowid DESC"),
+    ],
+    matching: [matching!("search", "rowid DESC"), matching!("search_fresh", "rowid DESC")],
+};
+pub(super) const BEST: Statements = Statements {
+    passing: [
+        passing!("search", "message.role", ".rank"),
+        passing!("search_fresh", "message.role", ".rank"),
+    ],
+    matching: [
+        matching!("search", "bm25(search), rowid"),
+        matching!("search_fresh", "bm25(search_fresh), rowid"),
+    ],
+};
+
 /// In order of address: FTS5 reads its lists several times slower from the end.
-pub(super) const OLDEST: [&str; 2] =
-    [matching!("search", ".rowid"), matching!("search_fresh", ".rowid")];
-pub(super) const NEWEST: [&str; 2] =
-    [matching!("search", ".rowid DESC"), matching!("search_fresh", ".rowid DESC")];
-pub(super) const BEST: [&str; 2] =
-    [matching!("search", ".rank"), matching!("search_fresh", ".rank")];
+pub(super) const MESSAGES: [&str; 2] = [
+    passing!("search", "message.role, message.parts, message.created_at", ".rowid"),
+    passing!("search_fresh", "message.role, message.parts, message.created_at", ".rowid"),
+];
 
 /// What is looked for, and where.
 pub(super) struct Lookup<'c> {
@@ -133,13 +191,62 @@ pub(super) struct Lookup<'c> {
     pub(super) watch: &'c Watch,
 }
 
+/// A message that matches, as it stands in its row.
+pub(super) struct Matching<'r> {
+    pub(super) address: Address,
+    pub(super) role: &'r str,
+    pub(super) parts: &'r str,
+    pub(super) created_at: i64,
+}
+
 impl Lookup<'_> {
-    /// Returns the messages of a stretch that match, if they are few enough to be ranked outside.
-    ///
-    /// However many are wanted: pages of one answer must come from one order.
-    pub(super) fn all(&self, range: (Address, Address)) -> Outcome<Option<Vec<Address>>> {
-        let found = self.collect(OLDEST[self.index as usize], range, MAX_UNRANKED + 1)?;
-        Ok((found.len() <= MAX_UNRANKED).then_some(found))
+    /// Hands over the messages of a stretch that match, `limit` at the most; returns how many.
+    pub(super) fn each(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+        mut take: impl FnMut(Matching<'_>) -> Outcome<()>,
+    ) -> Outcome<usize> {
+        let Bounds { after, before, sessions, .. } = self.bounds;
+        let mut statement = self.conn.prepare_cached(MESSAGES[self.index as usize])?;
+        let mut rows =
+            statement.query(params![self.expression, -1, after, before, sessions, low, high])?;
+        let mut count = 0;
+        while count < limit
+            && let Some(row) = rows.next()?
+        {
+            self.watch.check()?;
+            let (address, role) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+            if self.bounds.hold_role(role) && self.place.holds(address) {
+                let parts = row.get_ref(2)?.as_str().unwrap_or_default();
+                take(Matching { address, role, parts, created_at: row.get(3)? })?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns how many messages of a stretch match, `limit` at the most, whatever the filters.
+    pub(super) fn count(&self, (low, high): (Address, Address), limit: usize) -> Outcome<usize> {
+        let count = self
+            .conn
+            .prepare_cached(COUNT[self.index as usize])?
+            .query_row(params![self.expression, limit, low, high], |row| row.get(0))?;
+        Ok(count)
+    }
+
+    /// Returns the best messages of a stretch that match and what FTS5 says they are worth, best first, `limit` at the
+    /// most.
+    pub(super) fn worth(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> Outcome<Vec<(Address, f64)>> {
+        let mut statement = self.conn.prepare_cached(WORTH[self.index as usize])?;
+        let worth = statement.query_map(params![self.expression, limit, low, high], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        Ok(worth.collect::<Result<_, _>>()?)
     }
 
     /// Returns the best messages of a stretch that match, `limit` at the most.
@@ -148,25 +255,20 @@ impl Lookup<'_> {
         (low, high): (Address, Address),
         limit: usize,
     ) -> Outcome<Vec<Address>> {
-        let best = BEST[self.index as usize];
         let Some(start) = self.newest_start((low, high))? else {
-            return self.collect(best, (low, high), limit);
+            return self.collect(&BEST, (low, high), limit);
         };
-        let mut found = self.collect(best, (start, high), limit)?;
+        let mut found = self.collect(&BEST, (start, high), limit)?;
         if found.len() < limit {
             let older = (low, start.before());
-            found.extend(self.collect(NEWEST[self.index as usize], older, limit - found.len())?);
+            found.extend(self.collect(&NEWEST, older, limit - found.len())?);
         }
         Ok(found)
     }
 
     /// Returns where the newest matches begin, if there are more than can be ranked.
     fn newest_start(&self, (low, high): (Address, Address)) -> Outcome<Option<Address>> {
-        let count: usize = self
-            .conn
-            .prepare_cached(COUNT[self.index as usize])?
-            .query_row(params![self.expression, MAX_RANKED + 1, low, high], |row| row.get(0))?;
-        if count <= MAX_RANKED {
+        if self.count((low, high), MAX_RANKED + 1)? <= MAX_RANKED {
             return Ok(None);
         }
         let mut statement = self.conn.prepare_cached(NTH_NEWEST[self.index as usize])?;
@@ -176,15 +278,16 @@ impl Lookup<'_> {
 
     fn collect(
         &self,
-        sql: &str,
+        statements: &Statements,
         (low, high): (Address, Address),
         limit: usize,
     ) -> Outcome<Vec<Address>> {
-        let Bounds { after, before, roles, sessions } = self.bounds;
+        let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
         // What is told outside the statement cannot be counted in it.
         let is_counted = roles.is_empty() && !matches!(self.place, Place::Path(_));
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
-        let mut statement = self.conn.prepare_cached(sql)?;
+        let sqls = if *is_open { statements.matching } else { statements.passing };
+        let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
         let mut rows =
             statement.query(params![self.expression, max, after, before, sessions, low, high])?;
         let mut found = Vec::new();
@@ -193,13 +296,48 @@ impl Lookup<'_> {
         {
             self.watch.check()?;
             let address: Address = row.get(0)?;
-            if self.place.holds(address) && self.bounds.hold_role(row.get_ref(1)?.as_str()?) {
+            let has_role = *is_open || self.bounds.hold_role(row.get_ref(1)?.as_str()?);
+            if has_role && self.place.holds(address) {
                 found.push(address);
             }
         }
         Ok(found)
     }
 }
+
+pub(super) const WORTH: [&str; 2] = [
+    "SELECT rowid, -bm25(search) AS worth
+   FROM search
+  WHERE search MATCH ?1
+    AND rowid BETWEEN ?3 AND ?4
+  ORDER BY worth DESC, rowid
+  LIMIT ?2",
+    "SELECT rowid, -bm25(search_fresh) AS worth
+   FROM search_fresh
+  WHERE search_fresh MATCH ?1
+    AND rowid BETWEEN ?3 AND ?4
+  ORDER BY worth DESC, rowid
+  LIMIT ?2",
+];
+
+/// Hands over the message at an address.
+pub(super) fn at<T>(
+    conn: &Connection,
+    address: Address,
+    take: impl FnOnce(Matching<'_>) -> Outcome<T>,
+) -> Outcome<T> {
+    let mut statement = conn.prepare_cached(AT)?;
+    let mut rows = statement.query([address])?;
+    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    take(Matching {
+        address,
+        role: row.get_ref(0)?.as_str()?,
+        parts: row.get_ref(1)?.as_str().unwrap_or_default(),
+        created_at: row.get(2)?,
+    })
+}
+
+pub(super) const AT: &str = "SELECT role, parts, created_at FROM message WHERE address = ?1";
 
 pub(super) const COUNT: [&str; 2] = [
     "SELECT count(*)

@@ -16,21 +16,22 @@ use crate::message::{Part, Role, parts_from_text};
 use crate::search::reading::Reading;
 use crate::search::scan::Scanner;
 use crate::search::snippet::snippet;
-use crate::search::{Columns, Hit, Matched, Query, SNIPPET_CHARS, indexed};
+use crate::search::spot::Targets;
+use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed};
 use crate::tree::{Address, Overlay, Stretch, Walk};
 
-/// A stored message as far as search needs it.
-pub(super) struct Row {
-    pub(super) id: MessageId,
-    pub(super) role: String,
-    pub(super) parts: String,
+/// A stored message as far as a hit needs it.
+struct Row {
+    id: MessageId,
+    role: String,
+    parts: String,
     /// Where it was first written.
-    pub(super) origin: Address,
-    pub(super) created_at: i64,
+    origin: Address,
+    created_at: i64,
 }
 
 /// Returns the message at an address.
-pub(super) fn row(conn: &Connection, address: Address) -> Outcome<Row> {
+fn row(conn: &Connection, address: Address) -> Outcome<Row> {
     let row = conn.prepare_cached(AT)?.query_row([address], |row| {
         Ok(Row {
             id: MessageId::from(row.get_ref(0)?.as_str()?),
@@ -48,17 +49,21 @@ pub(super) const AT: &str = "SELECT id, role, parts, coalesce(origin, address), 
   WHERE address = ?1";
 
 impl Row {
-    /// Returns the text that was searched, as people read it.
-    ///
-    /// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is
-    /// an error.
-    pub(super) fn text(&self, columns: Columns) -> String {
-        let parts = parts_from_text(&self.parts).unwrap_or_default();
-        match columns {
-            Columns::Text => indexed::plain_text(&parts),
-            Columns::Tools => indexed::plain_tools(&parts),
-            Columns::All => everything(&parts),
-        }
+    fn text(&self, columns: Columns) -> String {
+        text(&self.parts, columns)
+    }
+}
+
+/// Returns the text of parts that was searched, as people read it.
+///
+/// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is an
+/// error.
+pub(super) fn text(parts: &str, columns: Columns) -> String {
+    let parts = parts_from_text(parts).unwrap_or_default();
+    match columns {
+        Columns::Text => indexed::plain_text(&parts),
+        Columns::Tools => indexed::plain_tools(&parts),
+        Columns::All => everything(&parts),
     }
 }
 
@@ -72,8 +77,12 @@ pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
     matched: Matched,
-    /// The query whose words are marked, where all words stand and where not.
-    shown: [Query; 2],
+    /// Whether any message of the store is a copy.
+    has_copies: bool,
+    columns: Columns,
+    has_terms: bool,
+    /// What is marked, where all words stand and where not.
+    shown: [Targets; 2],
     /// What stands in a message that matches without being relaxed.
     words: Scanner,
 }
@@ -83,10 +92,19 @@ impl<'c> HitMaker<'c> {
         conn: &'c Connection,
         reading: &Reading,
         matched: Matched,
+        has_copies: bool,
         watch: &'c Watch,
     ) -> Self {
-        let shown = [reading.shown(false), reading.shown(true)];
-        Self { conn, watch, matched, shown, words: Scanner::new(&reading.words, &[]) }
+        Self {
+            conn,
+            watch,
+            matched,
+            has_copies,
+            columns: reading.query.filters.columns,
+            has_terms: reading.query.has_terms(),
+            shown: [false, true].map(|is_relaxed| Targets::of(&reading.shown(is_relaxed))),
+            words: Scanner::new(&reading.words, &[]),
+        }
     }
 
     /// Returns the hits for messages and their scores, in the same order.
@@ -124,13 +142,12 @@ impl<'c> HitMaker<'c> {
         path: &HeadPath,
     ) -> Outcome<Hit> {
         let row = row(self.conn, address)?;
-        let columns = self.shown[0].filters.columns;
-        let mut text = row.text(columns);
-        if text.is_empty() && !self.shown[0].has_terms() {
+        let mut text = row.text(self.columns);
+        if text.is_empty() && !self.has_terms {
             text = row.text(Columns::All);
         }
         let matched = if self.is_relaxed(&text) { Matched::Relaxed } else { Matched::All };
-        let query = &self.shown[usize::from(matched == Matched::Relaxed)];
+        let shown = &self.shown[usize::from(matched == Matched::Relaxed)];
         let on_path = path.holds(address);
         let under = match path.summary_over(address).filter(|_| on_path) {
             Some(overlay) => Some(compaction::id_of(self.conn, overlay.key)?),
@@ -138,9 +155,9 @@ impl<'c> HitMaker<'c> {
         };
         Ok(Hit {
             session: names.id.clone(),
-            snippet: snippet(&text, query, SNIPPET_CHARS),
+            snippet: snippet(&text, shown, SNIPPET_CHARS),
             created_at: time(row.created_at)?,
-            sessions: self.copies(&row)?,
+            sessions: if self.has_copies { self.copies(&row)? } else { vec![names.id.clone()] },
             role: Role::from(row.role),
             id: row.id,
             score,

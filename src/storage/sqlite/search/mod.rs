@@ -1,9 +1,9 @@
 //! Searching: reading the query, finding what matches, ranking it, making hits.
 //!
 //! A search first indexes what is pending. It then reads at one moment: the index, and beside it an index of what is
-//! pending still. A whole store is searched with FTS5's rank, which offers the best few hundred messages; a session or a
-//! path offers all it has. These are ranked by [`rank`](crate::search::rank); what FTS5 found beyond follows as it came,
-//! so that pages do not overlap.
+//! pending still. A session or a path offers all it has; a whole store, or a session in which too much matches, the few
+//! hundred messages that FTS5 ranks best. These are ranked by [`rank`](crate::search::rank); what FTS5 found beyond
+//! follows as it came, so that pages do not overlap. One word in one session FTS5 ranks as we would, and alone.
 
 mod candidates;
 mod frequency;
@@ -14,10 +14,10 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use rusqlite::Connection;
 
-use self::candidates::{Bounds, Index, Lookup};
+use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
 use self::hits::HitMaker;
 use self::listing::Listing;
 use self::place::Place;
@@ -27,14 +27,21 @@ use super::interrupt::Watch;
 use super::message::time;
 use crate::error::Result;
 use crate::search::choose::choose;
-use crate::search::rank::{Candidate, Corpus, rank};
+use crate::search::rank::{Candidate, Corpus, Ranking, rank};
 use crate::search::reading::Reading;
 use crate::search::scan::{Scan, Scanner};
 use crate::search::when::{Window, window};
 use crate::search::{Found, Matched, Query, SearchRequest, SessionHit, SessionsFound};
 use crate::tree::Address;
 
-/// How many messages of the store are ranked outside the index. More was measured and is no better.
+/// Up to so many messages that match in sessions or on a path are all ranked here; of more FTS5 chooses the best.
+///
+/// However many are wanted: pages of one answer must come from one order.
+const MAX_ALL: usize = 1_000;
+/// From so many matches in a session on FTS5 may rank them, if no more than so many times as many are in the store.
+const MIN_BY_INDEX: usize = 20;
+const MAX_STORE_SHARE: usize = 8;
+/// How many of those that FTS5 chose are ranked here. More was measured and is no better.
 const RANKED: usize = 200;
 /// How much of a message is looked at for ranking.
 const MAX_SCAN_BYTES: usize = 64 << 10;
@@ -107,7 +114,7 @@ impl Database {
             if fresh::prepare(conn, low.0, high.1)? {
                 indexes.push(Index::Fresh);
             }
-            let bounds = Bounds::of(&reading.query.filters, &place);
+            let bounds = Bounds::of(conn, &reading.query.filters, &place)?;
             run(&Search { conn, reading: &reading, place, bounds, window, indexes, watch: &watch })
         })?;
         Ok((found, matched, notices))
@@ -147,9 +154,10 @@ struct Gathered {
     best: Vec<Address>,
     /// What comes after, in this order.
     rest: Vec<Address>,
-    /// Whether these are all there are.
-    is_all: bool,
 }
+
+/// All that matches, and what stands in it.
+type All = (Vec<Address>, Vec<Candidate>);
 
 impl Search<'_> {
     fn messages(&self, wanted: usize) -> Outcome<Ranked> {
@@ -167,7 +175,7 @@ impl Search<'_> {
     }
 
     fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
-        HitMaker::new(self.conn, self.reading, matched, self.watch)
+        HitMaker::new(self.conn, self.reading, matched, self.bounds.has_copies, self.watch)
     }
 
     /// Returns what passes the filters, newest first.
@@ -182,8 +190,7 @@ impl Search<'_> {
             watch: self.watch,
         };
         let found = listing.newest(wanted, per_session)?;
-        let mut ranked =
-            Ranked { messages: Vec::new(), sessions: Vec::new(), matched: Matched::All };
+        let mut ranked = Ranked::none(Matched::All);
         ranked.follow(&found, 1.0);
         Ok(ranked)
     }
@@ -191,30 +198,76 @@ impl Search<'_> {
     /// Returns what matches, best first: all words where that finds anything, else any of them.
     fn matching(&self, all: &str, wanted: usize) -> Outcome<Ranked> {
         if !self.reading.is_question || self.reading.is_fixed() {
-            let found = self.gather(all, wanted)?;
-            if !found.best.is_empty() || self.reading.is_fixed() {
-                return self.rank(&found, Matched::All, None);
+            let found = self.found(all, wanted, Matched::All)?;
+            if !found.messages.is_empty() || self.reading.is_fixed() {
+                return Ok(found);
             }
         }
         let any = self.reading.any(0..self.reading.units.len());
         if let Some(any) = &any
-            && let Some(best) = self.all_of(any)?
+            && let Some(all) = self.all_of(any)?
         {
-            let found = Gathered { best, rest: Vec::new(), is_all: true };
-            return self.rank(&found, Matched::Relaxed, None);
+            return Ok(self.rank_all(all, Matched::Relaxed));
         }
-        let (frequencies, corpus) = frequency::of_store(self.conn, self.reading, &self.indexes)?;
-        let choice = choose(frequencies, corpus.messages);
+        let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
+        let choice = choose(known.0, known.1.messages);
         let any = self.reading.any(choice.looked_for.into_iter());
-        let found = any.map(|any| self.gather(&any, wanted)).transpose()?.unwrap_or_default();
-        self.rank(&found, Matched::Relaxed, Some((choice.frequencies, corpus)))
+        let found = any.map(|any| self.best_of(&any, wanted)).transpose()?.unwrap_or_default();
+        self.rank_best(&found, Matched::Relaxed, (choice.frequencies, known.1))
     }
 
-    /// Returns what matches in the place, best first as far as FTS5 tells.
-    fn gather(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
-        if let Some(best) = self.all_of(expression)? {
-            return Ok(Gathered { best, rest: Vec::new(), is_all: true });
+    /// Returns what matches an expression, best first.
+    fn found(&self, expression: &str, wanted: usize, matched: Matched) -> Outcome<Ranked> {
+        if let Some(ranked) = self.ranked_by_index(expression, wanted, matched)? {
+            return Ok(ranked);
         }
+        if let Some(all) = self.all_of(expression)? {
+            return Ok(self.rank_all(all, matched));
+        }
+        let best = self.best_of(expression, wanted)?;
+        if best.best.is_empty() {
+            return Ok(Ranked::none(matched));
+        }
+        let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
+        self.rank_best(&best, matched, known)
+    }
+
+    /// Returns the best in FTS5's order, where ours would be the same: by one word, in one session, at any time.
+    ///
+    /// FTS5 reads less of a message, and of the whole store where the word stands: it is asked where the session holds
+    /// much of that.
+    fn ranked_by_index(
+        &self,
+        expression: &str,
+        wanted: usize,
+        matched: Matched,
+    ) -> Outcome<Option<Ranked>> {
+        let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
+        let (Place::Sessions(_), &[range], [Index::Stored], true) =
+            (&self.place, &*self.place.ranges(), &*self.indexes, is_same)
+        else {
+            return Ok(None);
+        };
+        let lookup = self.lookup(Index::Stored, expression);
+        let count = lookup.count(range, MAX_RANKED + 1)?;
+        let is_cheap = match count {
+            0..=MIN_BY_INDEX => false,
+            ..=MAX_ALL => {
+                let most = count * MAX_STORE_SHARE;
+                lookup.count(Place::Store.ranges()[0], most + 1)? <= most
+            }
+            _ => count <= MAX_RANKED,
+        };
+        if !is_cheap {
+            return Ok(None);
+        }
+        let messages = lookup.worth(range, wanted)?;
+        let best = messages.first().map(|(address, worth)| (address.session(), *worth));
+        Ok(Some(Ranked { sessions: best.into_iter().collect(), messages, matched }))
+    }
+
+    /// Returns the best that match in the place, as far as FTS5 tells.
+    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
         let mut gathered = Gathered::default();
         for (index, range) in self.stretches() {
             let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
@@ -225,18 +278,28 @@ impl Search<'_> {
     }
 
     /// Returns all that matches in sessions or on a path, if that is little enough to be ranked here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> Outcome<Option<All>> {
         if self.place == Place::Store {
             return Ok(None);
         }
-        let mut found = Vec::new();
+        let (mut found, mut candidates) = (Vec::new(), Vec::new());
+        let scanner = Scanner::new(&self.reading.units, &self.reading.pairs(|_| true));
         for (index, range) in self.stretches() {
-            match self.lookup(index, expression).all(range)? {
-                Some(all) => found.extend(all),
-                None => return Ok(None),
+            let lookup = self.lookup(index, expression);
+            let may_be_many = self.bounds.is_open && matches!(self.place, Place::Sessions(_));
+            if may_be_many && lookup.count(range, MAX_ALL + 1)? > MAX_ALL {
+                return Ok(None);
+            }
+            lookup.each(range, MAX_ALL + 1, |matching| {
+                found.push(matching.address);
+                candidates.push(self.candidate(&scanner, &matching)?);
+                Ok(())
+            })?;
+            if found.len() > MAX_ALL {
+                return Ok(None);
             }
         }
-        Ok(Some(found))
+        Ok(Some((found, candidates)))
     }
 
     /// Returns what to read: each stretch of the place in each index.
@@ -257,56 +320,65 @@ impl Search<'_> {
         }
     }
 
-    /// Ranks what was gathered; `known` says how common each unit is, if that was asked already.
-    fn rank(
+    /// Ranks all that matches.
+    fn rank_all(&self, (found, candidates): All, matched: Matched) -> Ranked {
+        let (frequencies, corpus) = among(&candidates);
+        let pairs = self.reading.pairs(|_| true);
+        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
+        Ranked::of(&found, ranking, matched)
+    }
+
+    /// Ranks the best; `known` says how common each unit is in the store.
+    fn rank_best(
         &self,
         gathered: &Gathered,
         matched: Matched,
-        known: Option<(Vec<f64>, Corpus)>,
+        (frequencies, corpus): (Vec<f64>, Corpus),
     ) -> Outcome<Ranked> {
-        let mut ranked = Ranked { messages: Vec::new(), sessions: Vec::new(), matched };
-        if gathered.best.is_empty() {
-            return Ok(ranked);
-        }
-        let known = match known {
-            None if !gathered.is_all => {
-                Some(frequency::of_store(self.conn, self.reading, &self.indexes)?)
-            }
-            known => known,
-        };
-        let counts = |unit: usize| known.as_ref().is_none_or(|known| known.0[unit] > 0.0);
-        let pairs = self.reading.pairs(counts);
+        let pairs = self.reading.pairs(|unit| frequencies[unit] > 0.0);
         let scanner = Scanner::new(&self.reading.units, &pairs);
-        let mut found = Vec::with_capacity(gathered.best.len());
+        let mut candidates = Vec::with_capacity(gathered.best.len());
         for &address in &gathered.best {
             self.watch.check()?;
-            found.push(self.candidate(&scanner, address)?);
+            let take = |row: Matching<'_>| self.candidate(&scanner, &row);
+            candidates.push(candidates::at(self.conn, address, take)?);
         }
-        let (frequencies, corpus) = known.unwrap_or_else(|| among(&found));
-        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &found);
-        ranked.messages = gathered.best.iter().copied().zip(ranking.messages).collect();
-        ranked.messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        ranked.sessions = ranking.sessions.into_iter().collect();
-        ranked.sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
+        let mut ranked = Ranked::of(&gathered.best, ranking, matched);
         let floor = ranked.messages.last().map_or(0.0, |last| last.1);
         ranked.follow(&gathered.rest, floor);
         Ok(ranked)
     }
 
-    fn candidate(&self, scanner: &Scanner, address: Address) -> Outcome<Candidate> {
-        let row = hits::row(self.conn, address)?;
-        let text = row.text(self.reading.query.filters.columns);
-        let time: DateTime<Utc> = time(row.created_at)?;
+    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
+        let text = hits::text(row.parts, self.reading.query.filters.columns);
+        let is_in_time = match self.window {
+            Some(window) => window.holds(time(row.created_at)?),
+            None => false,
+        };
         Ok(Candidate {
-            session: address.session(),
+            session: row.address.session(),
             is_user: row.role == "user",
-            is_in_time: self.window.is_some_and(|window| window.holds(time)),
+            is_in_time,
             scan: scanner.scan(&text, MAX_SCAN_BYTES),
         })
     }
 }
 
 impl Ranked {
+    fn none(matched: Matched) -> Self {
+        Self { messages: Vec::new(), sessions: Vec::new(), matched }
+    }
+
+    /// Returns what was ranked, best first; of equals the oldest.
+    fn of(found: &[Address], ranking: Ranking, matched: Matched) -> Self {
+        let mut messages: Vec<_> = found.iter().copied().zip(ranking.messages).collect();
+        messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut sessions: Vec<_> = ranking.sessions.into_iter().collect();
+        sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Self { messages, sessions, matched }
+    }
+
     /// Adds messages in their order, with scores that fall from `floor` on, and the sessions that are new with them.
     fn follow(&mut self, rest: &[Address], floor: f64) {
         let known = self.messages.len();
