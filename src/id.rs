@@ -229,7 +229,7 @@ pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
 }
 
 /// Returns the first 80 characters, so that an error stays readable whatever was passed.
-fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),

@@ -55,21 +55,11 @@ fn part(json: &Json, names: &ToolNames) -> Part {
         "file" => openai_file(&block),
         _ => None,
     };
-    typed.filter(is_whole).unwrap_or_else(|| match kind.is_empty() {
+    // A block that has a field of the name of one of the part is kept as it is.
+    typed.filter(|part| part.reserved_field().is_none()).unwrap_or_else(|| match kind.is_empty() {
         true => data_part("value", json),
         false => Part::Other(json.clone()),
     })
-}
-
-/// Returns whether no further field of the part has the name of one that the part writes itself.
-fn is_whole(part: &Part) -> bool {
-    let (extra, own): (_, &[&str]) = match part {
-        Part::Reasoning(reasoning) => (&reasoning.extra, &["text"]),
-        Part::Tool(tool) => (&tool.extra, &["toolCallId", "state", "input", "output", "errorText"]),
-        Part::File(file) => (&file.extra, &["type", "mediaType", "url", "filename"]),
-        _ => return true,
-    };
-    !own.iter().any(|name| extra.contains_key(*name))
 }
 
 fn text(block: &Fields) -> Option<Part> {

@@ -21,10 +21,13 @@ pub use json::Json;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
 pub(crate) use wire::{
-    extra_from_text, extra_to_text, parts_from_text, parts_to_text, reserved_field,
+    check_further_fields, extra_from_text, extra_to_text, parts_from_text, parts_to_text,
 };
 
 /// Fields that talktree does not know, by name.
+///
+/// One with the name of a field that the message or the part has itself is refused when the message
+/// is written.
 ///
 /// ```
 /// use serde_json::json;
@@ -69,8 +72,7 @@ pub struct Message {
     pub created_at: DateTime<Utc>,
     /// Kept in the tree, in raw history and in search, but not shown to a model.
     pub is_aside: bool,
-    /// Fields of the message's JSON that talktree does not know. One with the name of a field that it does know is
-    /// refused when the message is written.
+    /// Fields of the message's JSON that talktree does not know.
     pub extra: Extra,
 }
 

@@ -258,6 +258,35 @@ impl Part {
         }
     }
 
+    /// Returns a further field that has the name of one that the part writes itself.
+    ///
+    /// As JSON the part would have the field twice and could not be read back the same. A part that
+    /// was read from JSON has none.
+    pub(crate) fn reserved_field(&self) -> Option<&str> {
+        let extra = match self {
+            Self::Text(Text { extra, .. })
+            | Self::Reasoning(Reasoning { extra, .. })
+            | Self::Tool(Tool { extra, .. })
+            | Self::File(File { extra, .. }) => extra,
+            Self::Other(_) => return None,
+        };
+        extra.keys().map(String::as_str).find(|field| self.writes(field))
+    }
+
+    /// Returns whether a field of this name belongs to the typed shape, also where it is not set.
+    fn writes(&self, field: &str) -> bool {
+        match self {
+            Self::Text(_) | Self::Reasoning(_) => matches!(field, "type" | "text"),
+            // A tool that is not dynamic has its name in its type.
+            Self::Tool(tool) if field == "toolName" => tool.is_dynamic,
+            Self::Tool(_) => {
+                matches!(field, "type" | "toolCallId" | "state" | "input" | "output" | "errorText")
+            }
+            Self::File(_) => matches!(field, "type" | "mediaType" | "url" | "filename"),
+            Self::Other(_) => false,
+        }
+    }
+
     /// Returns the part in the typed shape that comes nearest.
     ///
     /// A text part with a lone surrogate is [`Part::Other`], so that it is stored unchanged; this

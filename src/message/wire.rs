@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool, now};
 use crate::error::{Error, Result};
-use crate::id::MessageId;
+use crate::id::{MessageId, shorten};
 
 /// Returns the parts as the text of a row.
 pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
@@ -44,9 +44,32 @@ pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
         .map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Returns a further field that has the name of one that every message has: written as JSON, the message could not be
-/// read again.
-pub(crate) fn reserved_field(extra: &Extra) -> Option<&str> {
+/// Checks that no further field has the name of one that the message or its part has itself: as
+/// JSON it could not be read back the same.
+pub(crate) fn check_further_fields(message: &Message) -> Result<()> {
+    if let Some(name) = reserved_field(&message.extra) {
+        return Err(reserved(name, "every message has a field of this name".to_owned()));
+    }
+    for (at, part) in message.parts.iter().enumerate() {
+        if let Some(name) = part.reserved_field() {
+            let kind = part.kind();
+            let why =
+                format!("parts[{at}], of type {:?}, has a field of this name", shorten(&kind));
+            return Err(reserved(name, why));
+        }
+    }
+    Ok(())
+}
+
+fn reserved(name: &str, why: String) -> Error {
+    Error::InvalidName { what: "further field", given: name.to_owned(), why }
+}
+
+/// Returns a further field that has the name of one that every message has.
+fn reserved_field(extra: &Extra) -> Option<&'static str> {
+    if extra.is_empty() {
+        return None;
+    }
     let known = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"];
     known.into_iter().find(|name| extra.contains_key(*name))
 }

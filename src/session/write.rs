@@ -25,7 +25,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) for an id that may not be used,
+    /// [`Error::InvalidName`](crate::Error::InvalidName) for an id that may not be used, or a
+    /// further field with the name of one that the message or its part has itself,
     /// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) over the store's limit,
     /// [`Error::SessionFull`](crate::Error::SessionFull); as every write:
     /// [`Error::Busy`](crate::Error::Busy), [`Error::ReadOnly`](crate::Error::ReadOnly),

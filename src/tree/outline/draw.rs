@@ -1,15 +1,17 @@
 //! Drawing an outline as lines.
 //!
-//! One column is the *trunk*: from a segment on, the child that leads to the head is drawn straight
-//! below it, elsewhere the child with the most messages. The other children are drawn before it,
-//! one step to the right, each with a trunk of its own. So a step to the right at least halves what
-//! is left to draw, and no tree is indented more often than its size can be halved.
+//! From a segment on, the trunk goes straight down; the other children are drawn before it, one
+//! step to the right, each with a trunk of its own (`trunk` tells which is which). What is still to
+//! be drawn is a stack of jobs: drawing a segment puts its trunk on it and, above that, its
+//! branches. A job knows the rails that stand to the left of its lines; the lines themselves are
+//! written by the `pen`. What is left out for want of room is counted.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::rc::Rc;
 
-use super::{Fold, Landmark, Segment, Tree, outermost, printable};
+use super::pen::{Line, Pen};
+use super::trunk::{Note, take_notes};
+use super::{Tree, outermost};
 
 /// How an outline is drawn.
 ///
@@ -49,84 +51,17 @@ impl DrawOptions {
     }
 }
 
-/// What a piece of a line is, so that it can be coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Ink {
-    /// The lines and dots of the tree.
-    Graph,
-    /// The dot of the message the head stands on, and the word `head`.
-    Head,
-    /// Who speaks.
-    Role,
-    /// The short id of a message.
-    Id,
-    /// A label.
-    Label,
-    /// A summary that is laid over what stands above.
-    Fold,
-    /// What a message says.
-    Text,
-    /// What an aside says, or a message under a summary.
-    Faded,
-    /// A count of what is not drawn.
-    More,
-}
-
-/// One line of a drawing; `Display` writes its pieces.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Line {
-    /// The pieces, from left to right; none holds a control character.
-    pub pieces: Vec<(Ink, String)>,
-}
-
-impl Line {
-    fn of(graph: impl Into<String>) -> Self {
-        Self::default().with(Ink::Graph, graph)
-    }
-
-    fn with(mut self, ink: Ink, text: impl Into<String>) -> Self {
-        let text = text.into();
-        if !text.is_empty() {
-            self.pieces.push((ink, text));
-        }
-        self
-    }
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces.iter().try_for_each(|(_, text)| f.write_str(text))
-    }
-}
-
 /// The lines of a drawing.
 #[derive(Debug)]
 pub struct Lines<'a> {
     tree: &'a Tree,
     options: DrawOptions,
+    pen: Pen,
     /// What is known of each segment beside what it holds.
     notes: Vec<Note>,
     /// What is still to be drawn, the next at the end.
     jobs: Vec<Job>,
     ready: VecDeque<Line>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Note {
-    /// The child that is drawn straight below.
-    main: Option<usize>,
-    /// How many messages the segment and all below it have.
-    messages: u64,
-    /// How many segments there are straight down, itself included.
-    trunk: usize,
-    /// Whether the head or a label is in this segment.
-    is_noted: bool,
-    /// Whether the head is in this segment or below it.
-    has_head: bool,
-    /// Whether the head or a label is in this segment or below it.
-    has_noted: bool,
 }
 
 #[derive(Debug)]
@@ -154,6 +89,7 @@ impl<'a> Lines<'a> {
         let mut lines = Self {
             tree,
             options: options.clone(),
+            pen: Pen::of(options),
             notes: take_notes(&tree.segments),
             jobs: Vec::new(),
             ready: VecDeque::new(),
@@ -204,10 +140,7 @@ impl<'a> Lines<'a> {
         match job {
             Job::Blank => self.ready.push_back(Line::default()),
             Job::More { graph, branches, messages } => {
-                let branches = counted(branches as u64, "branch", "branches");
-                let messages = counted(messages, "message", "messages");
-                let text = format!("{} {branches}, {messages}", self.dots());
-                self.ready.push_back(Line::of(&*graph).with(Ink::More, text));
+                self.ready.push_back(self.pen.branches(&graph, branches as u64, messages));
             }
             Job::Segment { segment, lead, rest, step, indent } => {
                 let Some(segment) = self.step_over(segment, step, &rest) else { return };
@@ -231,14 +164,7 @@ impl<'a> Lines<'a> {
             0 => Some(segment),
             _ => {
                 let messages = self.notes[segment].messages - self.notes[to].messages;
-                let text = format!(
-                    "{} {}, {} {}",
-                    self.dots(),
-                    counted(count, "branching", "branchings"),
-                    counted(messages, "message", "messages"),
-                    self.dots(),
-                );
-                self.ready.push_back(Line::of(format!("{graph}  ")).with(Ink::More, text));
+                self.ready.push_back(self.pen.branchings(graph, count, messages));
                 Some(to)
             }
         }
@@ -254,7 +180,7 @@ impl<'a> Lines<'a> {
         if sides.is_empty() {
             return;
         }
-        let (tee, bar) = if self.options.is_ascii { ("|-", "| ") } else { ("├─", "│ ") };
+        let (tee, bar) = self.pen.rails();
         let lead = format!("{graph}{tee}").into();
         let rest = format!("{graph}{bar}").into();
         self.push_branches(&sides, [&lead, &rest, &lead], indent + 1);
@@ -268,68 +194,17 @@ impl<'a> Lines<'a> {
         for landmark in &segment.landmarks {
             let graph = if next == 0 { lead } else { rest };
             if landmark.at > next {
-                let text = format!("{0} {1} more {0}", self.dots(), grouped(landmark.at - next));
-                self.ready.push_back(Line::of(format!("{rest}  ")).with(Ink::More, text));
+                self.ready.push_back(self.pen.gap(rest, landmark.at - next));
             }
             next = landmark.at + 1;
             let is_folded = folds
                 .iter()
                 .any(|fold| fold.starts_at <= Some(landmark.at) && landmark.at <= fold.ends_at);
-            self.ready.push_back(self.message(landmark, graph, is_folded));
+            self.ready.push_back(self.pen.message(landmark, graph, is_folded));
             for fold in folds.iter().filter(|fold| fold.ends_at == landmark.at) {
-                self.ready.push_back(self.summary(fold, rest));
+                self.ready.push_back(self.pen.summary(fold, rest));
             }
         }
-    }
-
-    fn message(&self, landmark: &Landmark, graph: &str, is_folded: bool) -> Line {
-        let (ink, dot) = match (landmark.is_head, landmark.is_aside, is_folded) {
-            (true, ..) => (Ink::Head, "*"),
-            (_, true, _) => (Ink::Graph, "-"),
-            (.., true) if self.options.is_ascii => (Ink::Graph, "."),
-            (.., true) => (Ink::Graph, "·"),
-            _ => (Ink::Graph, "o"),
-        };
-        let mut line = Line::of(graph)
-            .with(ink, dot)
-            .with(Ink::Role, format!(" {}", printable(landmark.role.as_str())))
-            .with(Ink::Id, format!(" {}", short(landmark.id.as_str())));
-        if landmark.is_head || !landmark.labels.is_empty() {
-            line = line.with(Ink::Graph, " (");
-            if landmark.is_head {
-                line = line.with(Ink::Head, "head");
-            }
-            for (index, label) in landmark.labels.iter().enumerate() {
-                let is_first = index == 0 && !landmark.is_head;
-                line = line
-                    .with(Ink::Graph, if is_first { "" } else { ", " })
-                    .with(Ink::Label, printable(label));
-            }
-            line = line.with(Ink::Graph, ")");
-        }
-        if landmark.is_aside {
-            line = line.with(Ink::Faded, " [aside]");
-        }
-        if landmark.preview.is_empty() {
-            return line;
-        }
-        let ink = if landmark.is_aside || is_folded { Ink::Faded } else { Ink::Text };
-        line.with(ink, format!("  {}", landmark.preview))
-    }
-
-    fn summary(&self, fold: &Fold, graph: &str) -> Line {
-        let text = format!(
-            "[fold {}: {}]",
-            short(fold.id.as_str()),
-            counted(fold.count, "message", "messages")
-        );
-        Line::of(format!("{graph}  "))
-            .with(Ink::Fold, text)
-            .with(Ink::Text, format!(" {}", fold.preview))
-    }
-
-    fn dots(&self) -> &'static str {
-        if self.options.is_ascii { "..." } else { "…" }
     }
 }
 
@@ -345,72 +220,10 @@ impl Iterator for Lines<'_> {
     }
 }
 
-/// Returns what is known of each segment; children are looked at before their parents.
-fn take_notes(segments: &[Segment]) -> Vec<Note> {
-    let mut notes = vec![Note::default(); segments.len()];
-    for (index, segment) in segments.iter().enumerate().rev() {
-        let is_head = segment.landmarks.iter().any(|landmark| landmark.is_head);
-        let is_labelled = segment.landmarks.iter().any(|landmark| !landmark.labels.is_empty());
-        let mut note = Note {
-            main: None,
-            messages: segment.count,
-            trunk: 1,
-            is_noted: is_head || is_labelled,
-            has_head: is_head,
-            has_noted: is_head || is_labelled,
-        };
-        let mut best = (false, 0);
-        for &child in &segment.children {
-            let below = notes[child];
-            note.messages += below.messages;
-            note.has_head |= below.has_head;
-            note.has_noted |= below.has_noted;
-            // Of equals the newest.
-            if (below.has_head, below.messages) >= best {
-                best = (below.has_head, below.messages);
-                note.main = Some(child);
-                note.trunk = below.trunk + 1;
-            }
-        }
-        notes[index] = note;
-    }
-    notes
-}
-
-/// Returns a short form of an id that still tells it from its neighbours.
-fn short(id: &str) -> String {
-    let hyphens = id.match_indices('-').map(|(at, _)| at);
-    let is_uuid = id.len() == 36 && hyphens.eq([8, 13, 18, 23]);
-    match id.get(..12) {
-        // The beginning of a UUIDv7 is its time: what was made together begins alike.
-        _ if is_uuid && id.as_bytes()[14] == b'7' => format!("…{}", &id[28..]),
-        _ if is_uuid => id[..8].to_owned(),
-        _ if id.chars().count() <= 16 => printable(id).into_owned(),
-        Some(start) => format!("{}…", printable(start)),
-        None => printable(id).into_owned(),
-    }
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// Returns a number with its thousands apart.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::outline::{Fold, Landmark, Segment};
     use crate::tree::{Address, Run, Skeleton, Stem};
 
     /// A tree of messages `m1`, `m2`, .. with these parents; 0 is none.
@@ -602,19 +415,5 @@ mod tests {
         let widest = thread.join().map_err(|_| "the thread died")?;
         assert!(widest <= 2 * 21, "{widest}");
         Ok(())
-    }
-
-    #[test]
-    fn ids_are_shortened_so_that_they_still_differ() {
-        for (id, shown) in [
-            ("m1", "m1"),
-            ("exactly-16-chars", "exactly-16-chars"),
-            ("toolu_01A09q90qw90lq917835lq9", "toolu_01A09q…"),
-            ("7f3a0c12-1111-4222-8333-444455556666", "7f3a0c12"),
-            ("0193a5c2-1f3b-7000-8000-0123456789ab", "…456789ab"),
-            ("bell\u{7}", "bell\\u{7}"),
-        ] {
-            assert_eq!(short(id), shown);
-        }
     }
 }

@@ -9,7 +9,9 @@
 //! Invariant: nothing here recurses, whatever shape the tree has.
 
 mod draw;
+mod pen;
 mod skeleton;
+mod trunk;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +22,8 @@ use serde::Serialize;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Part, Role};
 
-pub use draw::{DrawOptions, Ink, Line, Lines};
+pub use draw::{DrawOptions, Lines};
+pub use pen::{Ink, Line};
 pub(crate) use skeleton::{Skeleton, Stem};
 
 /// The most characters a preview has.

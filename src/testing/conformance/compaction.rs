@@ -1,0 +1,130 @@
+//! Summaries laid over the tree, and asides: what a model is shown.
+//!
+//! A summary stands for its stretch where the stretch's end is on the path, and nowhere else; what
+//! is under it stays, to be read raw, deleted, or shown again.
+
+use super::probe::{Probe, drawn, id, ids, message, supported};
+use crate::error::{Error, Result};
+use crate::id::CompactionId;
+use crate::message::Json;
+use crate::view::Place;
+
+pub(super) fn summaries(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba cb dc xb")?;
+    probe.fold("s", "b", "c")?;
+    for (leaf, shown) in [("d", "a [s] d"), ("c", "a [s]"), ("b", "a b"), ("x", "a b x")] {
+        assert_eq!(probe.history(leaf)?, shown, "the history at {leaf}");
+    }
+    assert_eq!(probe.raw("d")?, "a b c d");
+    assert_eq!(provider.path_length(Some(&id("d")))?, 4);
+    let first = provider.history(Some(&id("d")))?;
+    assert_eq!(first, provider.history(Some(&id("d")))?, "two reads of one state are equal");
+    let stored = provider.compactions()?;
+    assert_eq!((stored[0].count, stored[0].summary.as_str()), (2, "summary s"));
+    assert_eq!((&stored[0].first, &stored[0].last), (&id("b"), &id("c")));
+    assert_eq!(stored[0].details, Some(Json::from(serde_json::json!({"of": "s"}))));
+    assert_eq!(first[1], stored[0].to_message(Some(id("a"))));
+    assert_eq!(provider.summary(&"s".into())?.as_ref(), Some(&first[1]));
+    assert_eq!(drawn(&provider.expand(&"s".into())?), "b c");
+    // One whose id stands is left as it is.
+    probe.fold("s", "a", "a")?;
+    assert_eq!(provider.compactions()?, stored);
+    Ok(())
+}
+
+pub(super) fn summary_ends(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb dc ed xb")?;
+    for (first, last) in [("c", "b"), ("x", "e"), ("c", "x")] {
+        let answer = probe.fold("s", first, last);
+        assert!(matches!(answer, Err(Error::NotAncestor { .. })), "{first}..{last}: {answer:?}");
+    }
+    probe.fold("s", "b", "d")?;
+    match probe.fold("t", "c", "e") {
+        Err(Error::InsideSummary { compaction, id: given }) => {
+            assert_eq!((compaction, given), ("s".into(), id("c")));
+        }
+        answer => panic!("an end inside a summary should be Error::InsideSummary, not {answer:?}"),
+    }
+    assert_eq!(probe.history("e")?, "a [s] e");
+    // Where the summary does not show, its messages are items themselves.
+    probe.fold("u", "a", "c")?;
+    assert_eq!((probe.history("c")?, probe.history("e")?), ("[u]".into(), "a [s] e".into()));
+    assert_eq!(probe.history("x")?, "a b x");
+    Ok(())
+}
+
+pub(super) fn nesting(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb dc ed")?;
+    probe.fold("s", "b", "c")?;
+    probe.fold("t", "b", "d")?;
+    assert_eq!(probe.history("e")?, "a [t] e");
+    assert_eq!(probe.history("c")?, "a [s]");
+    probe.fold("u", "a", "d")?;
+    assert_eq!(probe.history("e")?, "[u] e");
+    probe.fold("v", "a", "d")?;
+    assert_eq!(probe.history("e")?, "[v] e");
+    let made: Vec<CompactionId> =
+        probe.provider.compactions()?.into_iter().map(|compaction| compaction.id).collect();
+    assert_eq!(ids(&made), "s t u v");
+    assert_eq!(drawn(&probe.provider.expand(&"v".into())?), "a b c d");
+    Ok(())
+}
+
+pub(super) fn asides(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    provider.append(&Place::Head, &[message("a"), message("b").as_aside(), message("c")])?;
+    assert_eq!((probe.history("c")?, probe.raw("c")?), ("a c".into(), "a b c".into()));
+    assert_eq!(provider.history(None)?[1].parent, Some(id("b")));
+    assert_eq!(provider.path_length(None)?, 3);
+    assert!(provider.message(&id("b"))?.is_some_and(|message| message.is_aside));
+    let answer = probe.fold("s", "b", "b");
+    assert!(matches!(answer, Err(Error::NothingToFold { .. })), "{answer:?}");
+    probe.fold("s", "b", "c")?;
+    assert_eq!(probe.history("c")?, "a [s]");
+    Ok(())
+}
+
+pub(super) fn deletes_under_summaries(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb dc ed")?;
+    probe.fold("s", "b", "c")?;
+    probe.fold("t", "a", "d")?;
+    let deleted = probe.delete("b")?;
+    assert_eq!(ids(&deleted.covered_by), "s t");
+    assert_eq!((probe.history("e")?, probe.history("c")?), ("[t] e".into(), "a [s]".into()));
+    let deleted = probe.delete("c")?;
+    assert_eq!(
+        (ids(&deleted.compactions_gone), ids(&deleted.covered_by)),
+        ("s".into(), "t".into())
+    );
+    // Its end is a tombstone now, and goes with the last message below.
+    assert_eq!(ids(&probe.delete("d")?.covered_by), "t");
+    assert_eq!(probe.history("e")?, "[t] e");
+    assert_eq!(ids(&probe.delete("e")?.compactions_gone), "t");
+    assert_eq!((probe.history("a")?, probe.provider.compactions()?.len()), ("a".into(), 0));
+    probe.draw("fa gf hg")?;
+    probe.fold("u", "a", "f")?;
+    probe.fold("v", "a", "h")?;
+    let deleted = probe.delete("h")?;
+    assert_eq!(
+        (ids(&deleted.compactions_gone), ids(&deleted.compactions_back)),
+        ("v".into(), "u".into())
+    );
+    assert_eq!(probe.history("g")?, "[u] g");
+    Ok(())
+}
+
+pub(super) fn removals(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb dc")?;
+    probe.fold("s", "a", "b")?;
+    probe.fold("t", "a", "c")?;
+    if supported(probe.provider.remove_compaction(&"t".into()))?.is_none() {
+        return Ok(());
+    }
+    assert_eq!(probe.history("d")?, "[s] c d");
+    let answer = probe.provider.remove_compaction(&"t".into());
+    assert!(matches!(answer, Err(Error::UnknownCompaction { .. })), "{answer:?}");
+    probe.provider.remove_compaction(&"s".into())?;
+    assert_eq!(probe.history("d")?, "a b c d");
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The names of places: the head, which moves and moves back, and labels.
+
+use super::probe::{Probe, assert_unknown, id, message, supported};
+use crate::error::Result;
+use crate::view::Place;
+
+pub(super) fn heads(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba ca")?;
+    if supported(provider.checkout(Some(&id("b"))))?.is_none() {
+        return Ok(());
+    }
+    assert_eq!((provider.head()?, probe.head()?), (Some(id("b")), "a b".into()));
+    assert_unknown(provider.checkout(Some(&id("x"))));
+    provider.append(&Place::Head, &[message("d")])?;
+    assert_eq!(probe.head()?, "a b d");
+    if supported(provider.undo_head())? == Some(true) {
+        assert_eq!(probe.head()?, "a c");
+        assert!(provider.redo_head()?);
+        assert_eq!((probe.head()?, provider.redo_head()?), ("a b d".into(), false));
+        let log = provider.head_log()?;
+        assert_eq!(log.iter().filter(|entry| entry.is_present).count(), 1);
+    }
+    provider.checkout(None)?;
+    assert_eq!((provider.head()?, probe.head()?), (None, String::new()));
+    provider.append(&Place::Head, &[message("r")])?;
+    assert_eq!(probe.children(None)?, "a r");
+    Ok(())
+}
+
+pub(super) fn labels(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba cb")?;
+    if supported(provider.label("y", Some(&id("a"))))?.is_none() {
+        return Ok(());
+    }
+    provider.label("x", Some(&id("b")))?;
+    provider.label("y", Some(&id("c")))?;
+    assert_unknown(provider.label("z", Some(&id("x"))));
+    let all = || -> Result<String> {
+        let labels = provider.labels()?;
+        let names: Vec<_> =
+            labels.iter().map(|label| format!("{}={}", label.name, label.id)).collect();
+        Ok(names.join(" "))
+    };
+    assert_eq!(all()?, "x=b y=c");
+    probe.delete("b")?;
+    assert_eq!(all()?, "y=c");
+    provider.label("y", None)?;
+    provider.label("y", None)?;
+    assert_eq!(all()?, "");
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The shorthand of the rules.
+//!
+//! Trees are drawn as text: a letter is a message whose id it is, `[s]` the summary of the
+//! compaction `s`.
+
+use std::sync::Arc;
+
+use crate::compaction::Compaction;
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId};
+use crate::message::{Json, Message};
+use crate::outcome::Deleted;
+use crate::search::{Scope, SearchRequest};
+use crate::storage::{Cursor, SessionProvider};
+use crate::view::Place;
+
+/// A provider, and the shorthand of the rules.
+pub(super) struct Probe {
+    pub(super) provider: Arc<dyn SessionProvider>,
+}
+
+pub(super) fn id(letter: &str) -> MessageId {
+    MessageId::from(letter)
+}
+
+pub(super) fn message(letter: &str) -> Message {
+    Message::user(format!("text of {letter}")).with_id(letter)
+}
+
+impl Probe {
+    /// Builds a tree drawn as pairs: `"a- ba cb da"` is the path a b c, and d beside b.
+    pub(super) fn draw(&self, tree: &str) -> Result<()> {
+        for node in tree.split(' ') {
+            let (letter, parent) = node.split_at(1);
+            let place = match parent {
+                "-" => Place::Root,
+                parent => Place::To(id(parent)),
+            };
+            self.provider.append(&place, &[message(letter)])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn fold(&self, name: &str, first: &str, last: &str) -> Result<()> {
+        self.provider.add_compaction(&Compaction {
+            id: CompactionId::from(name),
+            first: id(first),
+            last: id(last),
+            count: 0,
+            summary: format!("summary {name}"),
+            details: Some(Json::from(serde_json::json!({"of": name}))),
+            created_at: crate::message::now(),
+        })
+    }
+
+    pub(super) fn history(&self, leaf: &str) -> Result<String> {
+        Ok(drawn(&self.provider.history(Some(&id(leaf)))?))
+    }
+
+    pub(super) fn raw(&self, leaf: &str) -> Result<String> {
+        Ok(drawn(&self.provider.raw_history(Some(&id(leaf)))?))
+    }
+
+    /// The path to the head.
+    pub(super) fn head(&self) -> Result<String> {
+        Ok(drawn(&self.provider.raw_history(None)?))
+    }
+
+    pub(super) fn children(&self, of: Option<&str>) -> Result<String> {
+        Ok(drawn(&self.provider.branches(of.map(id).as_ref())?))
+    }
+
+    pub(super) fn delete(&self, ids: &str) -> Result<Deleted> {
+        let ids: Vec<MessageId> = ids.split(' ').map(id).collect();
+        self.provider.delete(&ids)
+    }
+
+    pub(super) fn found(&self, text: &str, scope: Scope) -> Result<String> {
+        let found = self.provider.search(&SearchRequest::new(text, scope))?;
+        let mut ids: Vec<String> = found.hits.iter().map(|hit| hit.id.to_string()).collect();
+        ids.sort();
+        Ok(ids.join(" "))
+    }
+}
+
+/// Letters for messages, `[s]` for summaries.
+pub(super) fn drawn(messages: &[Message]) -> String {
+    let name = |message: &Message| match CompactionId::from_message(&message.id) {
+        Some(compaction) => format!("[{compaction}]"),
+        None => message.id.to_string(),
+    };
+    messages.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn ids(compactions: &[CompactionId]) -> String {
+    compactions.iter().map(CompactionId::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the answer of a verb that a provider need not have; `None` if it has it not.
+pub(super) fn supported<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Err(Error::Unsupported { .. }) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+#[track_caller]
+pub(super) fn assert_unknown<T>(answer: Result<T>) {
+    match answer.err() {
+        Some(Error::UnknownMessage { .. }) => {}
+        other => panic!("an unknown id should be Error::UnknownMessage, not {other:?}"),
+    }
+}
+
+/// Reads a message that must be there.
+pub(super) fn read(probe: &Probe, letter: &str) -> Result<Message> {
+    let session = probe.provider.id().clone();
+    let unknown = Error::UnknownMessage { session, id: id(letter) };
+    probe.provider.message(&id(letter))?.ok_or(unknown)
+}
+
+pub(super) fn read_by(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Message>> {
+    let mut read = Vec::new();
+    loop {
+        let batch = cursor.next(limit)?;
+        assert!(batch.len() <= limit, "a batch is within its limit");
+        if batch.is_empty() {
+            return Ok(read);
+        }
+        read.extend(batch);
+    }
+}

@@ -1,0 +1,84 @@
+//! Other ways to the same messages: search and streams.
+//!
+//! Both see what a history sees, whatever was said, changed or deleted before.
+
+use super::probe::{Probe, drawn, id, read_by, supported};
+use crate::error::Result;
+use crate::id::CompactionId;
+use crate::message::Message;
+use crate::search::{Scope, SearchRequest};
+use crate::view::{Order, Place, View};
+
+pub(super) fn searches(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    let all = || Scope::Session(provider.id().clone());
+    let path = |leaf: Option<&str>| Scope::Path(provider.id().clone(), leaf.map(id));
+    for (letter, parent, text) in [
+        ("a", None, "Which colour shall the door have?"),
+        ("b", Some("a"), "The door shall be red."),
+        ("c", Some("a"), "Green, and the window as well."),
+    ] {
+        let place = parent.map_or(Place::Root, |parent| Place::To(id(parent)));
+        provider.append(&place, &[Message::user(text).with_id(letter)])?;
+    }
+    assert_eq!(probe.found("door", all())?, "a b");
+    assert_eq!(probe.found("DOOR red", all())?, "b");
+    assert_eq!(probe.found("door", path(None))?, "a");
+    assert_eq!(probe.found("door", path(Some("b")))?, "a b");
+    assert_eq!(probe.found("elephant", all())?, "");
+    let found = provider.search(&SearchRequest::new("red", all()))?;
+    let hit = &found.hits[0];
+    assert_eq!((&hit.session, hit.on_path, &hit.under), (provider.id(), false, &None));
+    assert!(hit.snippet.text.contains("red"));
+    for text in ["", "\"", "AND", "a OR", "-", "*", "role:", "\0", "') --"] {
+        provider.search(&SearchRequest::new(text, all()))?;
+    }
+    probe.fold("s", "a", "c")?;
+    let found = provider.search(&SearchRequest::new("colour", all()))?;
+    assert_eq!((found.hits[0].on_path, &found.hits[0].under), (true, &Some("s".into())));
+    provider.update(&Message::user("It shall be blue.").with_id("b"))?;
+    assert_eq!(
+        (probe.found("red", all())?, probe.found("blue", all())?),
+        (String::new(), "b".into())
+    );
+    probe.delete("b")?;
+    assert_eq!(probe.found("blue", all())?, "");
+    provider.clear()?;
+    assert_eq!(probe.found("window", all())?, "");
+    Ok(())
+}
+
+pub(super) fn streams(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb dc ed")?;
+    probe.fold("s", "b", "c")?;
+    for (view, shown) in [(View::head(), "a [s] d e"), (View::at(&id("d")).raw(), "a b c d")] {
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let Some(mut cursor) = supported(probe.provider.cursor(&view, order))? else {
+                return Ok(());
+            };
+            assert_eq!(cursor.total()?, shown.split(' ').count() as u64);
+            let mut read = read_by(&mut *cursor, 2)?;
+            if order == Order::NewestFirst {
+                read.reverse();
+            }
+            assert_eq!(drawn(&read), shown);
+        }
+    }
+    let mut cursor = probe.provider.cursor(&View::head(), Order::OldestFirst)?;
+    assert!(!cursor.skip_past(&id("x"))?);
+    assert!(cursor.skip_past(&CompactionId::from("s").as_message())?);
+    assert_eq!(drawn(&read_by(&mut *cursor, 9)?), "d e");
+    let stats = probe.provider.row_stats(None)?;
+    assert_eq!(stats.len(), 5);
+    for (stat, message) in stats.iter().zip(probe.provider.raw_history(None)?) {
+        assert_eq!((&stat.id, &stat.role), (&message.id, &message.role));
+        assert_eq!(
+            (stat.tokens, stat.bytes),
+            (message.tokens(), crate::message::stored_bytes(&message)?)
+        );
+    }
+    if let Some(mut cursor) = supported(probe.provider.all_messages())? {
+        assert_eq!(drawn(&read_by(&mut *cursor, 2)?), "a b c d e");
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The tree: what an append hangs from, what is read along a path, and what lies beside it.
+//!
+//! A session begins empty. An id stands once: said again it is left as it is. One that does not
+//! stand is an error, and nothing is done.
+
+use super::probe::{Probe, assert_unknown, id, message, supported};
+use crate::error::{Error, Result};
+use crate::message::Message;
+use crate::search::Scope;
+use crate::view::Place;
+
+pub(super) fn empty(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    assert!(provider.history(None)?.is_empty());
+    assert!(provider.raw_history(None)?.is_empty());
+    assert_eq!(provider.latest_leaf()?, None);
+    assert!(provider.branches(None)?.is_empty());
+    assert_eq!(provider.path_length(None)?, 0);
+    assert_eq!(provider.message(&id("a"))?, None);
+    assert!(provider.compactions()?.is_empty());
+    assert_eq!(provider.head()?, None);
+    assert_eq!(probe.found("text", Scope::Session(provider.id().clone()))?, "");
+    assert_unknown(provider.history(Some(&id("a"))));
+    assert_unknown(provider.update(&message("a")));
+    assert_unknown(probe.delete("a"));
+    assert!(provider.append(&Place::Head, &[])?.is_empty());
+    provider.clear()
+}
+
+pub(super) fn places(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    provider.append(&Place::Head, &[message("a"), message("b"), message("c")])?;
+    assert_eq!(probe.head()?, "a b c");
+    provider.append(&Place::To(id("a")), &[message("d"), message("e")])?;
+    assert_eq!(probe.head()?, "a d e");
+    provider.append(&Place::Head, &[message("f")])?;
+    provider.append(&Place::Root, &[message("r")])?;
+    assert_eq!(probe.head()?, "r");
+    assert_eq!((probe.raw("f")?, probe.raw("c")?), ("a d e f".into(), "a b c".into()));
+    assert_eq!((probe.children(None)?, probe.children(Some("a"))?), ("a r".into(), "b d".into()));
+    assert_eq!(probe.children(Some("f"))?, "");
+    assert_eq!(provider.path_length(Some(&id("f")))?, 4);
+    assert_eq!(provider.path_length(None)?, 1);
+    assert_eq!(provider.latest_leaf()?.map(|message| message.id), Some(id("r")));
+    let parents = provider.branches(Some(&id("a")))?;
+    assert!(parents.iter().all(|child| child.parent == Some(id("a"))));
+    match provider.append(&Place::HeadAt(Some(id("f"))), &[message("g")]) {
+        Err(Error::HeadMoved { found, .. }) => assert_eq!(found, Some(id("r"))),
+        answer => panic!("a head elsewhere should be Error::HeadMoved, not {answer:?}"),
+    }
+    provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?;
+    assert_eq!(probe.head()?, "r g");
+    // A retry, after an answer that was lost, is no refusal.
+    assert!(!provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?[0].is_new);
+    assert_eq!(probe.head()?, "r g");
+    Ok(())
+}
+
+pub(super) fn known_ids(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba ca")?;
+    let again = provider.append(&Place::Head, &[message("b")])?;
+    assert!(!again[0].is_new && !again[0].differs && again[0].id == id("b"));
+    let other = Message::user("something else").with_id("b");
+    assert!(provider.append(&Place::Root, &[other])?[0].differs);
+    assert_eq!((probe.head()?, probe.raw("b")?), ("a c".into(), "a b".into()));
+    assert_eq!(provider.raw_history(Some(&id("b")))?[1].text(), "text of b");
+    let answers = provider.append(&Place::Root, &[message("a"), message("b"), message("d")])?;
+    let are_new: Vec<bool> = answers.iter().map(|answer| answer.is_new).collect();
+    assert_eq!((are_new, probe.head()?), (vec![false, false, true], "a b d".into()));
+    Ok(())
+}
+
+pub(super) fn unknown_ids(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba")?;
+    let x = id("x");
+    assert_unknown(provider.append(&Place::To(x.clone()), &[message("c")]));
+    assert_unknown(provider.history(Some(&x)));
+    assert_unknown(provider.raw_history(Some(&x)));
+    assert_unknown(provider.branches(Some(&x)));
+    assert_unknown(provider.path_length(Some(&x)));
+    assert_unknown(provider.update(&message("x")));
+    assert_unknown(probe.delete("b x"));
+    assert_unknown(probe.fold("s", "x", "b"));
+    assert_unknown(probe.fold("s", "a", "x"));
+    if let Some(answer) = supported(provider.is_on_path(&id("a"), None))? {
+        assert!(answer);
+    }
+    assert_eq!((provider.message(&x)?, probe.head()?), (None, "a b".into()));
+    assert!(provider.compactions()?.is_empty());
+    Ok(())
+}
+
+pub(super) fn leaves(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba ca db r-")?;
+    let Some(leaves) = supported(probe.provider.leaves())? else { return Ok(()) };
+    assert_eq!(leaves, [id("c"), id("d"), id("r")]);
+    Ok(())
+}
+
+pub(super) fn threads(probe: &Probe) -> Result<()> {
+    const THREADS: usize = 4;
+    const EACH: usize = 25;
+    let write = |thread: usize| -> Result<()> {
+        for n in 0..EACH {
+            let message = Message::user("x").with_id(format!("{thread}-{n}"));
+            probe.provider.append(&Place::Head, &[message])?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| -> Result<()> {
+        let writers: Vec<_> = (0..THREADS).map(|at| scope.spawn(move || write(at))).collect();
+        for writer in writers {
+            writer.join().unwrap_or_else(|_| panic!("a writing thread panicked"))?;
+        }
+        Ok(())
+    })?;
+    assert_eq!(probe.provider.path_length(None)?, (THREADS * EACH) as u64);
+    Ok(())
+}
