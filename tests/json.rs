@@ -253,6 +253,20 @@ fn a_further_field_with_the_name_of_one_of_another_part_comes_back() -> Result<(
     Ok(())
 }
 
+#[test]
+fn a_part_that_is_no_object_is_refused() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    for json in ["1", "null", "[{}]", "\"text\""] {
+        let part = Part::Other(Json::parse(json)?);
+        let error = chat.append(Message::new("user", vec![Part::text("x"), part])).unwrap_err();
+        let expected = format!("part {json:?} cannot be used: parts[1] is no JSON object");
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!(chat.raw_history()?, []);
+    Ok(())
+}
+
 /// Parts as code makes them, with any further fields, and parts that were read from JSON.
 ///
 /// Not among them: a `Part::Other` that code puts around JSON of its own, which comes back in the

@@ -44,9 +44,9 @@ pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
         .map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Checks that no further field has the name of one that the message or its part has itself: as
-/// JSON it could not be read back the same.
-pub(crate) fn check_further_fields(message: &Message) -> Result<()> {
+/// Checks that the message can be read back as JSON: no further field has the name of one that the
+/// message or its part has itself, and every part is an object.
+pub(crate) fn check_shape(message: &Message) -> Result<()> {
     if let Some(name) = reserved_field(&message.extra) {
         return Err(reserved(name, "every message has a field of this name".to_owned()));
     }
@@ -56,6 +56,16 @@ pub(crate) fn check_further_fields(message: &Message) -> Result<()> {
             let why =
                 format!("parts[{at}], of type {:?}, has a field of this name", shorten(&kind));
             return Err(reserved(name, why));
+        }
+        if let Part::Other(json) = part
+            && !json.as_str().starts_with('{')
+        {
+            let why = format!("parts[{at}] is no JSON object");
+            return Err(Error::InvalidName {
+                what: "part",
+                given: shorten(json.as_str()).into_owned(),
+                why,
+            });
         }
     }
     Ok(())

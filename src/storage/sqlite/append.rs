@@ -7,7 +7,7 @@ use super::fault::{Fault, Outcome, corrupt};
 use super::{head, index, message};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
-use crate::message::{Json, Message, check_further_fields, extra_to_text, parts_to_text};
+use crate::message::{Json, Message, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::Appended;
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::Place;
@@ -22,7 +22,7 @@ impl Content {
     /// Returns the content, if it is within the limit and has no field twice.
     pub(super) fn of(message: &Message, max_bytes: usize) -> Outcome<Self> {
         check_name_length("role", message.role.as_str())?;
-        check_further_fields(message)?;
+        check_shape(message)?;
         let parts = parts_to_text(&message.parts)?;
         let extra = extra_to_text(&message.extra)?;
         let bytes = parts.len()
