@@ -21,7 +21,7 @@ pub use json::Json;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
 pub(crate) use wire::{
-    check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text,
+    check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };
 
 /// Fields that talktree does not know, by name.

@@ -23,10 +23,23 @@ pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
 
 /// Returns the parts that a row's text holds.
 pub(crate) fn parts_from_text(text: &str) -> Result<Vec<Part>> {
+    if let Some(text) = single_text(text) {
+        return Ok(vec![Part::text(text)]);
+    }
     if let Ok(typed) = serde_json::from_str::<TypedParts>(text) {
         return Ok(typed.0);
     }
     serde_json::from_str(text).map_err(|source| Error::Json { what: "message parts", source })
+}
+
+/// Returns the text of a row's parts that are one text part, if it is written as we write it and has no escapes.
+pub(crate) fn single_text(parts: &str) -> Option<&str> {
+    let text = parts.strip_prefix(r#"[{"type":"text","text":""#)?.strip_suffix(r#""}]"#)?;
+    let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | ..0x20);
+    text.as_bytes()
+        .chunks(64)
+        .all(|chunk| chunk.iter().fold(true, |all, byte| all & is_plain(byte)))
+        .then_some(text)
 }
 
 /// Returns the unknown fields as the text of a row, if there are any.

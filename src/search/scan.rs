@@ -57,18 +57,15 @@ impl Scanner {
             // What was not read is taken to be like what was.
             length = length.saturating_mul(text.len() / end);
         }
-        let places: Vec<Vec<usize>> =
-            self.units.iter().map(|unit| places(unit, &spotted)).collect();
-        Scan {
-            counts: places.iter().map(|places| places.len() as u32).collect(),
-            near: self.pairs.iter().map(|&(a, b)| are_near(&places[a], &places[b])).collect(),
-            length,
-        }
+        let of = |unit: usize| places(&self.units[unit], &spotted);
+        let counts: Vec<u32> = (0..self.units.len()).map(|unit| of(unit).count() as u32).collect();
+        let near = self.pairs.iter().map(|&(a, b)| are_near(of(a), of(b))).collect();
+        Scan { counts, near, length }
     }
 }
 
 /// Returns where a unit begins, in ascending order.
-fn places(unit: &[usize], spotted: &[(usize, usize)]) -> Vec<usize> {
+fn places(unit: &[usize], spotted: &[(usize, usize)]) -> impl Iterator<Item = usize> {
     let begins = |(at, &(place, word)): (usize, &(usize, usize))| {
         let is_here = word == unit[0]
             && unit.iter().enumerate().skip(1).all(|(offset, word)| {
@@ -77,17 +74,17 @@ fn places(unit: &[usize], spotted: &[(usize, usize)]) -> Vec<usize> {
             });
         is_here.then_some(place)
     };
-    spotted.iter().enumerate().filter_map(begins).collect()
+    spotted.iter().enumerate().filter_map(begins)
 }
 
-/// Returns whether any two of the places are near each other; both lists ascend.
-fn are_near(a: &[usize], b: &[usize]) -> bool {
-    let (mut i, mut j) = (0, 0);
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        if x.abs_diff(*y) <= NEAR_WORDS {
+/// Returns whether any two of the places are near each other; both ascend.
+fn are_near(mut a: impl Iterator<Item = usize>, mut b: impl Iterator<Item = usize>) -> bool {
+    let (mut at_a, mut at_b) = (a.next(), b.next());
+    while let (Some(x), Some(y)) = (at_a, at_b) {
+        if x.abs_diff(y) <= NEAR_WORDS {
             return true;
         }
-        if x < y { i += 1 } else { j += 1 }
+        if x < y { at_a = a.next() } else { at_b = b.next() }
     }
     false
 }

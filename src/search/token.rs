@@ -61,11 +61,11 @@ pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
 pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
     let mut before = 0;
     for (number, block) in text.chunks(64).enumerate() {
-        // A bit for each letter or digit of the block.
-        let letter = |letters: u64, (at, byte): (usize, &u8)| {
-            letters | u64::from(byte.is_ascii_alphanumeric()) << at
-        };
-        let letters = block.iter().enumerate().fold(0, letter);
+        let mut flags = [0; 64];
+        for (flag, byte) in flags.iter_mut().zip(block) {
+            *flag = u8::from(byte.is_ascii_alphanumeric());
+        }
+        let letters = bits(&flags);
         let mut starts = letters & !(letters << 1 | before);
         before = letters >> 63;
         while starts != 0 {
@@ -75,6 +75,15 @@ pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
             starts &= starts - 1;
         }
     }
+}
+
+/// Returns a bit for each of the flags, 0 or 1 each.
+fn bits(flags: &[u8; 64]) -> u64 {
+    // The product has the lowest bit of each of eight bytes side by side in its highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (eights, _) = flags.as_chunks();
+    let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
+    eights.iter().enumerate().fold(0, |bits, (at, eight)| bits | byte(eight) << (8 * at))
 }
 
 /// Returns how many bytes stand before the first token, if there is one.

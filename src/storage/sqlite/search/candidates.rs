@@ -101,13 +101,11 @@ pub(super) use passes;
 
 /// What passes the filters.
 macro_rules! passing {
-    ($table:literal, $columns:literal, $order:literal) => {
+    ($table:literal, $order:literal) => {
         concat!(
             "SELECT ",
             $table,
-            ".rowid, ",
-            $columns,
-            "
+            ".rowid, message.role
    FROM ",
             $table,
             " CROSS JOIN message ON message.address = ",
@@ -158,17 +156,11 @@ pub(super) struct Statements {
 }
 
 pub(super) const NEWEST: Statements = Statements {
-    passing: [
-        passing!("search", "message.role", ".rowid DESC"),
-        passing!("search_fresh", "message.role", ".rowid DESC"),
-    ],
+    passing: [passing!("search", ".rowid DESC"), passing!("search_fresh", ".rowid DESC")],
     matching: [matching!("search", "rowid DESC"), matching!("search_fresh", "rowid DESC")],
 };
 pub(super) const BEST: Statements = Statements {
-    passing: [
-        passing!("search", "message.role", ".rank"),
-        passing!("search_fresh", "message.role", ".rank"),
-    ],
+    passing: [passing!("search", ".rank"), passing!("search_fresh", ".rank")],
     matching: [
         matching!("search", "bm25(search), rowid"),
         matching!("search_fresh", "bm25(search_fresh), rowid"),
@@ -176,10 +168,8 @@ pub(super) const BEST: Statements = Statements {
 };
 
 /// In order of address: FTS5 reads its lists several times slower from the end.
-pub(super) const MESSAGES: [&str; 2] = [
-    passing!("search", "message.role, message.parts, message.created_at", ".rowid"),
-    passing!("search_fresh", "message.role, message.parts, message.created_at", ".rowid"),
-];
+pub(super) const OLDEST: [&str; 2] =
+    [matching!("search", "rowid"), matching!("search_fresh", "rowid")];
 
 /// What is looked for, and where.
 pub(super) struct Lookup<'c> {
@@ -200,30 +190,34 @@ pub(super) struct Matching<'r> {
 }
 
 impl Lookup<'_> {
-    /// Hands over the messages of a stretch that match, `limit` at the most; returns how many.
-    pub(super) fn each(
+    /// Returns the messages of a stretch that match, whatever the filters, `limit` at the most.
+    pub(super) fn oldest(
         &self,
         (low, high): (Address, Address),
         limit: usize,
-        mut take: impl FnMut(Matching<'_>) -> Outcome<()>,
-    ) -> Outcome<usize> {
-        let Bounds { after, before, sessions, .. } = self.bounds;
-        let mut statement = self.conn.prepare_cached(MESSAGES[self.index as usize])?;
-        let mut rows =
-            statement.query(params![self.expression, -1, after, before, sessions, low, high])?;
-        let mut count = 0;
-        while count < limit
+    ) -> Outcome<Vec<Address>> {
+        let mut statement = self.conn.prepare_cached(OLDEST[self.index as usize])?;
+        let max = if let Place::Path(_) = self.place { None } else { Some(limit) };
+        let mut rows = statement.query(params![
+            self.expression,
+            max.map_or(-1, |max| i64::try_from(max).unwrap_or(-1)),
+            None::<i64>,
+            None::<i64>,
+            None::<&str>,
+            low,
+            high
+        ])?;
+        let mut found = Vec::new();
+        while found.len() < limit
             && let Some(row) = rows.next()?
         {
             self.watch.check()?;
-            let (address, role) = (row.get(0)?, row.get_ref(1)?.as_str()?);
-            if self.bounds.hold_role(role) && self.place.holds(address) {
-                let parts = row.get_ref(2)?.as_str().unwrap_or_default();
-                take(Matching { address, role, parts, created_at: row.get(3)? })?;
-                count += 1;
+            let address = row.get(0)?;
+            if self.place.holds(address) {
+                found.push(address);
             }
         }
-        Ok(count)
+        Ok(found)
     }
 
     /// Returns how many messages of a stretch match, `limit` at the most, whatever the filters.
@@ -320,24 +314,36 @@ pub(super) const WORTH: [&str; 2] = [
   LIMIT ?2",
 ];
 
-/// Hands over the message at an address.
-pub(super) fn at<T>(
+/// Hands over those of the messages that pass the filters, in no order.
+pub(super) fn each(
     conn: &Connection,
-    address: Address,
-    take: impl FnOnce(Matching<'_>) -> Outcome<T>,
-) -> Outcome<T> {
-    let mut statement = conn.prepare_cached(AT)?;
-    let mut rows = statement.query([address])?;
-    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    take(Matching {
-        address,
-        role: row.get_ref(0)?.as_str()?,
-        parts: row.get_ref(1)?.as_str().unwrap_or_default(),
-        created_at: row.get(2)?,
-    })
+    found: &[Address],
+    bounds: &Bounds,
+    watch: &Watch,
+    mut take: impl FnMut(Matching<'_>) -> Outcome<()>,
+) -> Outcome<()> {
+    let addresses: Vec<i64> = found.iter().map(|address| address.raw()).collect();
+    let addresses = serde_json::Value::from(addresses).to_string();
+    let Bounds { after, before, sessions, .. } = bounds;
+    let mut statement = conn.prepare_cached(EACH)?;
+    let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    while let Some(row) = rows.next()? {
+        watch.check()?;
+        let role = row.get_ref(1)?.as_str()?;
+        if bounds.hold_role(role) {
+            let parts = row.get_ref(2)?.as_str().unwrap_or_default();
+            take(Matching { address: row.get(0)?, role, parts, created_at: row.get(3)? })?;
+        }
+    }
+    Ok(())
 }
 
-pub(super) const AT: &str = "SELECT role, parts, created_at FROM message WHERE address = ?1";
+pub(super) const EACH: &str = concat!(
+    "SELECT message.address, message.role, message.parts, message.created_at
+   FROM json_each(?1) AS found CROSS JOIN message ON message.address = found.value
+  WHERE ",
+    passes!()
+);
 
 pub(super) const COUNT: [&str; 2] = [
     "SELECT count(*)

@@ -101,14 +101,7 @@ const PHRASES: [&str; 2] = [
 
 /// Returns how many messages and sessions there are, and how long the messages are.
 fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Corpus> {
-    // FTS5 keeps the number of rows and of the tokens of each column in one record, as varints.
-    let record: Option<Vec<u8>> = conn
-        .prepare_cached("SELECT block FROM search_data WHERE id = 1")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let record = record.unwrap_or_default();
-    let mut bytes = record.as_slice();
-    let [messages, text, tools] = [(); 3].map(|()| varint(&mut bytes) as f64);
+    let [messages, text, tools] = totals(conn)?.map(|total| total as f64);
     let tokens = match columns {
         Columns::Text => text,
         Columns::Tools => tools,
@@ -127,6 +120,27 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Cor
         mean_length: tokens / messages.max(1.0),
         sessions: sessions as f64,
     })
+}
+
+/// Returns how many messages are indexed, and how many words of text and of tools.
+fn totals(conn: &Connection) -> Outcome<[u64; 3]> {
+    // FTS5 keeps the number of rows and of the tokens of each column in one record, as varints.
+    let record: Option<Vec<u8>> = conn
+        .prepare_cached("SELECT block FROM search_data WHERE id = 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let record = record.unwrap_or_default();
+    let mut bytes = record.as_slice();
+    Ok([(); 3].map(|()| varint(&mut bytes)))
+}
+
+/// Returns whether an eighth of all messages, or more, are this session's.
+pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> Outcome<bool> {
+    let next: Option<u64> = conn
+        .prepare_cached("SELECT next FROM session WHERE key = ?1")?
+        .query_row([session], |row| row.get(0))
+        .optional()?;
+    Ok(next.unwrap_or(0).saturating_mul(8) >= totals(conn)?[0])
 }
 
 /// Takes a number in SQLite's own encoding off the front; 0 at the end.

@@ -1,5 +1,6 @@
 //! Making hits of the messages found: their text, their flags, their copies.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -12,7 +13,7 @@ use super::super::message::time;
 use super::super::shape::Shape;
 use super::place::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
-use crate::message::{Part, Role, parts_from_text};
+use crate::message::{Part, Role, parts_from_text, single_text};
 use crate::search::reading::Reading;
 use crate::search::scan::Scanner;
 use crate::search::snippet::snippet;
@@ -49,7 +50,7 @@ pub(super) const AT: &str = "SELECT id, role, parts, coalesce(origin, address), 
   WHERE address = ?1";
 
 impl Row {
-    fn text(&self, columns: Columns) -> String {
+    fn text(&self, columns: Columns) -> Cow<'_, str> {
         text(&self.parts, columns)
     }
 }
@@ -58,13 +59,18 @@ impl Row {
 ///
 /// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is an
 /// error.
-pub(super) fn text(parts: &str, columns: Columns) -> String {
+pub(super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
+    if columns != Columns::Tools
+        && let Some(text) = single_text(parts)
+    {
+        return Cow::Borrowed(text);
+    }
     let parts = parts_from_text(parts).unwrap_or_default();
-    match columns {
+    Cow::Owned(match columns {
         Columns::Text => indexed::plain_text(&parts),
         Columns::Tools => indexed::plain_tools(&parts),
         Columns::All => everything(&parts),
-    }
+    })
 }
 
 fn everything(parts: &[Part]) -> String {

@@ -38,9 +38,8 @@ use crate::tree::Address;
 ///
 /// However many are wanted: pages of one answer must come from one order.
 const MAX_ALL: usize = 1_000;
-/// From so many matches in a session on FTS5 may rank them, if no more than so many times as many are in the store.
-const MIN_BY_INDEX: usize = 20;
-const MAX_STORE_SHARE: usize = 8;
+/// Up to so many are always ranked here: it takes no longer.
+const MAX_FEW: usize = 20;
 /// How many of those that FTS5 chose are ranked here. More was measured and is no better.
 const RANKED: usize = 200;
 /// How much of a message is looked at for ranking.
@@ -156,9 +155,6 @@ struct Gathered {
     rest: Vec<Address>,
 }
 
-/// All that matches, and what stands in it.
-type All = (Vec<Address>, Vec<Candidate>);
-
 impl Search<'_> {
     fn messages(&self, wanted: usize) -> Outcome<Ranked> {
         match self.reading.all() {
@@ -207,7 +203,7 @@ impl Search<'_> {
         if let Some(any) = &any
             && let Some(all) = self.all_of(any)?
         {
-            return Ok(self.rank_all(all, Matched::Relaxed));
+            return self.rank_all(&all, Matched::Relaxed);
         }
         let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
         let choice = choose(known.0, known.1.messages);
@@ -218,11 +214,17 @@ impl Search<'_> {
 
     /// Returns what matches an expression, best first.
     fn found(&self, expression: &str, wanted: usize, matched: Matched) -> Outcome<Ranked> {
-        if let Some(ranked) = self.ranked_by_index(expression, wanted, matched)? {
-            return Ok(ranked);
+        let all = self.all_of(expression)?;
+        if let Some(range) = self.ranked_by_index(all.as_deref())? {
+            let lookup = self.lookup(Index::Stored, expression);
+            if all.is_some() || lookup.count(range, MAX_RANKED + 1)? <= MAX_RANKED {
+                let messages = lookup.worth(range, wanted)?;
+                let best = messages.first().map(|(address, worth)| (address.session(), *worth));
+                return Ok(Ranked { sessions: best.into_iter().collect(), messages, matched });
+            }
         }
-        if let Some(all) = self.all_of(expression)? {
-            return Ok(self.rank_all(all, matched));
+        if let Some(all) = all {
+            return self.rank_all(&all, matched);
         }
         let best = self.best_of(expression, wanted)?;
         if best.best.is_empty() {
@@ -232,38 +234,24 @@ impl Search<'_> {
         self.rank_best(&best, matched, known)
     }
 
-    /// Returns the best in FTS5's order, where ours would be the same: by one word, in one session, at any time.
+    /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours is
+    /// the same.
     ///
-    /// FTS5 reads less of a message, and of the whole store where the word stands: it is asked where the session holds
-    /// much of that.
-    fn ranked_by_index(
-        &self,
-        expression: &str,
-        wanted: usize,
-        matched: Matched,
-    ) -> Outcome<Option<Ranked>> {
+    /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
+    /// found for us, and where the session is much of the store.
+    fn ranked_by_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
         let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
         let (Place::Sessions(_), &[range], [Index::Stored], true) =
             (&self.place, &*self.place.ranges(), &*self.indexes, is_same)
         else {
             return Ok(None);
         };
-        let lookup = self.lookup(Index::Stored, expression);
-        let count = lookup.count(range, MAX_RANKED + 1)?;
-        let is_cheap = match count {
-            0..=MIN_BY_INDEX => false,
-            ..=MAX_ALL => {
-                let most = count * MAX_STORE_SHARE;
-                lookup.count(Place::Store.ranges()[0], most + 1)? <= most
-            }
-            _ => count <= MAX_RANKED,
+        let is_cheap = match all {
+            Some(all) if all.len() <= MAX_FEW => false,
+            Some(_) => frequency::is_much_of_store(self.conn, range.0.session())?,
+            None => true,
         };
-        if !is_cheap {
-            return Ok(None);
-        }
-        let messages = lookup.worth(range, wanted)?;
-        let best = messages.first().map(|(address, worth)| (address.session(), *worth));
-        Ok(Some(Ranked { sessions: best.into_iter().collect(), messages, matched }))
+        Ok(is_cheap.then_some(range))
     }
 
     /// Returns the best that match in the place, as far as FTS5 tells.
@@ -277,29 +265,36 @@ impl Search<'_> {
         Ok(gathered)
     }
 
-    /// Returns all that matches in sessions or on a path, if that is little enough to be ranked here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<All>> {
+    /// Returns all that matches in sessions or on a path, whatever the filters, if that is little enough to be ranked
+    /// here.
+    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
         if self.place == Place::Store {
             return Ok(None);
         }
-        let (mut found, mut candidates) = (Vec::new(), Vec::new());
-        let scanner = Scanner::new(&self.reading.units, &self.reading.pairs(|_| true));
+        let mut found = Vec::new();
         for (index, range) in self.stretches() {
-            let lookup = self.lookup(index, expression);
-            let may_be_many = self.bounds.is_open && matches!(self.place, Place::Sessions(_));
-            if may_be_many && lookup.count(range, MAX_ALL + 1)? > MAX_ALL {
-                return Ok(None);
-            }
-            lookup.each(range, MAX_ALL + 1, |matching| {
-                found.push(matching.address);
-                candidates.push(self.candidate(&scanner, &matching)?);
-                Ok(())
-            })?;
+            found.extend(self.lookup(index, expression).oldest(range, MAX_ALL + 1)?);
             if found.len() > MAX_ALL {
                 return Ok(None);
             }
         }
-        Ok(Some((found, candidates)))
+        Ok(Some(found))
+    }
+
+    /// Returns what stands in those of the messages that pass the filters.
+    fn candidates(
+        &self,
+        found: &[Address],
+        pairs: &[(usize, usize)],
+    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+        let scanner = Scanner::new(&self.reading.units, pairs);
+        let (mut passed, mut candidates) = (Vec::new(), Vec::new());
+        candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
+            passed.push(row.address);
+            candidates.push(self.candidate(&scanner, &row)?);
+            Ok(())
+        })?;
+        Ok((passed, candidates))
     }
 
     /// Returns what to read: each stretch of the place in each index.
@@ -320,12 +315,13 @@ impl Search<'_> {
         }
     }
 
-    /// Ranks all that matches.
-    fn rank_all(&self, (found, candidates): All, matched: Matched) -> Ranked {
-        let (frequencies, corpus) = among(&candidates);
+    /// Ranks all that matches and passes the filters.
+    fn rank_all(&self, all: &[Address], matched: Matched) -> Outcome<Ranked> {
         let pairs = self.reading.pairs(|_| true);
+        let (found, candidates) = self.candidates(all, &pairs)?;
+        let (frequencies, corpus) = among(&candidates);
         let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
-        Ranked::of(&found, ranking, matched)
+        Ok(Ranked::of(&found, ranking, matched))
     }
 
     /// Ranks the best; `known` says how common each unit is in the store.
@@ -336,15 +332,9 @@ impl Search<'_> {
         (frequencies, corpus): (Vec<f64>, Corpus),
     ) -> Outcome<Ranked> {
         let pairs = self.reading.pairs(|unit| frequencies[unit] > 0.0);
-        let scanner = Scanner::new(&self.reading.units, &pairs);
-        let mut candidates = Vec::with_capacity(gathered.best.len());
-        for &address in &gathered.best {
-            self.watch.check()?;
-            let take = |row: Matching<'_>| self.candidate(&scanner, &row);
-            candidates.push(candidates::at(self.conn, address, take)?);
-        }
+        let (found, candidates) = self.candidates(&gathered.best, &pairs)?;
         let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
-        let mut ranked = Ranked::of(&gathered.best, ranking, matched);
+        let mut ranked = Ranked::of(&found, ranking, matched);
         let floor = ranked.messages.last().map_or(0.0, |last| last.1);
         ranked.follow(&gathered.rest, floor);
         Ok(ranked)

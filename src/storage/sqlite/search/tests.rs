@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
-use super::candidates::{ALL, BEST, COUNT, HAS_COPIES, MESSAGES, NEWEST, NTH_NEWEST, WORTH};
-use super::{candidates, fresh, hits, listing, place};
+use super::candidates::{ALL, BEST, COUNT, EACH, HAS_COPIES, NEWEST, NTH_NEWEST, OLDEST, WORTH};
+use super::{fresh, hits, listing, place};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -60,11 +60,11 @@ fn no_statement_scans_the_messages() -> Result<()> {
         fresh::FILL,
         place::NAMES,
         HAS_COPIES,
-        candidates::AT,
+        EACH,
     ];
     let [best, newest] =
         [BEST, NEWEST].map(|statements| [statements.passing, statements.matching].concat());
-    let indexed = [best, newest, [ALL, COUNT, NTH_NEWEST, MESSAGES, WORTH].concat()].concat();
+    let indexed = [best, newest, [ALL, COUNT, NTH_NEWEST, OLDEST, WORTH].concat()].concat();
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
