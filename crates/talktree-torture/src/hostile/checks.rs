@@ -7,7 +7,8 @@ use std::io::Cursor;
 use std::sync::OnceLock;
 
 use talktree::import::{Format, ImportOptions};
-use talktree::{Error, Message, MessageId, Store};
+use talktree::search::Filters;
+use talktree::{Error, Hit, Message, MessageId, Query, Store};
 
 use crate::workload::Workload;
 
@@ -69,6 +70,13 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
     if found.hits.len() > 50 {
         return Err(format!("{} hits of 50", found.hits.len()));
     }
+    found.hits.iter().try_for_each(|hit| passes(hit, &Query::parse(&query).filters))?;
+    let next = store.search(query.as_ref()).offset(10).limit(15).run().map_err(text)?;
+    let ids = |hits: &[Hit]| hits.iter().map(|hit| hit.id.clone()).collect::<Vec<_>>();
+    let rest = found.hits.iter().skip(10).take(15).cloned().collect::<Vec<_>>();
+    if ids(&next.hits) != ids(&rest) {
+        return Err("the second page is not what follows the first".to_owned());
+    }
     store.search_sessions(query.as_ref()).limit(5).run().map_err(text)?;
     let session = store.session("ann").map_err(text)?;
     for found in [session.search(query.as_ref()), session.search(query.as_ref()).on_path()] {
@@ -78,6 +86,23 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A hit holds to the filters of its query.
+fn passes(hit: &Hit, filters: &Filters) -> Result<(), String> {
+    let has_role =
+        filters.roles.is_empty() || filters.roles.iter().any(|role| hit.role.as_str() == role);
+    let is_after = filters.after.is_none_or(|time| hit.created_at >= time);
+    let is_before = filters.before.is_none_or(|time| hit.created_at < time);
+    let is_there = filters.sessions.is_empty()
+        || filters
+            .sessions
+            .iter()
+            .any(|id| hit.sessions.iter().any(|session| session.as_str() == id));
+    match has_role && is_after && is_before && is_there {
+        true => Ok(()),
+        false => Err(format!("{:?} does not pass {filters:?}", hit.id)),
+    }
 }
 
 /// Any bytes are imported or refused. What was imported is sound, adds nothing when it is imported again, and comes back
