@@ -167,9 +167,14 @@ pub(super) const BEST: Statements = Statements {
     ],
 };
 
-/// In order of address: FTS5 reads its lists several times slower from the end.
-pub(super) const OLDEST: [&str; 2] =
+/// Whatever matches in a stretch, read from its start and from its end.
+pub(super) const UPWARD: [&str; 2] =
     [matching!("search", "rowid"), matching!("search_fresh", "rowid")];
+pub(super) const DOWNWARD: [&str; 2] = NEWEST.matching;
+
+/// FTS5 finds the stretch by going along its lists, from the first message of the store or from the last: the nearer end is
+/// taken, as if all sessions had the same length.
+pub(super) const IS_NEAR_END: &str = "SELECT ?1 * 2 > max(key) FROM session";
 
 /// What is looked for, and where.
 pub(super) struct Lookup<'c> {
@@ -190,23 +195,21 @@ pub(super) struct Matching<'r> {
 }
 
 impl Lookup<'_> {
-    /// Returns the messages of a stretch that match, whatever the filters, `limit` at the most.
-    pub(super) fn oldest(
+    /// Returns messages of a stretch that match, whatever the filters: all, or `limit` of them.
+    pub(super) fn some(
         &self,
         (low, high): (Address, Address),
         limit: usize,
     ) -> Outcome<Vec<Address>> {
-        let mut statement = self.conn.prepare_cached(OLDEST[self.index as usize])?;
-        let max = if let Place::Path(_) = self.place { None } else { Some(limit) };
-        let mut rows = statement.query(params![
-            self.expression,
-            max.map_or(-1, |max| i64::try_from(max).unwrap_or(-1)),
-            None::<i64>,
-            None::<i64>,
-            None::<&str>,
-            low,
-            high
-        ])?;
+        let is_near_end: Option<bool> =
+            self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
+        let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
+        let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
+        let is_counted = !matches!(self.place, Place::Path(_));
+        let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
+        let none = None::<i64>;
+        let mut rows =
+            statement.query(params![self.expression, max, none, none, none, low, high])?;
         let mut found = Vec::new();
         while found.len() < limit
             && let Some(row) = rows.next()?

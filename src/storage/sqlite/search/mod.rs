@@ -273,11 +273,12 @@ impl Search<'_> {
         }
         let mut found = Vec::new();
         for (index, range) in self.stretches() {
-            found.extend(self.lookup(index, expression).oldest(range, MAX_ALL + 1)?);
+            found.extend(self.lookup(index, expression).some(range, MAX_ALL + 1)?);
             if found.len() > MAX_ALL {
                 return Ok(None);
             }
         }
+        found.sort_unstable();
         Ok(Some(found))
     }
 

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
-use super::candidates::{ALL, BEST, COUNT, EACH, HAS_COPIES, NEWEST, NTH_NEWEST, OLDEST, WORTH};
+use super::candidates::{
+    ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
+};
 use super::{fresh, hits, listing, place};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -60,11 +62,12 @@ fn no_statement_scans_the_messages() -> Result<()> {
         fresh::FILL,
         place::NAMES,
         HAS_COPIES,
+        IS_NEAR_END,
         EACH,
     ];
     let [best, newest] =
         [BEST, NEWEST].map(|statements| [statements.passing, statements.matching].concat());
-    let indexed = [best, newest, [ALL, COUNT, NTH_NEWEST, OLDEST, WORTH].concat()].concat();
+    let indexed = [best, newest, [ALL, COUNT, NTH_NEWEST, UPWARD, WORTH].concat()].concat();
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
