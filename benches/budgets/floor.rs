@@ -15,7 +15,7 @@ pub(crate) fn open(path: &Path, durability: Durability) -> Result<Connection> {
     let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
     conn.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous};
-         PRAGMA cache_size = -2048; PRAGMA journal_size_limit = 67108864;"
+         PRAGMA cache_size = -2048; PRAGMA journal_size_limit = 16777216;"
     ))?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)

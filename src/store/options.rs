@@ -7,6 +7,9 @@ use super::Store;
 use crate::error::Result;
 use crate::storage::sqlite::{Config, Database};
 
+/// The longest that SQLite waits, some 24 days.
+const MAX_BUSY_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// What an acknowledged write survives.
 ///
 /// ```
@@ -50,9 +53,9 @@ impl StoreOptions {
     }
 
     /// How long a write waits for other writers before it is [`Error::Busy`](crate::Error::Busy);
-    /// 30 seconds if it is not called.
+    /// 30 seconds if it is not called, 24 days at the most.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.0.busy_timeout = timeout;
+        self.0.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);
         self
     }
 
@@ -97,5 +100,19 @@ impl StoreOptions {
     /// As [`Store::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Store> {
         Database::open_read_only(path.as_ref(), self.0).map(Store::over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_timeout_opens_a_store() -> Result<()> {
+        for timeout in [Duration::ZERO, MAX_BUSY_TIMEOUT, Duration::MAX] {
+            let store = Store::options().busy_timeout(timeout).open_in_memory()?;
+            store.create_session("s")?;
+        }
+        Ok(())
     }
 }

@@ -71,15 +71,20 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                     let one = Try { verb, trouble: &fault, answer: &answer, after: &after };
                     let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
                     let again = format!(
-                        "faults --verb '{}' --kind '{name}' --after {count} (once or for good: {is_sticky})",
+                        "talktree-torture faults --verb '{}' --kind '{name}' --after {count}",
                         verb.name
                     );
+                    let how = if is_sticky { "for good" } else { "once" };
                     match tried {
                         Ok(Ok(true)) => figures.points += 1,
                         // There were no more calls.
                         Ok(Ok(false)) => break,
-                        Ok(Err(what)) => report.failure(format!("{}: {what}", verb.name), again),
-                        Err(_) => report.failure(format!("{}: a panic", verb.name), again),
+                        Ok(Err(what)) => {
+                            report.failure(format!("{}, failing {how}: {what}", verb.name), again)
+                        }
+                        Err(_) => {
+                            report.failure(format!("{}, failing {how}: a panic", verb.name), again)
+                        }
                     }
                     if args.after.is_some() {
                         break;

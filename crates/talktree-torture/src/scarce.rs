@@ -33,7 +33,8 @@ pub struct Args {
 /// If something fails where nothing should.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
-    let again = format!("scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
+    let again =
+        format!("talktree-torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
     if let Err(what) = full_disk(args.mebibytes, report) {
         report.failure(format!("a full disk: {what}"), &again);
     }

@@ -360,7 +360,9 @@ mod tests {
         let start = "o m1\n├─o m2\no m3\n├─o m4\n  … 997 branchings, 1 994 messages …\no m1999";
         assert!(drawn(&long, &options).starts_with(start), "{}", drawn(&long, &options));
         find(&mut long, "m1001").labels.push("here".to_owned());
+        find(&mut long, "m500").labels.push("beside".to_owned());
         let drawn = drawn(&long, &options);
+        assert!(drawn.contains("\no m499\n├─o m500 (beside)\n"), "{drawn}");
         assert!(drawn.contains("\no m1001 (here)\n"), "{drawn}");
         assert!(drawn.lines().count() < 20, "{drawn}");
     }

@@ -17,7 +17,7 @@ pub(super) struct Note {
     pub(super) messages: u64,
     /// How many segments there are straight down, itself included.
     pub(super) trunk: usize,
-    /// Whether the head or a label is in this segment.
+    /// Whether the head or a label is in this segment, or below it and not straight down.
     pub(super) is_noted: bool,
     /// Whether the head is in this segment or below it.
     pub(super) has_head: bool,
@@ -52,6 +52,8 @@ pub(super) fn take_notes(segments: &[Segment]) -> Vec<Note> {
                 note.trunk = below.trunk + 1;
             }
         }
+        let mut sides = segment.children.iter().filter(|child| Some(**child) != note.main);
+        note.is_noted |= sides.any(|side| notes[*side].has_noted);
         notes[index] = note;
     }
     notes

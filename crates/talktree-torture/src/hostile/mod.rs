@@ -68,7 +68,10 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                 Err(_) => "a panic".to_owned(),
             };
             let input = String::from_utf8_lossy(&input).chars().take(200).collect::<String>();
-            let again = format!("hostile --seed {} --check {name} --case {case}", report.seed());
+            let again = format!(
+                "talktree-torture hostile --seed {} --check {name} --case {case}",
+                report.seed()
+            );
             report.failure(format!("{name}: {what}, given {input:?}"), again);
         }
         report.fact(format!("{name}: inputs"), tried);

@@ -55,17 +55,15 @@ impl Bounds {
                 && filters.roles.is_empty(),
         })
     }
+
+    /// Returns whether messages of this role pass. Few roles are asked for, and here they are told faster than in SQL.
+    pub(super) fn holds_role(&self, role: &str) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
+    }
 }
 
 pub(super) const HAS_COPIES: &str =
     "SELECT EXISTS (SELECT 1 FROM message WHERE origin IS NOT NULL)";
-
-impl Bounds {
-    /// Returns whether a role is asked for. Few are, and here they are told faster than in SQL.
-    pub(super) fn hold_role(&self, role: &str) -> bool {
-        self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
-    }
-}
 
 /// One of the two indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -293,7 +291,7 @@ impl Lookup<'_> {
         {
             self.watch.check()?;
             let address: Address = row.get(0)?;
-            let has_role = *is_open || self.bounds.hold_role(row.get_ref(1)?.as_str()?);
+            let has_role = *is_open || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
             if has_role && self.place.holds(address) {
                 found.push(address);
             }
@@ -333,7 +331,7 @@ pub(super) fn each(
     while let Some(row) = rows.next()? {
         watch.check()?;
         let role = row.get_ref(1)?.as_str()?;
-        if bounds.hold_role(role) {
+        if bounds.holds_role(role) {
             let parts = row.get_ref(2)?.as_str().unwrap_or_default();
             take(Matching { address: row.get(0)?, role, parts, created_at: row.get(3)? })?;
         }

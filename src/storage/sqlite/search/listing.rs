@@ -115,7 +115,7 @@ impl Listing<'_> {
             while let Some(row) = rows.next()? {
                 (count, last) = (count + 1, row.get(0)?);
                 let is_held = self.place.holds(last) && !left_out.contains(&last);
-                if is_held && self.bounds.hold_role(row.get_ref(2)?.as_str()?) {
+                if is_held && self.bounds.holds_role(row.get_ref(2)?.as_str()?) {
                     stream.batch.push_back((last, row.get(1)?));
                 }
             }

@@ -3,7 +3,7 @@
 //! A search first indexes what is pending. It then reads at one moment: the index, and beside it an index of what is
 //! pending still. A session or a path offers all it has; a whole store, or a session in which too much matches, the few
 //! hundred messages that FTS5 ranks best. These are ranked by [`rank`](crate::search::rank); what FTS5 found beyond
-//! follows as it came, so that pages do not overlap. One word in one session FTS5 ranks as we would, and alone.
+//! follows as it came, so that pages do not overlap. One word in one session FTS5 may rank alone.
 
 mod candidates;
 mod frequency;
@@ -13,6 +13,8 @@ mod listing;
 mod place;
 #[cfg(test)]
 mod tests;
+
+use std::collections::{HashMap, HashSet};
 
 use chrono::Utc;
 use rusqlite::Connection;
@@ -68,17 +70,17 @@ impl Database {
         let (sessions, matched, notices) = self.answer(request, |search| {
             let ranked = search.sessions(wanted)?;
             let maker = search.hit_maker(ranked.matched);
+            let mut best: HashMap<i64, Vec<(Address, f64)>> = HashMap::new();
+            for &(address, score) in &ranked.messages {
+                let of_session = best.entry(address.session()).or_default();
+                if of_session.len() < HITS_PER_SESSION {
+                    of_session.push((address, score));
+                }
+            }
             let mut sessions = Vec::new();
             for &(key, score) in ranked.sessions.iter().skip(skipped).take(request.limit) {
-                let best: Vec<_> = ranked
-                    .messages
-                    .iter()
-                    .filter(|(address, _)| address.session() == key)
-                    .take(HITS_PER_SESSION)
-                    .copied()
-                    .collect();
                 let Some(names) = place::names(search.conn, key)? else { continue };
-                let hits = maker.hits(&best)?;
+                let hits = maker.hits(best.get(&key).map_or(&[][..], Vec::as_slice))?;
                 sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
             }
             Ok((sessions, ranked.matched))
@@ -234,8 +236,8 @@ impl Search<'_> {
         self.rank_best(&best, matched, known)
     }
 
-    /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours is
-    /// the same.
+    /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours
+    /// differs only in how long a message is and how long messages are in the mean.
     ///
     /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
     /// found for us, and where the session is much of the store.
@@ -257,10 +259,16 @@ impl Search<'_> {
     /// Returns the best that match in the place, as far as FTS5 tells.
     fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
         let mut gathered = Gathered::default();
+        let mut rests = Vec::new();
         for (index, range) in self.stretches() {
             let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
-            gathered.rest.extend(found.split_off(found.len().min(RANKED)));
+            rests.push(found.split_off(found.len().min(RANKED)));
             gathered.best.extend(found);
+        }
+        // One of each in turn: so what is found for an earlier page begins what is found for a later one.
+        let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..longest {
+            gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));
         }
         Ok(gathered)
     }
@@ -373,8 +381,7 @@ impl Ranked {
     /// Adds messages in their order, with scores that fall from `floor` on, and the sessions that are new with them.
     fn follow(&mut self, rest: &[Address], floor: f64) {
         let known = self.messages.len();
-        let mut seen: std::collections::HashSet<i64> =
-            self.sessions.iter().map(|session| session.0).collect();
+        let mut seen: HashSet<i64> = self.sessions.iter().map(|session| session.0).collect();
         let floor_of_sessions = self.sessions.last().map_or(floor, |last| last.1.min(floor));
         for (at, address) in rest.iter().enumerate() {
             let fall = (known + 1) as f64 / (known + at + 2) as f64;
@@ -393,8 +400,7 @@ fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;
     let messages = found.len() as f64;
     let length: usize = scans().map(|scan| scan.length).sum();
-    let sessions: std::collections::HashSet<i64> =
-        found.iter().map(|found| found.session).collect();
+    let sessions: HashSet<i64> = found.iter().map(|found| found.session).collect();
     let corpus = Corpus {
         messages,
         mean_length: length as f64 / messages.max(1.0),

@@ -178,6 +178,33 @@ fn a_raised_signal_stops_a_search() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result<()> {
+    let place = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = place.path().join("store.db");
+    let database = Arc::new(Database::open(&path, Config::default())?);
+    for number in 0..600 {
+        if number == 300 {
+            count(&database, "fox")?;
+        }
+        append(&session(&database, &format!("s{number}")), (0..6).map(|n| format!("fox {n}")))?;
+        // So that none of these appends brings the index up to date.
+        database.unindexed.store(0, std::sync::atomic::Ordering::Relaxed);
+    }
+    assert_eq!(pending(&database)?, 1_800);
+    let reader = Database::open_read_only(&path, Config::default())?;
+    let ids = |offset, limit| -> Result<Vec<SessionId>> {
+        let request = SearchRequest { limit, offset, ..SearchRequest::new("fox", Scope::Store) };
+        let found = reader.search_sessions(&request)?.sessions;
+        Ok(found.into_iter().map(|found| found.session).collect())
+    };
+    let whole = ids(0, 240)?;
+    for offset in [0, 60, 200, 210, 220] {
+        assert_eq!(ids(offset, 10)?, whole[offset..offset + 10], "{offset}");
+    }
+    Ok(())
+}
+
 /// One change to a session of three messages' ids.
 #[derive(Debug, Clone)]
 enum Change {

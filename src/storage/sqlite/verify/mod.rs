@@ -249,12 +249,19 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        for suffix in ["", "-wal", "-shm"] {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
             let mut file = self.0.as_os_str().to_owned();
             file.push(suffix);
             // What is not there need not be removed.
             let _ = std::fs::remove_file(Path::new(&file));
         }
+    }
+}
+
+/// Notes a damage, unless enough of its kind are told.
+fn tell(found: &mut Vec<Damage>, damage: Damage) {
+    if found.iter().filter(|known| known.kind == damage.kind).count() < MAX_OF_A_KIND {
+        found.push(damage);
     }
 }
 
@@ -366,11 +373,8 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     while let Some(row) = rows.next()? {
         let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
-            found.push(Damage {
-                kind: "lost-compaction",
-                what: format!("compaction {id} begins off the path to its end"),
-                remedy: REMOVE,
-            });
+            let what = format!("compaction {id} begins off the path to its end");
+            tell(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
         }
     }
     Ok(())
@@ -378,15 +382,15 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
 
 /// Reads what is known of every session, and every compaction.
 fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    let mut tell = |kind, remedy, answer: Outcome<()>| {
+    let mut judge = |kind, remedy, answer: Outcome<()>| {
         if let Err(fault) = answer {
-            found.push(Damage { kind, what: told(fault), remedy });
+            tell(found, Damage { kind, what: told(fault), remedy });
         }
     };
     let mut statement = conn.prepare(catalog::SESSIONS)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        tell("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
+        judge("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
     }
     let mut statement = conn.prepare(
         "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
@@ -394,7 +398,7 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        tell("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
+        judge("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
     }
     Ok(())
 }
@@ -416,15 +420,18 @@ fn read_whole(row: &Row<'_>) -> Outcome<()> {
 struct Batch {
     count: u64,
     last: Option<Address>,
-    /// How many messages there are in all.
+    /// How many messages there are in all; the first batch counts them.
     total: u64,
 }
 
 impl Batch {
     fn read(&mut self, conn: &Connection, after: Address, found: &mut Vec<Damage>) -> Outcome<()> {
-        self.total = conn
-            .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
-            .query_row([], |row| row.get(0))?;
+        // Once: counting reads an entry of every message.
+        if after == Address::from_raw(i64::MIN) {
+            self.total = conn
+                .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
+                .query_row([], |row| row.get(0))?;
+        }
         let mut statement = conn.prepare_cached(
             "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens
                FROM message
@@ -439,7 +446,7 @@ impl Batch {
             if let Err(fault) = read_whole(row) {
                 let what = told(fault);
                 let remedy = "update or delete the message";
-                found.push(Damage { kind: "broken-message", what, remedy });
+                tell(found, Damage { kind: "broken-message", what, remedy });
             }
         }
         Ok(())
