@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 
 use super::super::compaction;
 use super::super::fault::{Outcome, corrupt};
@@ -31,9 +31,9 @@ struct Row {
     created_at: i64,
 }
 
-/// Returns the message at an address.
-fn row(conn: &Connection, address: Address) -> Outcome<Row> {
-    let row = conn.prepare_cached(AT)?.query_row([address], |row| {
+/// Returns the message at an address; the statement is [`AT`].
+fn row(at: &mut Statement<'_>, address: Address) -> Outcome<Row> {
+    let row = at.query_row([address], |row| {
         Ok(Row {
             id: MessageId::from(row.get_ref(0)?.as_str()?),
             role: row.get(1)?,
@@ -122,6 +122,7 @@ impl<'c> HitMaker<'c> {
         }
         let mut sessions: HashMap<i64, (SessionNames, HeadPath)> = HashMap::new();
         let mut hits = Vec::with_capacity(found.len());
+        let mut at = self.conn.prepare_cached(AT)?;
         for &(address, score) in found {
             self.watch.check()?;
             let key = address.session();
@@ -135,19 +136,18 @@ impl<'c> HitMaker<'c> {
                     place.insert((names, path))
                 }
             };
-            hits.push(self.hit(address, score, names, path)?);
+            hits.push(self.hit(row(&mut at, address)?, (address, score), names, path)?);
         }
         Ok(hits)
     }
 
     fn hit(
         &self,
-        address: Address,
-        score: f64,
+        row: Row,
+        (address, score): (Address, f64),
         names: &SessionNames,
         path: &HeadPath,
     ) -> Outcome<Hit> {
-        let row = row(self.conn, address)?;
         let mut text = row.text(self.columns);
         if text.is_empty() && !self.has_terms {
             text = row.text(Columns::All);
