@@ -52,7 +52,7 @@ pub mod testing;
 pub use compaction::Compaction;
 pub use context::{
     Block, BlockInfo, BoxError, Document, Drift, DriftKind, ReadProvider, SearchProvider,
-    SkillFolder, SkillProvider, ToolDefinition, WriteProvider,
+    SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
 };
 pub use error::{Error, Result};
 pub use event::{Change, Event, Subscription};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::provider::{BoxError, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::id::shorten;
 
 /// The longest label, in characters.
@@ -55,11 +55,9 @@ impl Source {
     pub(crate) fn is_writable(&self) -> bool {
         match self {
             Self::Text(_) | Self::Read(_) | Self::History => false,
-            Self::Write(_)
-            | Self::Stored
-            | Self::Shared
-            | Self::StoredSkills
-            | Self::Knowledge => true,
+            Self::Write(_) | Self::Stored | Self::Shared | Self::StoredSkills | Self::Knowledge => {
+                true
+            }
             Self::Skills(provider) => provider.is_writable(),
             Self::Search(provider) => provider.is_writable(),
         }
@@ -114,9 +112,7 @@ impl Block {
     /// ```
     /// let user = talktree::Block::from_fn(|| Ok(std::env::var("USER")?));
     /// ```
-    pub fn from_fn(
-        make: impl Fn() -> std::result::Result<String, BoxError> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn from_fn(make: impl Fn() -> Result<String, BoxError> + Send + Sync + 'static) -> Self {
         Self::read(FromFn(make))
     }
 
@@ -129,7 +125,8 @@ impl Block {
         Self::of(Source::Stored)
     }
 
-    /// Returns a block of a text that is kept in the store, one for all sessions that have the label.
+    /// Returns a block of a text that is kept in the store, one for all sessions that have the
+    /// label.
     ///
     /// ```
     /// let house_rules = talktree::Block::shared();
@@ -222,7 +219,8 @@ impl Block {
         Self { max_tokens: Some(tokens), ..self }
     }
 
-    /// Returns the block marked: the model is reminded of it when it differs from the frozen prompt.
+    /// Returns the block marked: the model is reminded of it when it differs from the frozen
+    /// prompt.
     ///
     /// ```
     /// let memory = talktree::Block::stored().remind();
@@ -246,7 +244,7 @@ impl Block {
     }
 
     /// Checks that a content of this many tokens is within the block's limit.
-    pub(crate) fn check_tokens(&self, label: &str, tokens: u64) -> Result<()> {
+    pub(crate) fn check_tokens(&self, label: &str, tokens: u64) -> error::Result<()> {
         match self.max_tokens {
             Some(max) if tokens > max => {
                 Err(Error::BlockOverLimit { label: label.to_owned(), tokens, max })
@@ -324,7 +322,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
 /// Checks that a block may have this label.
 ///
 /// It stands in one line of the prompt, and the model has to write it exactly.
-pub(crate) fn check_label(label: &str) -> Result<()> {
+pub(crate) fn check_label(label: &str) -> error::Result<()> {
     let breaks_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let chars = label.chars().count();
     let why = if label.trim().is_empty() {
@@ -338,11 +336,7 @@ pub(crate) fn check_label(label: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::InvalidName {
-        what: "context label",
-        given: shorten(label).into_owned(),
-        why,
-    })
+    Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
 }
 
 /// Returns the text in one line, with one space for each run of white space.
@@ -361,6 +355,12 @@ mod tests {
     impl ReadProvider for Both {
         fn get(&self) -> Result<String, BoxError> {
             Ok(String::new())
+        }
+    }
+
+    impl WriteProvider for Both {
+        fn set(&self, _: &str) -> Result<(), BoxError> {
+            Ok(())
         }
     }
 
@@ -388,6 +388,7 @@ mod tests {
             (Block::from_fn(|| Ok("x".to_owned())), [false, false, false]),
             (Block::stored(), [true, false, false]),
             (Block::shared(), [true, false, false]),
+            (Block::write(Both), [true, false, false]),
             (Block::skills(Both), [true, true, false]),
             (Block::searchable(Both), [false, false, true]),
             (Block::stored_skills(), [true, true, false]),
@@ -398,6 +399,20 @@ mod tests {
             let info = block.info("label", "text".to_owned());
             assert_eq!([info.is_writable, info.is_skill, info.is_searchable], kind, "{block:?}");
         }
+    }
+
+    #[test]
+    fn a_provider_is_what_was_given() -> Result<(), BoxError> {
+        let Source::Write(provider) = Block::write(Both).source else {
+            panic!("it is written to");
+        };
+        provider.set("text")
+    }
+
+    #[test]
+    fn a_block_reminds_only_if_it_is_told_to() {
+        assert!(!Block::stored().is_reminding);
+        assert!(Block::stored().remind().max_tokens(5).describe("d").is_reminding);
     }
 
     #[test]
@@ -417,7 +432,9 @@ mod tests {
 
     #[test]
     fn labels_are_one_line_of_at_most_80_characters() {
-        for label in ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)] {
+        for label in
+            ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)]
+        {
             check_label(label).unwrap_or_else(|error| panic!("{error}"));
         }
         let cases = [

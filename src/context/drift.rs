@@ -52,8 +52,8 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Returns the blocks that differ, each given as label and content: the present ones in their order,
-/// then those that are gone.
+/// Returns the blocks that differ, each given as label and content: the present ones in their
+/// order, then those that are gone.
 pub(crate) fn drifts(frozen: &[(&str, &str)], present: &[(&str, &str)]) -> Vec<Drift> {
     let was: HashMap<_, _> = frozen.iter().copied().collect();
     let is: HashMap<_, _> = present.iter().copied().collect();
@@ -176,9 +176,7 @@ impl Search<'_> {
         }
         match self.middle(&old, &new) {
             // A corner would leave all the work as it was.
-            Some((x, y))
-                if (x, y) != (old.start, new.start) && (x, y) != (old.end, new.end) =>
-            {
+            Some((x, y)) if (x, y) != (old.start, new.start) && (x, y) != (old.end, new.end) => {
                 self.narrow(old.start..x, new.start..y);
                 self.narrow(x..old.end, y..new.end);
             }
@@ -196,8 +194,8 @@ impl Search<'_> {
         self.found.push(Replaced { old, new });
     }
 
-    /// Returns a point on a shortest way through the box, about half of its changes from either end;
-    /// `None` if the steps are used up.
+    /// Returns a point on a shortest way through the box, about half of its changes from either
+    /// end; `None` if the steps are used up.
     ///
     /// Two searches go towards each other, one round of changes at a time; a diagonal holds the
     /// farthest place reached on it. Where they meet on a diagonal is on a shortest way.
@@ -248,7 +246,8 @@ impl Search<'_> {
                 let start = x;
                 while x < width
                     && x - k < height
-                    && self.old[old.end - 1 - x as usize] == self.new[new.end - 1 - (x - k) as usize]
+                    && self.old[old.end - 1 - x as usize]
+                        == self.new[new.end - 1 - (x - k) as usize]
                 {
                     x += 1;
                 }
@@ -304,7 +303,9 @@ mod tests {
         ];
         for (old, new, picture) in cases {
             let is = drawn(old, new, MAX_STEPS);
-            let count = |picture: &str| picture.split(['[', ']']).skip(1).step_by(2).map(|c| c.len() - 1).sum::<usize>();
+            let count = |picture: &str| {
+                picture.split(['[', ']']).skip(1).step_by(2).map(|c| c.len() - 1).sum::<usize>()
+            };
             assert_eq!(count(&is), count(picture), "{old:?} {new:?}: {is}");
         }
         assert_eq!(drawn("abc", "axc", MAX_STEPS), "a[b|x]c");
@@ -374,7 +375,7 @@ mod tests {
         ) {
             let (old, new) = (letters(&old), letters(&new));
             for (steps, is_shortest) in [(MAX_STEPS, true), (steps, false)] {
-                let (mut built, mut at, mut size) = (Vec::new(), 0, 0);
+                let (mut built, mut at, mut size) = (Vec::<&str>::new(), 0, 0);
                 for change in changes(&old, &new, steps) {
                     built.extend(&old[at..change.old.start]);
                     prop_assert_eq!(built.len(), change.new.start);

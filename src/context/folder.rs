@@ -195,7 +195,8 @@ impl SkillProvider for SkillFolder {
     }
 }
 
-/// Returns whether there is simply nothing there, as a link to nowhere or a file in place of a folder.
+/// Returns whether there is simply nothing there, as a link to nowhere or a file in place of a
+/// folder.
 fn is_absence(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -314,8 +315,22 @@ mod tests {
         let (_outer, path) = folder(&[("a.md", "one"), ("in/b.md", "two")])?;
         let skills = SkillFolder::open(&path)?;
         let keys = [
-            "", " ", ".", "..", "../secret", "..\\secret", "/etc/passwd", "C:secret", "C:\\secret",
-            "in/b", "a\0", "a\n", ".hidden", "a.md::$DATA", &"k".repeat(256), "%2e%2e/secret",
+            "",
+            " ",
+            ".",
+            "..",
+            "../secret",
+            "..\\secret",
+            "/etc/passwd",
+            "C:secret",
+            "C:\\secret",
+            "in/b",
+            "a\0",
+            "a\n",
+            ".hidden",
+            "a.md::$DATA",
+            &"k".repeat(256),
+            "%2e%2e/secret",
         ];
         for key in keys {
             let error = skills.load(key).unwrap_err();

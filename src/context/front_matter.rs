@@ -209,7 +209,9 @@ mod tests {
 
     #[test]
     fn a_text_without_front_matter_is_all_document() {
-        for text in ["", "---", "---\nname: x\nno end", "# heading\n---\nx: y\n---\n", "----\n---\n"] {
+        for text in
+            ["", "---", "---\nname: x\nno end", "# heading\n---\nx: y\n---\n", "----\n---\n"]
+        {
             let (fields, body) = split(text);
             assert!(fields.is_empty());
             assert_eq!(body, text);

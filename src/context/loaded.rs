@@ -49,7 +49,11 @@ impl Loaded {
     }
 
     /// Returns message and call of each answer that holds a document, oldest first.
-    pub(crate) fn results(&self, label: &str, key: &str) -> impl Iterator<Item = (&MessageId, &str)> {
+    pub(crate) fn results(
+        &self,
+        label: &str,
+        key: &str,
+    ) -> impl Iterator<Item = (&MessageId, &str)> {
         let found = self.results.iter().filter(move |of| of.label == label && of.key == key);
         found.map(|of| (&of.message, of.call.as_str()))
     }
@@ -58,8 +62,8 @@ impl Loaded {
 /// Returns what these messages, oldest first, have loaded.
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
-    // Calls whose result stands in a later part. Some models count calls from one each turn, so that
-    // an id means the newest call that has it.
+    // Calls whose result stands in a later part. Some models count calls from one each turn, so
+    // that an id means the newest call that has it.
     let mut open: HashMap<String, Call> = HashMap::new();
     for message in messages {
         for part in &message.parts {
@@ -168,10 +172,11 @@ mod tests {
     fn a_call_and_its_result_may_stand_in_messages_of_their_own() {
         let said = |id: &str, role, parts| Message::new(role, parts).with_id(id);
         let messages = [
-            said("m1", Role::Assistant, vec![
-                call("load_context", "call_1", "pdf"),
-                call("load_context", "call_2", "web"),
-            ]),
+            said(
+                "m1",
+                Role::Assistant,
+                vec![call("load_context", "call_1", "pdf"), call("load_context", "call_2", "web")],
+            ),
             said("m2", Role::Tool, vec![result("load_context", "call_2", "Use curl.")]),
             said("m3", Role::Tool, vec![result("load_context", "call_1", "Use pdftotext.")]),
             // The id again, in a later turn.

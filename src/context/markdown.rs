@@ -91,7 +91,8 @@ fn sections(document: &str) -> Vec<Passage> {
     passages
 }
 
-/// Returns the document with one kind of line breaks; only one that has the other throughout is changed.
+/// Returns the document with one kind of line breaks; only one that has the other throughout is
+/// changed.
 fn with_line_feeds(document: &str) -> Cow<'_, str> {
     let is_other = document.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
     if is_other { document.replace("\r\n", "\n").into() } else { document.into() }
@@ -183,8 +184,10 @@ mod tests {
     #[test]
     fn any_document_can_be_read() -> Result<()> {
         let document = "\nYou are helpful.\r\nBe kind.\n\n#no heading\n#  Tools  \n\n\ntext\n";
-        let passages =
-            [passage("system", None, "You are helpful.\r\nBe kind.\n\n#no heading"), passage("Tools", None, "text")];
+        let passages = [
+            passage("system", None, "You are helpful.\r\nBe kind.\n\n#no heading"),
+            passage("Tools", None, "text"),
+        ];
         assert_eq!(read(document)?, passages);
         assert_eq!(read("# a\r\n\r\nb\r\n")?, [passage("a", None, "b")]);
         assert_eq!(read("")?, []);
@@ -198,8 +201,8 @@ mod tests {
     /// Texts made of what the rules of reading look at.
     fn text() -> impl Strategy<Value = String> {
         let pieces = prop::sample::select(vec![
-            "# ", "#", "> ", ">", "```", "````", "~~~", "context", "\n", "\n", "\n\n", "\r\n", " ", "a", "b",
-            "\u{3000}", "═",
+            "# ", "#", "> ", ">", "```", "````", "~~~", "context", "\n", "\n", "\n\n", "\r\n", " ",
+            "a", "b", "\u{3000}", "═",
         ]);
         prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
     }

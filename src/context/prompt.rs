@@ -1,7 +1,7 @@
 //! The prompt: all blocks as text, one below the other.
 //!
-//! A block's section is a header, a line break and the content; sections are joined by an empty line.
-//! These bytes are what a model's cache goes by, so they are held by tests byte for byte.
+//! A block's section is a header, a line break and the content; sections are joined by an empty
+//! line. These bytes are what a model's cache goes by, so they are held by tests byte for byte.
 
 use super::block::{BlockInfo, percent};
 

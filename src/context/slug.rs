@@ -22,7 +22,8 @@ pub(crate) fn key(title: Option<&str>, content: &str) -> String {
 
 fn of_title(title: &str) -> String {
     let slug = slug(title);
-    // A title that reads like a slug with a hash would else be the key of the one that has the hash.
+    // A title that reads like a slug with a hash would else be the key of the one that has the
+    // hash.
     if slug == title && !ends_in_hash(title) {
         return slug;
     }
@@ -43,9 +44,11 @@ fn slug(text: &str) -> String {
             break;
         }
         if c.is_alphanumeric() {
-            let lower = c.to_lowercase();
-            chars += lower.len();
-            slug.extend(lower);
+            // The dot of a Turkish capital comes as a mark of its own, which is no letter.
+            for lower in c.to_lowercase().filter(|c| c.is_alphanumeric()) {
+                slug.push(lower);
+                chars += 1;
+            }
         } else if !slug.is_empty() && !slug.ends_with('-') {
             slug.push('-');
             chars += 1;
@@ -93,14 +96,14 @@ mod tests {
             (Some("coffee"), "", "coffee"),
             (Some("how-to-deploy"), "", "how-to-deploy"),
             (Some("记忆"), "", "记忆"),
-            (Some("How to deploy"), "", "how-to-deploy-TITLE"),
-            (Some("C++"), "", "c-TITLE"),
-            (Some("C#"), "", "c-TITLE"),
-            (Some("!!!"), "", "TITLE"),
-            (Some("Größe  ändern"), "", "größe-ändern-TITLE"),
-            (None, "Likes coffee.", "likes-coffee-CONTENT"),
-            (Some(" \n"), "Likes coffee.", "likes-coffee-CONTENT"),
-            (None, "", "CONTENT"),
+            (Some("How to deploy"), "", "how-to-deploy-2jozfmccxitxh"),
+            (Some("C++"), "", "c-071a2iplh1y4w"),
+            (Some("C#"), "", "c-04yko5g852j2b"),
+            (Some("!!!"), "", "2uv2jd4b0npb6"),
+            (Some("Größe  ändern"), "", "größe-ändern-0mros3nsp21qe"),
+            (None, "Likes coffee.", "likes-coffee-1lnbx5vm8a3us"),
+            (Some(" \n"), "Likes coffee.", "likes-coffee-1lnbx5vm8a3us"),
+            (None, "", "3mkdj92tosb1i"),
         ];
         for (title, content, expected) in cases {
             assert_eq!(key(title, content), expected, "{title:?} {content:?}");
@@ -117,9 +120,32 @@ mod tests {
     fn titles_that_look_alike_have_keys_of_their_own() {
         let long = "x".repeat(MAX_SLUG_CHARS);
         let titles = [
-            "foo", "Foo", "FOO", "foo ", " foo", "foo-", "-foo", "foo!", "foo?", "fo-o", "fo--o",
-            "fo o", "fo_o", "FÓO", "ﬀ", "ff", "", "\u{0}", &long, &format!("{long}x"),
-            &format!("{long}y"), "é", "e\u{301}", "İ", "i\u{307}", "content\0foo",
+            "foo",
+            "Foo",
+            "FOO",
+            "foo ",
+            " foo",
+            "foo-",
+            "-foo",
+            "foo!",
+            "foo?",
+            "fo-o",
+            "fo--o",
+            "fo o",
+            "fo_o",
+            "FÓO",
+            "ﬀ",
+            "ff",
+            "",
+            "\u{0}",
+            &long,
+            &format!("{long}x"),
+            &format!("{long}y"),
+            "é",
+            "e\u{301}",
+            "İ",
+            "i\u{307}",
+            "content\0foo",
         ];
         let mut keys = HashMap::new();
         for title in titles.into_iter().filter(|title| !title.trim().is_empty()) {
@@ -137,16 +163,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn different_titles_have_different_keys(a in "[aA -]{1,6}", b in "[aA -]{1,6}") {
-            prop_assume!(a != b && !a.trim().is_empty() && !b.trim().is_empty());
-            prop_assert_ne!(key(Some(&a), ""), key(Some(&b), ""));
+        fn different_titles_have_different_keys(
+            a in "[aA -]{0,3}[aA][aA -]{0,2}", b in "[aA -]{0,3}[aA][aA -]{0,2}"
+        ) {
+            prop_assert_eq!(key(Some(&a), "") == key(Some(&b), ""), a == b);
         }
 
         #[test]
         fn a_key_is_one_name(title in "\\PC{0,80}") {
             let key = key(Some(&title), &title);
             prop_assert!(!key.is_empty() && key.len() <= crate::id::MAX_ID_BYTES);
-            prop_assert!(key.chars().all(|c| c == '-' || c.is_alphanumeric() || c.is_lowercase()), "{}", key);
+            prop_assert!(key.chars().all(|c| c == '-' || c.is_alphanumeric()), "{}", key);
         }
     }
 }
