@@ -118,6 +118,50 @@ pub enum Error {
     /// A summary without text.
     #[error("a summary needs text; the one given is blank")]
     BlankSummary,
+    /// A content larger than the limit of its context block; the block is as it was.
+    #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
+    BlockOverLimit {
+        /// The block.
+        label: String,
+        /// What it would hold, in estimated tokens.
+        tokens: u64,
+        /// The block's limit.
+        max: u64,
+    },
+    /// A write to a context block that can only be read.
+    #[error("context block {label:?} is read-only")]
+    BlockReadOnly {
+        /// The block.
+        label: String,
+    },
+    /// A plain write to a context block that holds documents under keys.
+    #[error("context block {label:?} holds documents under keys; write one with {call}")]
+    BlockKeyed {
+        /// The block.
+        label: String,
+        /// The call that writes a document.
+        call: &'static str,
+    },
+    /// No context block of this label is there.
+    #[error("there is no context block {label:?}")]
+    UnknownBlock {
+        /// The label nothing bears.
+        label: String,
+    },
+    /// A context block of this label is there already.
+    #[error("there already is a context block {label:?}")]
+    BlockExists {
+        /// The label that is taken.
+        label: String,
+    },
+    /// What is behind a context block failed; the block is as it was.
+    #[error("the provider of context block {label:?} failed: {source}")]
+    Provider {
+        /// The block.
+        label: String,
+        /// What the provider said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The session has used up its 4 294 967 294 places.
     #[error("session {session:?} is full: it has taken {max} messages")]
     SessionFull {
@@ -227,6 +271,7 @@ impl Error {
             Self::UnknownMessage { .. }
                 | Self::UnknownSession { .. }
                 | Self::UnknownCompaction { .. }
+                | Self::UnknownBlock { .. }
         )
     }
 }

@@ -22,6 +22,11 @@
 //! ```
 
 mod compaction;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "a session does not lay its blocks out with it yet")
+)]
+mod context;
 mod error;
 mod event;
 mod id;
@@ -45,6 +50,10 @@ pub mod import;
 pub mod testing;
 
 pub use compaction::Compaction;
+pub use context::{
+    Block, BlockInfo, BoxError, Document, Drift, DriftKind, ReadProvider, SearchProvider,
+    SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
+};
 pub use error::{Error, Result};
 pub use event::{Change, Event, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};

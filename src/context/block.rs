@@ -1,0 +1,502 @@
+//! Blocks: what stands behind a label of the context.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::provider::{BoxError, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
+use crate::error::{self, Error};
+use crate::id::shorten;
+
+/// The longest label, in characters.
+pub(crate) const MAX_LABEL_CHARS: usize = 80;
+
+/// One block of what a model should know: what is behind it, and how it is shown.
+///
+/// ```
+/// use talktree::Block;
+///
+/// let soul = Block::text("You are a helpful assistant.");
+/// let memory = Block::stored().describe("Learned facts about the user").max_tokens(1_100).remind();
+/// let today = Block::from_fn(|| Ok(std::env::var("TODAY")?));
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Block {
+    pub(crate) source: Source,
+    pub(crate) description: Option<String>,
+    pub(crate) max_tokens: Option<u64>,
+    /// Whether the model is told when the block has moved on since the prompt was frozen.
+    pub(crate) is_reminding: bool,
+}
+
+/// What is behind a block.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Text(Arc<str>),
+    Read(Arc<dyn ReadProvider>),
+    Write(Arc<dyn WriteProvider>),
+    Skills(Arc<dyn SkillProvider>),
+    Search(Arc<dyn SearchProvider>),
+    /// A text in the store, of the session.
+    Stored,
+    /// A text in the store, of all sessions.
+    Shared,
+    /// Documents in the store, loaded by key.
+    StoredSkills,
+    /// Documents in the store, searched.
+    Knowledge,
+    /// The messages of the session, searched.
+    History,
+}
+
+impl Source {
+    pub(crate) fn is_writable(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Read(_) | Self::History => false,
+            Self::Write(_) | Self::Stored | Self::Shared | Self::StoredSkills | Self::Knowledge => {
+                true
+            }
+            Self::Skills(provider) => provider.is_writable(),
+            Self::Search(provider) => provider.is_writable(),
+        }
+    }
+
+    pub(crate) fn is_skill(&self) -> bool {
+        matches!(self, Self::Skills(_) | Self::StoredSkills)
+    }
+
+    pub(crate) fn is_searchable(&self) -> bool {
+        matches!(self, Self::Search(_) | Self::Knowledge | Self::History)
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text(text) => return write!(f, "Text({:?})", shorten(text)),
+            Self::Read(_) => "Read",
+            Self::Write(_) => "Write",
+            Self::Skills(_) => "Skills",
+            Self::Search(_) => "Search",
+            Self::Stored => "Stored",
+            Self::Shared => "Shared",
+            Self::StoredSkills => "StoredSkills",
+            Self::Knowledge => "Knowledge",
+            Self::History => "History",
+        })
+    }
+}
+
+struct FromFn<F>(F);
+
+impl<F: Fn() -> Result<String, BoxError> + Send + Sync> ReadProvider for FromFn<F> {
+    fn get(&self) -> Result<String, BoxError> {
+        (self.0)()
+    }
+}
+
+impl Block {
+    /// Returns a block of a fixed text.
+    ///
+    /// ```
+    /// let soul = talktree::Block::text("You are a helpful assistant.");
+    /// ```
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Source::Text(text.into().into()))
+    }
+
+    /// Returns a block whose text a closure makes each time it is read.
+    ///
+    /// ```
+    /// let user = talktree::Block::from_fn(|| Ok(std::env::var("USER")?));
+    /// ```
+    pub fn from_fn(make: impl Fn() -> Result<String, BoxError> + Send + Sync + 'static) -> Self {
+        Self::read(FromFn(make))
+    }
+
+    /// Returns a block of a text that is kept in the store, for this session alone.
+    ///
+    /// ```
+    /// let memory = talktree::Block::stored().max_tokens(1_100);
+    /// ```
+    pub fn stored() -> Self {
+        Self::of(Source::Stored)
+    }
+
+    /// Returns a block of a text that is kept in the store, one for all sessions that have the
+    /// label.
+    ///
+    /// ```
+    /// let house_rules = talktree::Block::shared();
+    /// ```
+    pub fn shared() -> Self {
+        Self::of(Source::Shared)
+    }
+
+    /// Returns a block that a provider gives and nobody writes.
+    ///
+    /// [`ReadProvider`] has an example.
+    pub fn read(provider: impl ReadProvider + 'static) -> Self {
+        Self::of(Source::Read(Arc::new(provider)))
+    }
+
+    /// Returns a block that a provider gives and takes.
+    ///
+    /// [`WriteProvider`] has an example.
+    pub fn write(provider: impl WriteProvider + 'static) -> Self {
+        Self::of(Source::Write(Arc::new(provider)))
+    }
+
+    /// Returns a block of documents that the model loads by key when it needs them.
+    ///
+    /// ```no_run
+    /// use talktree::{Block, SkillFolder};
+    ///
+    /// let skills = Block::skills(SkillFolder::open("skills/")?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn skills(provider: impl SkillProvider + 'static) -> Self {
+        Self::of(Source::Skills(Arc::new(provider)))
+    }
+
+    /// Returns a block of documents in the store that the model writes, and loads by key.
+    ///
+    /// ```
+    /// let skills = talktree::Block::stored_skills().describe("How to do things here");
+    /// ```
+    pub fn stored_skills() -> Self {
+        Self::of(Source::StoredSkills)
+    }
+
+    /// Returns a block that the model searches.
+    ///
+    /// [`SearchProvider`] has an example.
+    pub fn searchable(provider: impl SearchProvider + 'static) -> Self {
+        Self::of(Source::Search(Arc::new(provider)))
+    }
+
+    /// Returns a block of documents in the store that the model writes and searches.
+    ///
+    /// ```
+    /// let knowledge = talktree::Block::knowledge().describe("What the user has told");
+    /// ```
+    pub fn knowledge() -> Self {
+        Self::of(Source::Knowledge)
+    }
+
+    /// Returns a block in which the model searches the session's own messages.
+    ///
+    /// ```
+    /// let history = talktree::Block::history().describe("All that was said");
+    /// ```
+    pub fn history() -> Self {
+        Self::of(Source::History)
+    }
+
+    fn of(source: Source) -> Self {
+        Self { source, description: None, max_tokens: None, is_reminding: false }
+    }
+
+    /// Returns the block with a description, which stands beside its label; white space folds.
+    ///
+    /// ```
+    /// let memory = talktree::Block::stored().describe("Learned facts about the user");
+    /// ```
+    pub fn describe(self, description: impl AsRef<str>) -> Self {
+        // A line break would end the line of the header that it stands in.
+        let description = fold_whitespace(description.as_ref());
+        Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
+    }
+
+    /// Returns the block with a limit, in estimated tokens; writes over it are refused.
+    ///
+    /// ```
+    /// let memory = talktree::Block::stored().max_tokens(1_100);
+    /// ```
+    pub fn max_tokens(self, tokens: u64) -> Self {
+        Self { max_tokens: Some(tokens), ..self }
+    }
+
+    /// Returns the block marked: the model is reminded of it when it differs from the frozen
+    /// prompt.
+    ///
+    /// ```
+    /// let memory = talktree::Block::stored().remind();
+    /// ```
+    pub fn remind(self) -> Self {
+        Self { is_reminding: true, ..self }
+    }
+
+    /// Returns the block as it reads with this content.
+    pub(crate) fn info(&self, label: &str, content: String) -> BlockInfo {
+        BlockInfo {
+            label: label.to_owned(),
+            description: self.description.clone(),
+            tokens: crate::tokens::estimate_tokens(&content),
+            content,
+            max_tokens: self.max_tokens,
+            is_writable: self.source.is_writable(),
+            is_skill: self.source.is_skill(),
+            is_searchable: self.source.is_searchable(),
+        }
+    }
+
+    /// Checks that a content of this many tokens is within the block's limit.
+    pub(crate) fn check_tokens(&self, label: &str, tokens: u64) -> error::Result<()> {
+        match self.max_tokens {
+            Some(max) if tokens > max => {
+                Err(Error::BlockOverLimit { label: label.to_owned(), tokens, max })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A block as it reads now.
+///
+/// ```
+/// use talktree::BlockInfo;
+///
+/// let mut memory = BlockInfo::default();
+/// memory.label = "memory".to_owned();
+/// (memory.tokens, memory.max_tokens) = (495, Some(1_100));
+/// assert_eq!(memory.usage(), "45% (495/1100 tokens)");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct BlockInfo {
+    /// The block's name.
+    pub label: String,
+    /// What it is about.
+    pub description: Option<String>,
+    /// The text that stands in the prompt.
+    pub content: String,
+    /// The size of the content, in estimated tokens.
+    pub tokens: u64,
+    /// The limit of the content, in estimated tokens.
+    pub max_tokens: Option<u64>,
+    /// Whether it can be written.
+    pub is_writable: bool,
+    /// Whether it gives documents by key.
+    pub is_skill: bool,
+    /// Whether it can be searched.
+    pub is_searchable: bool,
+}
+
+impl BlockInfo {
+    /// Returns how full the block is: `45% (495/1100 tokens)`, or `495 tokens` without a limit.
+    ///
+    /// ```
+    /// let mut note = talktree::BlockInfo::default();
+    /// note.tokens = 12;
+    /// assert_eq!(note.usage(), "12 tokens");
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> String {
+        match self.max_tokens {
+            Some(max) => {
+                let tokens = self.tokens;
+                format!("{}% ({tokens}/{max} tokens)", percent(tokens, max))
+            }
+            None => format!("{} tokens", self.tokens),
+        }
+    }
+
+    /// Returns whether what is written to it needs a key.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.is_skill || self.is_searchable
+    }
+}
+
+/// Returns a share in per cent, half rounded up; all of nothing is 100.
+pub(crate) fn percent(part: u64, whole: u64) -> u64 {
+    if whole == 0 {
+        return 100;
+    }
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    u64::try_from((part * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
+}
+
+/// Checks that a block may have this label.
+///
+/// It stands in one line of the prompt, and the model has to write it exactly.
+pub(crate) fn check_label(label: &str) -> error::Result<()> {
+    let breaks_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let chars = label.chars().count();
+    let why = if label.trim().is_empty() {
+        "it is blank".to_owned()
+    } else if chars > MAX_LABEL_CHARS {
+        format!("it has {chars} characters, over the limit of {MAX_LABEL_CHARS}")
+    } else if label.contains(breaks_line) {
+        "it has a line break or a control character".to_owned()
+    } else if label.trim() != label {
+        "it begins or ends with white space".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
+}
+
+/// Returns the text in one line, with one space for each run of white space.
+pub(crate) fn fold_whitespace(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::provider::Document;
+    use super::*;
+
+    struct Both;
+
+    impl ReadProvider for Both {
+        fn get(&self) -> Result<String, BoxError> {
+            Ok(String::new())
+        }
+    }
+
+    impl WriteProvider for Both {
+        fn set(&self, _: &str) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    impl SkillProvider for Both {
+        fn load(&self, _: &str) -> Result<Option<String>, BoxError> {
+            Ok(None)
+        }
+
+        fn is_writable(&self) -> bool {
+            true
+        }
+    }
+
+    impl SearchProvider for Both {
+        fn search(&self, _: &str, _: usize) -> Result<Vec<Document>, BoxError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_blocks_kind_follows_from_what_is_behind_it() {
+        // What is behind it, then: writable, skill, searchable.
+        let cases = [
+            (Block::text("x"), [false, false, false]),
+            (Block::from_fn(|| Ok("x".to_owned())), [false, false, false]),
+            (Block::stored(), [true, false, false]),
+            (Block::shared(), [true, false, false]),
+            (Block::write(Both), [true, false, false]),
+            (Block::skills(Both), [true, true, false]),
+            (Block::searchable(Both), [false, false, true]),
+            (Block::stored_skills(), [true, true, false]),
+            (Block::knowledge(), [true, false, true]),
+            (Block::history(), [false, false, true]),
+        ];
+        for (block, kind) in cases {
+            let info = block.info("label", "text".to_owned());
+            assert_eq!([info.is_writable, info.is_skill, info.is_searchable], kind, "{block:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_what_was_given() -> Result<(), BoxError> {
+        let Source::Write(provider) = Block::write(Both).source else {
+            panic!("it is written to");
+        };
+        provider.set("text")
+    }
+
+    #[test]
+    fn a_block_reminds_only_if_it_is_told_to() {
+        assert!(!Block::stored().is_reminding);
+        assert!(Block::stored().remind().max_tokens(5).describe("d").is_reminding);
+    }
+
+    #[test]
+    fn a_closure_may_fail() -> Result<(), BoxError> {
+        let Source::Read(provider) = Block::from_fn(|| Ok("1".parse::<u8>()?.to_string())).source
+        else {
+            panic!("a closure is read");
+        };
+        assert_eq!(provider.get()?, "1");
+        let Source::Read(provider) = Block::from_fn(|| Ok("x".parse::<u8>()?.to_string())).source
+        else {
+            panic!("a closure is read");
+        };
+        assert_eq!(provider.get().unwrap_err().to_string(), "invalid digit found in string");
+        Ok(())
+    }
+
+    #[test]
+    fn labels_are_one_line_of_at_most_80_characters() {
+        for label in
+            ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)]
+        {
+            check_label(label).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let cases = [
+            ("", "it is blank"),
+            (" \u{3000}", "it is blank"),
+            ("a\nb", "it has a line break or a control character"),
+            ("a\u{2028}b", "it has a line break or a control character"),
+            ("a\0", "it has a line break or a control character"),
+            ("a\u{85}b", "it has a line break or a control character"),
+            (" memory", "it begins or ends with white space"),
+            (&"é".repeat(81), "it has 81 characters, over the limit of 80"),
+        ];
+        for (label, rule) in cases {
+            let Err(Error::InvalidName { what: "context label", why, .. }) = check_label(label)
+            else {
+                panic!("{label:?} is refused");
+            };
+            assert_eq!(why, rule, "{label:?}");
+        }
+    }
+
+    #[test]
+    fn a_content_over_the_limit_is_refused_with_both_figures() {
+        let block = Block::stored().max_tokens(10);
+        assert!(block.check_tokens("memory", 10).is_ok());
+        let error = block.check_tokens("memory", 11).unwrap_err();
+        let text = "context block \"memory\" holds 11 tokens, over its limit of 10";
+        assert_eq!(error.to_string(), text);
+        assert!(Block::stored().check_tokens("memory", u64::MAX).is_ok());
+    }
+
+    #[test]
+    fn per_cents_round_half_up() {
+        let cases = [
+            ((495, 1100), 45),
+            ((1, 200), 1),
+            ((1, 201), 0),
+            ((3, 200), 2),
+            ((0, 10), 0),
+            ((0, 0), 100),
+            ((30, 10), 300),
+            ((u64::MAX, u64::MAX), 100),
+        ];
+        for ((part, whole), percents) in cases {
+            assert_eq!(percent(part, whole), percents, "{part} of {whole}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_one_line() {
+        let describe = |text| Block::stored().describe(text).description;
+        assert_eq!(describe("a\r\n  b\u{2028}c").as_deref(), Some("a b c"));
+        assert_eq!(describe(" \n "), None);
+    }
+
+    #[test]
+    fn a_block_is_read_as_json() {
+        let info = Block::stored().describe("d").max_tokens(9).info("memory", "text".to_owned());
+        let json = serde_json::json!({
+            "label": "memory", "description": "d", "content": "text", "tokens": 2, "max_tokens": 9,
+            "is_writable": true, "is_skill": false, "is_searchable": false,
+        });
+        assert_eq!(serde_json::to_value(info).ok(), Some(json));
+    }
+}

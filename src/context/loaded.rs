@@ -1,0 +1,238 @@
+//! Which skills are loaded: what the model's own calls in the conversation say.
+//!
+//! A document is loaded by a call of `load_context` that was answered with it, and unloaded by an
+//! answered call of `unload_context`; the newest tells. Where its text stands is every answer with
+//! it, also of calls before an unloading.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use super::tool::{LOAD_CONTEXT, UNLOAD_CONTEXT, answer};
+use crate::id::MessageId;
+use crate::message::{Json, Message, Part, Tool};
+
+/// The documents that the conversation has loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// Label and key, and whether the newest call left it loaded.
+    state: BTreeMap<(String, String), bool>,
+    results: Vec<Holder>,
+}
+
+/// An answer that holds a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Holder {
+    label: String,
+    key: String,
+    message: MessageId,
+    call: String,
+}
+
+/// What a call of either tool asks for.
+#[derive(Debug, Clone)]
+struct Call {
+    label: String,
+    key: String,
+    is_load: bool,
+}
+
+impl Loaded {
+    /// Returns whether a document is loaded.
+    pub(crate) fn has(&self, label: &str, key: &str) -> bool {
+        self.state.get(&(label.to_owned(), key.to_owned())).copied().unwrap_or(false)
+    }
+
+    /// Returns label and key of each loaded document, in their order.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
+        let loaded = self.state.iter().filter(|(_, is_loaded)| **is_loaded);
+        loaded.map(|((label, key), _)| (label.as_str(), key.as_str()))
+    }
+
+    /// Returns message and call of each answer that holds a document, oldest first.
+    pub(crate) fn results(
+        &self,
+        label: &str,
+        key: &str,
+    ) -> impl Iterator<Item = (&MessageId, &str)> {
+        let found = self.results.iter().filter(move |of| of.label == label && of.key == key);
+        found.map(|of| (&of.message, of.call.as_str()))
+    }
+}
+
+/// Returns what these messages, oldest first, have loaded.
+pub(crate) fn loaded(messages: &[Message]) -> Loaded {
+    let mut loaded = Loaded::default();
+    // Calls whose result stands in a later part. Some models count calls from one each turn, so
+    // that an id means the newest call that has it.
+    let mut open: HashMap<String, Call> = HashMap::new();
+    for message in messages {
+        for part in &message.parts {
+            let part = part.typed();
+            let Part::Tool(tool) = part.as_ref() else { continue };
+            let is_load = match tool.name.as_str() {
+                LOAD_CONTEXT => true,
+                UNLOAD_CONTEXT => false,
+                _ => continue,
+            };
+            if let Some(call) = call_of(tool, is_load) {
+                open.insert(tool.call_id.clone(), call);
+            }
+            if !has_succeeded(tool) {
+                // Of a call that failed, no later answer can come.
+                if tool.error_text.is_some() || tool.output.is_some() {
+                    open.remove(&tool.call_id);
+                }
+                continue;
+            }
+            let Some(Call { label, key, is_load }) = open.remove(&tool.call_id) else { continue };
+            if is_load {
+                let (message, call) = (message.id.clone(), tool.call_id.clone());
+                let (label, key) = (label.clone(), key.clone());
+                loaded.results.push(Holder { label, key, message, call });
+            }
+            loaded.state.insert((label, key), is_load);
+        }
+    }
+    loaded
+}
+
+fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
+    let input = tool.input.as_ref()?.value();
+    // Arguments are kept as text where they came as text.
+    let input = match input.as_str() {
+        Some(text) => serde_json::from_str(text).ok()?,
+        None => input,
+    };
+    let field = |name: &str| input.get(name)?.as_str().map(str::to_owned);
+    Some(Call { label: field("label")?, key: field("key")?, is_load })
+}
+
+fn has_succeeded(tool: &Tool) -> bool {
+    let is_error = tool.error_text.is_some() || tool.state.as_deref() == Some("output-error");
+    let output = tool.output.as_ref().filter(|output| !output.is_null());
+    !is_error && output.is_some_and(|output| !answer::is_error(&text_of(output)))
+}
+
+/// Returns the text of an answer, also where it stands in a list of typed pieces.
+fn text_of(output: &Json) -> Cow<'static, str> {
+    let value = output.value();
+    let piece = value.get("content").unwrap_or(&value);
+    let piece = piece.get(0).unwrap_or(piece);
+    let piece = piece.get("text").or_else(|| piece.get("value")).unwrap_or(piece);
+    piece.as_str().map_or(Cow::Borrowed(""), |text| Cow::Owned(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::message::Role;
+
+    fn call(name: &str, id: &str, key: &str) -> Part {
+        Part::tool_call(name, id, json!({"label": "skills", "key": key}))
+    }
+
+    fn result(name: &str, id: &str, output: impl Into<Value>) -> Part {
+        Part::tool_result(name, id, output.into())
+    }
+
+    /// A message with calls that hold their results, as UIs keep them.
+    fn answered(id: &str, name: &str, key: &str, output: &str) -> Message {
+        let Part::Tool(mut tool) = call(name, id, key) else { unreachable!() };
+        tool.output = Some(json!(output).into());
+        tool.state = Some("output-available".to_owned());
+        Message::new(Role::Assistant, vec![Part::Tool(tool)]).with_id(format!("m-{id}"))
+    }
+
+    fn keys(loaded: &Loaded) -> Vec<&str> {
+        loaded.documents().map(|(_, key)| key).collect()
+    }
+
+    #[test]
+    fn the_newest_call_tells_whether_a_document_is_loaded() {
+        let messages = [
+            answered("1", "load_context", "pdf", "Use pdftotext."),
+            answered("2", "load_context", "web", "Use curl."),
+            answered("3", "unload_context", "pdf", "Unloaded."),
+            answered("4", "unload_context", "web", "Unloaded."),
+            answered("5", "load_context", "web", "Use curl."),
+            answered("6", "set_context", "web", "ok"),
+        ];
+        let loaded = loaded(&messages);
+        assert_eq!(keys(&loaded), ["web"]);
+        assert!(loaded.has("skills", "web") && !loaded.has("skills", "pdf"));
+        assert!(!loaded.has("other", "web"));
+        let holders: Vec<_> = loaded.results("skills", "web").collect();
+        assert_eq!(holders, [(&"m-2".into(), "2"), (&"m-5".into(), "5")]);
+        assert_eq!(loaded.results("skills", "pdf").count(), 1);
+    }
+
+    #[test]
+    fn a_call_and_its_result_may_stand_in_messages_of_their_own() {
+        let said = |id: &str, role, parts| Message::new(role, parts).with_id(id);
+        let messages = [
+            said(
+                "m1",
+                Role::Assistant,
+                vec![call("load_context", "call_1", "pdf"), call("load_context", "call_2", "web")],
+            ),
+            said("m2", Role::Tool, vec![result("load_context", "call_2", "Use curl.")]),
+            said("m3", Role::Tool, vec![result("load_context", "call_1", "Use pdftotext.")]),
+            // The id again, in a later turn.
+            said("m4", Role::Assistant, vec![call("load_context", "call_1", "git")]),
+            said("m5", Role::Tool, vec![result("load_context", "call_1", "Use git.")]),
+        ];
+        let loaded = loaded(&messages);
+        assert_eq!(keys(&loaded), ["git", "pdf", "web"]);
+        let holders: Vec<_> = loaded.results("skills", "git").collect();
+        assert_eq!(holders, [(&"m5".into(), "call_1")]);
+        let holders: Vec<_> = loaded.results("skills", "pdf").collect();
+        assert_eq!(holders, [(&"m3".into(), "call_1")]);
+    }
+
+    #[test]
+    fn a_load_that_failed_or_was_not_answered_does_not_count() {
+        let Part::Tool(mut failed) = call("load_context", "5", "pdf") else { unreachable!() };
+        failed.state = Some("output-error".to_owned());
+        failed.error_text = Some("boom".to_owned());
+        let said = |part| Message::new(Role::Assistant, vec![part]);
+        let odd = |input: Value| said(Part::tool_call("load_context", "6", input));
+        let messages = [
+            answered("1", "load_context", "pdf", "Error: there is no document \"pdf\""),
+            said(call("load_context", "2", "pdf")),
+            said(call("load_context", "3", "pdf")),
+            said(result("load_context", "3", json!([{"type": "text", "text": "Error: no"}]))),
+            said(result("load_context", "3", "too late")),
+            said(result("load_context", "4", "whose?")),
+            said(Part::Tool(failed)),
+            odd(json!({"label": 1, "key": "pdf"})),
+            odd(json!("no json")),
+            odd(json!(null)),
+            said(result("load_context", "6", "text")),
+        ];
+        let loaded = loaded(&messages);
+        assert_eq!(keys(&loaded), [""; 0]);
+        assert_eq!(loaded.results("skills", "pdf").count(), 0);
+    }
+
+    #[test]
+    fn a_failed_unloading_leaves_a_document_loaded() {
+        let messages = [
+            answered("1", "load_context", "pdf", "text"),
+            answered("2", "unload_context", "pdf", "Error: busy"),
+        ];
+        assert!(loaded(&messages).has("skills", "pdf"));
+    }
+
+    #[test]
+    fn arguments_may_be_kept_as_text() {
+        let input = json!({"label": "skills", "key": "pdf"}).to_string();
+        let said = |part| Message::new(Role::Assistant, vec![part]);
+        let messages = [
+            said(Part::tool_call("load_context", "1", json!(input))),
+            said(result("load_context", "1", json!({"type": "text", "value": "doc"}))),
+        ];
+        assert!(loaded(&messages).has("skills", "pdf"));
+    }
+}

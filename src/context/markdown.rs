@@ -1,0 +1,223 @@
+//! Blocks as one Markdown document, and back.
+//!
+//! A block is a heading with its label, its description as a quote, its content as it stands. A
+//! content that would not be read back the same, as one with a heading of its own, stands between
+//! fences marked `context`, longer than any in it. Text above the first heading is a block, too, so
+//! that any document can be read.
+
+use std::borrow::Cow;
+
+use super::block::check_label;
+use crate::error::Result;
+
+/// The label of what stands above the first heading.
+const PREAMBLE: &str = "system";
+
+/// What the opening fence of a content says beside its ticks.
+const MARK: &str = "context";
+
+/// A block as it stands in a document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Passage {
+    pub(crate) label: String,
+    pub(crate) description: Option<String>,
+    pub(crate) content: String,
+}
+
+/// Returns the document of these blocks.
+pub(crate) fn write(passages: &[Passage]) -> String {
+    let sections: Vec<_> = passages.iter().map(section).collect();
+    sections.join("\n")
+}
+
+fn section(passage: &Passage) -> String {
+    let mut text = format!("# {}\n", passage.label);
+    if let Some(description) = &passage.description {
+        text.push('\n');
+        for line in description.split('\n') {
+            text += ">";
+            if !line.is_empty() {
+                text += " ";
+                text += line;
+            }
+            text.push('\n');
+        }
+    }
+    if passage.content.is_empty() {
+        return text;
+    }
+    let content = &passage.content;
+    let plain = format!("{text}\n{content}\n");
+    // Reading it is the test that no rule of reading can be forgotten in. The heading after it
+    // shows that the content does not reach into the next block.
+    let read = sections(&format!("{plain}\n# {MARK}\n"));
+    if matches!(&read[..], [first, last] if first == passage && last.label == MARK) {
+        return plain;
+    }
+    let ticks = content.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(3.max(ticks + 1));
+    format!("{text}\n{fence}{MARK}\n{content}\n{fence}\n")
+}
+
+/// Returns the blocks of a document.
+///
+/// # Errors
+/// [`Error::InvalidName`](crate::Error::InvalidName) if a heading cannot be a label.
+pub(crate) fn read(document: &str) -> Result<Vec<Passage>> {
+    let passages = sections(document);
+    passages.iter().try_for_each(|passage| check_label(&passage.label))?;
+    Ok(passages)
+}
+
+fn sections(document: &str) -> Vec<Passage> {
+    let document = with_line_feeds(document);
+    let mut passages = Vec::new();
+    let (mut label, mut lines) = (None, Vec::new());
+    let mut fence = None;
+    for line in document.split('\n') {
+        match (line.strip_prefix("# "), fence) {
+            (Some(heading), None) => {
+                passages.extend(passage(label.replace(heading.trim()), &lines));
+                lines.clear();
+                continue;
+            }
+            (_, None) => fence = opening(line),
+            (_, Some(open)) if closes(line, open) => fence = None,
+            _ => {}
+        }
+        lines.push(line);
+    }
+    passages.extend(passage(label, &lines));
+    passages
+}
+
+/// Returns the document with one kind of line breaks; only one that has the other throughout is
+/// changed.
+fn with_line_feeds(document: &str) -> Cow<'_, str> {
+    let is_other = document.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+    if is_other { document.replace("\r\n", "\n").into() } else { document.into() }
+}
+
+/// Returns the character and the length of the fence that a line opens.
+fn opening(line: &str) -> Option<(char, usize)> {
+    let line = line.trim_start_matches(' ');
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let rest = line.trim_start_matches(mark);
+    let length = line.len() - rest.len();
+    // Ticks after the ticks are code in a line of text.
+    (length >= 3 && (mark == '~' || !rest.contains('`'))).then_some((mark, length))
+}
+
+fn closes(line: &str, (mark, length): (char, usize)) -> bool {
+    let line = line.trim();
+    line.len() >= length && line.chars().all(|c| c == mark)
+}
+
+/// Returns the block of a heading and the lines under it; nothing above the first heading is none.
+fn passage(label: Option<&str>, lines: &[&str]) -> Option<Passage> {
+    let lines = without_blank_ends(lines);
+    let Some(label) = label else {
+        let content = lines.join("\n");
+        let label = PREAMBLE.to_owned();
+        return (!lines.is_empty()).then_some(Passage { label, description: None, content });
+    };
+    let quoted = lines.iter().take_while(|line| line.starts_with('>')).count();
+    let (quote, lines) = lines.split_at(quoted);
+    let quote = quote.iter().map(|line| {
+        let line = line.strip_prefix('>').unwrap_or(line);
+        line.strip_prefix(' ').unwrap_or(line)
+    });
+    let description = (quoted > 0).then(|| quote.collect::<Vec<_>>().join("\n"));
+    let content = unfenced(without_blank_ends(lines)).join("\n");
+    Some(Passage { label: label.to_owned(), description, content })
+}
+
+/// Returns the lines between the marked fences, if that is what they are.
+fn unfenced<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
+    let [first, inner @ .., last] = lines else { return lines };
+    let Some(ticks) = first.strip_suffix(MARK) else { return lines };
+    let is_fence = ticks.len() >= 3 && ticks.chars().all(|c| c == '`');
+    let is_whole = *last == ticks && !inner.iter().any(|line| closes(line, ('`', ticks.len())));
+    if is_fence && is_whole { inner } else { lines }
+}
+
+fn without_blank_ends<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
+    let is_full = |line: &&str| !line.trim().is_empty();
+    let start = lines.iter().position(is_full).unwrap_or(lines.len());
+    let end = lines.iter().rposition(is_full).map_or(start, |last| last + 1);
+    lines.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn passage(label: &str, description: Option<&str>, content: &str) -> Passage {
+        Passage {
+            label: label.to_owned(),
+            description: description.map(str::to_owned),
+            content: content.to_owned(),
+        }
+    }
+
+    #[test]
+    fn blocks_are_headings_with_their_texts() -> Result<()> {
+        let passages = [
+            passage("soul", None, "You are helpful.\n\n## Rules\n- none"),
+            passage("memory", Some("Learned facts"), ""),
+            passage("code", Some("a\n\nb"), "```sh\n# no heading\n```"),
+            passage("own heading", None, "# Title\ntext"),
+            passage("open", None, "```"),
+        ];
+        let document = "# soul\n\nYou are helpful.\n\n## Rules\n- none\n\
+                        \n# memory\n\n> Learned facts\n\
+                        \n# code\n\n> a\n>\n> b\n\n```sh\n# no heading\n```\n\
+                        \n# own heading\n\n```context\n# Title\ntext\n```\n\
+                        \n# open\n\n````context\n```\n````\n";
+        assert_eq!(write(&passages), document);
+        assert_eq!(read(document)?, passages);
+        Ok(())
+    }
+
+    #[test]
+    fn any_document_can_be_read() -> Result<()> {
+        let document = "\nYou are helpful.\r\nBe kind.\n\n#no heading\n#  Tools  \n\n\ntext\n";
+        let passages = [
+            passage("system", None, "You are helpful.\r\nBe kind.\n\n#no heading"),
+            passage("Tools", None, "text"),
+        ];
+        assert_eq!(read(document)?, passages);
+        assert_eq!(read("# a\r\n\r\nb\r\n")?, [passage("a", None, "b")]);
+        assert_eq!(read("")?, []);
+        assert_eq!(read(" \n\n")?, []);
+        let error = read(&format!("# {}", "x".repeat(81))).unwrap_err().to_string();
+        assert!(error.ends_with("it has 81 characters, over the limit of 80"), "{error}");
+        assert!(read("# \ntext").is_err());
+        Ok(())
+    }
+
+    /// Texts made of what the rules of reading look at.
+    fn text() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "# ", "#", "> ", ">", "```", "````", "~~~", "context", "\n", "\n", "\n\n", "\r\n", " ",
+            "a", "b", "\u{3000}", "═",
+        ]);
+        prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_content_comes_back(
+            blocks in prop::collection::vec(("[a#>`~-]([a #>`~-]{0,8}[a#>`~-])?", prop::option::of(text()), text()), 0..4)
+        ) {
+            let passages: Vec<_> = blocks
+                .iter()
+                .map(|(label, description, content)| passage(label, description.as_deref(), content))
+                .collect();
+            let document = write(&passages);
+            prop_assert_eq!(read(&document).ok(), Some(passages), "{}", document);
+        }
+    }
+}

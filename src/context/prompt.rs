@@ -1,0 +1,107 @@
+//! The prompt: all blocks as text, one below the other.
+//!
+//! A block's section is a header, a line break and the content; sections are joined by an empty
+//! line. These bytes are what a model's cache goes by, so they are held by tests byte for byte.
+
+use super::block::{BlockInfo, percent};
+
+/// The characters of the line above and below a label.
+const RULE_CHARS: usize = 46;
+
+/// Returns the three lines above a block's content.
+pub(crate) fn header(block: &BlockInfo) -> String {
+    let rule = "═".repeat(RULE_CHARS);
+    let mut title = block.label.to_uppercase();
+    if let Some(description) = &block.description {
+        title += &format!(" ({description})");
+    }
+    if let Some(max) = block.max_tokens {
+        let tokens = block.tokens;
+        title += &format!(" [{}% — {tokens}/{max} tokens]", percent(tokens, max));
+    }
+    // What a model does with it first: one that can be searched may well be writable, too.
+    title += match block {
+        BlockInfo { is_searchable: true, .. } => " [searchable]",
+        BlockInfo { is_skill: true, .. } => " [loadable]",
+        BlockInfo { is_writable: false, .. } => " [readonly]",
+        _ => " [writable]",
+    };
+    format!("{rule}\n{title}\n{rule}")
+}
+
+/// Returns whether a block stands in the prompt.
+///
+/// One that is empty does if the model can write, load or search it, so that it knows of it.
+pub(crate) fn is_shown(block: &BlockInfo) -> bool {
+    !block.content.is_empty() || block.is_writable || block.is_keyed()
+}
+
+/// Returns the prompt of these blocks.
+pub(crate) fn render(blocks: &[BlockInfo]) -> String {
+    let shown = blocks.iter().filter(|block| is_shown(block));
+    let sections = shown.map(|block| format!("{}\n{}", header(block), block.content));
+    sections.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Block;
+    use super::*;
+
+    const RULE: &str = "══════════════════════════════════════════════";
+
+    #[test]
+    fn a_prompt_is_these_bytes() {
+        let mut memory = Block::stored()
+            .describe("Learned facts about the user")
+            .max_tokens(1_100)
+            .info("memory", "Likes coffee.\n\nLives in Jena.".to_owned());
+        memory.tokens = 495;
+        let blocks = [
+            Block::text("You are a helpful assistant.").info("soul", "You are here.".to_owned()),
+            memory,
+            Block::text("").info("nothing", String::new()),
+            Block::stored().info("straße", String::new()),
+            Block::stored_skills().info("skills", "- pdf: reads PDFs".to_owned()),
+            Block::knowledge().info("knowledge", "2 entries indexed.".to_owned()),
+            Block::history().info("history", String::new()),
+        ];
+        let prompt = [
+            RULE,
+            "SOUL [readonly]",
+            RULE,
+            "You are here.",
+            "",
+            RULE,
+            "MEMORY (Learned facts about the user) [45% — 495/1100 tokens] [writable]",
+            RULE,
+            "Likes coffee.",
+            "",
+            "Lives in Jena.",
+            "",
+            RULE,
+            "STRASSE [writable]",
+            RULE,
+            "",
+            "",
+            RULE,
+            "SKILLS [loadable]",
+            RULE,
+            "- pdf: reads PDFs",
+            "",
+            RULE,
+            "KNOWLEDGE [searchable]",
+            RULE,
+            "2 entries indexed.",
+            "",
+            RULE,
+            "HISTORY [searchable]",
+            RULE,
+            "",
+        ];
+        assert_eq!(render(&blocks), prompt.join("\n"));
+        assert_eq!(RULE.len(), 46 * "\u{2550}".len());
+        assert!(RULE.chars().all(|c| c == '\u{2550}'));
+        assert_eq!(render(&[]), "");
+    }
+}

@@ -1,0 +1,255 @@
+//! Providers: what can stand behind a context block.
+//!
+//! Every provider can be read; what it can do beyond that is its trait. None is called before its
+//! `init`, and none while a write to the store is open.
+
+/// Any error, so that a provider can use `?` on whatever it calls.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A text under a key: what skills and knowledge are made of.
+///
+/// ```
+/// use talktree::Document;
+///
+/// let skill = Document::new("pdf", "Use the tool `pdftotext`.").titled("PDF").described("Reads PDFs");
+/// assert_eq!(skill.title.as_deref(), Some("PDF"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Document {
+    /// What it is asked for by, unique in its block.
+    pub key: String,
+    /// What people call it.
+    pub title: Option<String>,
+    /// What it is about, in one line.
+    pub description: Option<String>,
+    /// The text.
+    pub content: String,
+}
+
+impl Document {
+    /// Returns a document without title and description.
+    ///
+    /// ```
+    /// use talktree::Document;
+    ///
+    /// assert_eq!(Document::new("pdf", "..").key, "pdf");
+    /// ```
+    #[must_use]
+    pub fn new(key: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { key: key.into(), content: content.into(), ..Self::default() }
+    }
+
+    /// Returns the document with this title.
+    ///
+    /// ```
+    /// use talktree::Document;
+    ///
+    /// assert_eq!(Document::new("pdf", "..").titled("PDF").title.as_deref(), Some("PDF"));
+    /// ```
+    #[must_use]
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: Some(title.into()), ..self }
+    }
+
+    /// Returns the document with this description.
+    ///
+    /// ```
+    /// use talktree::Document;
+    ///
+    /// let skill = Document::new("pdf", "..").described("Reads PDFs");
+    /// assert_eq!(skill.description.as_deref(), Some("Reads PDFs"));
+    /// ```
+    #[must_use]
+    pub fn described(self, description: impl Into<String>) -> Self {
+        Self { description: Some(description.into()), ..self }
+    }
+}
+
+/// What a context block can be read from.
+///
+/// ```
+/// use talktree::{Block, BoxError, ReadProvider};
+///
+/// struct Motd;
+///
+/// impl ReadProvider for Motd {
+///     fn get(&self) -> Result<String, BoxError> {
+///         Ok(std::fs::read_to_string("/etc/motd")?)
+///     }
+/// }
+///
+/// let block = Block::read(Motd).describe("Message of the day");
+/// ```
+pub trait ReadProvider: Send + Sync {
+    /// Is called once, with the label of its block, before anything else.
+    ///
+    /// # Errors
+    /// What keeps the provider from working.
+    fn init(&self, label: &str) -> Result<(), BoxError> {
+        let _ = label;
+        Ok(())
+    }
+
+    /// Returns the present content of the block.
+    ///
+    /// # Errors
+    /// What keeps it from being read.
+    fn get(&self) -> Result<String, BoxError>;
+}
+
+/// What a context block can be read from and written to.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use talktree::{Block, BoxError, ReadProvider, WriteProvider};
+///
+/// struct Note(Mutex<String>);
+///
+/// impl ReadProvider for Note {
+///     fn get(&self) -> Result<String, BoxError> {
+///         Ok(self.0.lock().map_err(|_| "another thread panicked")?.clone())
+///     }
+/// }
+///
+/// impl WriteProvider for Note {
+///     fn set(&self, content: &str) -> Result<(), BoxError> {
+///         *self.0.lock().map_err(|_| "another thread panicked")? = content.to_owned();
+///         Ok(())
+///     }
+/// }
+///
+/// let block = Block::write(Note(Mutex::default())).max_tokens(500);
+/// ```
+pub trait WriteProvider: ReadProvider {
+    /// Replaces the content.
+    ///
+    /// # Errors
+    /// What keeps it from being written; the content is then as it was.
+    fn set(&self, content: &str) -> Result<(), BoxError>;
+}
+
+/// What gives documents by key; its content is the list of them.
+///
+/// ```
+/// use talktree::{Block, BoxError, ReadProvider, SkillProvider};
+///
+/// struct Greeting;
+///
+/// impl ReadProvider for Greeting {
+///     fn get(&self) -> Result<String, BoxError> {
+///         Ok("- hello: how to greet".to_owned())
+///     }
+/// }
+///
+/// impl SkillProvider for Greeting {
+///     fn load(&self, key: &str) -> Result<Option<String>, BoxError> {
+///         Ok((key == "hello").then(|| "Say hello.".to_owned()))
+///     }
+/// }
+///
+/// let block = Block::skills(Greeting);
+/// ```
+pub trait SkillProvider: ReadProvider {
+    /// Returns the document of this key, `None` if there is none.
+    ///
+    /// # Errors
+    /// What keeps it from being read.
+    fn load(&self, key: &str) -> Result<Option<String>, BoxError>;
+
+    /// Returns whether documents can be written.
+    fn is_writable(&self) -> bool {
+        false
+    }
+
+    /// Stores a document under its key, in place of one that is there.
+    ///
+    /// # Errors
+    /// What keeps it from being written; without an implementation, always.
+    fn set_keyed(&self, document: &Document) -> Result<(), BoxError> {
+        Err(refused(document))
+    }
+}
+
+/// What can be searched; its content says what there is to find.
+///
+/// ```
+/// use talktree::{Block, BoxError, Document, ReadProvider, SearchProvider};
+///
+/// struct Capitals;
+///
+/// impl ReadProvider for Capitals {
+///     fn get(&self) -> Result<String, BoxError> {
+///         Ok("1 country".to_owned())
+///     }
+/// }
+///
+/// impl SearchProvider for Capitals {
+///     fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>, BoxError> {
+///         let all = [Document::new("France", "Paris")];
+///         Ok(all.into_iter().filter(|country| country.key.contains(query)).take(limit).collect())
+///     }
+/// }
+///
+/// let block = Block::searchable(Capitals);
+/// ```
+pub trait SearchProvider: ReadProvider {
+    /// Returns at most `limit` documents that match, best first.
+    ///
+    /// # Errors
+    /// What keeps it from being searched.
+    fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>, BoxError>;
+
+    /// Returns whether documents can be written.
+    fn is_writable(&self) -> bool {
+        false
+    }
+
+    /// Stores a document under its key, in place of one that is there.
+    ///
+    /// # Errors
+    /// What keeps it from being written; without an implementation, always.
+    fn set_keyed(&self, document: &Document) -> Result<(), BoxError> {
+        Err(refused(document))
+    }
+}
+
+fn refused(document: &Document) -> BoxError {
+    format!("document {:?} cannot be written: its provider only reads", document.key).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl ReadProvider for Fixed {
+        fn get(&self) -> Result<String, BoxError> {
+            Ok(String::new())
+        }
+    }
+
+    impl SkillProvider for Fixed {
+        fn load(&self, _: &str) -> Result<Option<String>, BoxError> {
+            Ok(None)
+        }
+    }
+
+    impl SearchProvider for Fixed {
+        fn search(&self, _: &str, _: usize) -> Result<Vec<Document>, BoxError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_provider_that_only_reads_refuses_documents() -> Result<(), BoxError> {
+        let (skills, search): (&dyn SkillProvider, &dyn SearchProvider) = (&Fixed, &Fixed);
+        assert!(!skills.is_writable() && !search.is_writable());
+        let document = Document::new("k", "text");
+        let text = "document \"k\" cannot be written: its provider only reads";
+        assert_eq!(skills.set_keyed(&document).unwrap_err().to_string(), text);
+        assert_eq!(search.set_keyed(&document).unwrap_err().to_string(), text);
+        skills.init("label")
+    }
+}

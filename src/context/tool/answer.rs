@@ -1,0 +1,228 @@
+//! Answers: what a model reads after a call.
+//!
+//! Always text, within a budget. One that starts with `Error: ` says that nothing was done, and
+//! why; a document never does, whatever it holds, so that the two are told apart when a
+//! conversation is read again.
+
+use std::fmt;
+
+use crate::context::block::BlockInfo;
+use crate::search::Matched;
+use crate::tokens::estimate_tokens;
+
+/// The longest answer, in estimated tokens.
+pub(crate) const MAX_TOKENS: u64 = 10_000;
+
+/// The hits that an answer lists at most.
+pub(crate) const MAX_HITS: usize = 10;
+
+const ERROR: &str = "Error: ";
+
+/// Returns the answer to a call that failed.
+pub(crate) fn error(what: impl fmt::Display) -> String {
+    format!("{ERROR}{what}")
+}
+
+/// Returns whether an answer says that the call failed.
+pub(crate) fn is_error(answer: &str) -> bool {
+    answer.starts_with(ERROR)
+}
+
+/// Returns the answer to a write: how full the block is now.
+pub(crate) fn written(block: &BlockInfo, key: Option<&str>) -> String {
+    let (label, usage) = (&block.label, block.usage());
+    match key {
+        Some(key) => format!("Written to {label:?} under the key {key:?}: {usage}"),
+        None => format!("Written to {label:?}: {usage}"),
+    }
+}
+
+/// Returns the answer to a loading: the document, or that there is none.
+pub(crate) fn document(label: &str, key: &str, content: Option<&str>) -> String {
+    match content {
+        None => error(format_args!("context block {label:?} has no document {key:?}")),
+        Some(content) if content.trim().is_empty() => format!("Document {key:?} is empty."),
+        // It would read as an error, and as not loaded.
+        Some(content) if is_error(content) => format!("\n{content}"),
+        Some(content) => content.to_owned(),
+    }
+}
+
+/// Returns the answer to an unloading.
+pub(crate) fn unloaded(label: &str, key: &str) -> String {
+    format!("Unloaded {key:?} of {label:?}.")
+}
+
+/// Returns the answer to the unloading of what is not loaded.
+pub(crate) fn not_loaded(label: &str, key: &str) -> String {
+    error(format_args!("document {key:?} of {label:?} is not loaded"))
+}
+
+/// Returns what stands in place of a document that was unloaded.
+pub(crate) fn elided(label: &str, key: &str) -> String {
+    format!("[unloaded; load_context with label {label:?} and key {key:?} gives it again]")
+}
+
+/// Returns the answer to a search: each hit under what it is called by, or that there is none.
+pub(crate) fn found<'a>(
+    query: &str,
+    matched: Matched,
+    hits: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let hits = hits.into_iter().take(MAX_HITS);
+    let hits: Vec<_> = hits.map(|(name, text)| format!("[{name}]\n{}", text.trim_end())).collect();
+    if hits.is_empty() {
+        return format!("Nothing found for {query:?}.");
+    }
+    let note = match matched {
+        Matched::All => "",
+        Matched::Relaxed => "Nothing has all the words; these have some of them.\n\n",
+    };
+    format!("{note}{}", hits.join("\n\n"))
+}
+
+/// Returns an answer cut to a budget of estimated tokens, with a mark that says how much is left
+/// out.
+///
+/// The mark counts, too; a budget that is smaller than the mark gives the mark.
+pub(crate) fn cut(answer: &str, max_tokens: u64) -> String {
+    let tokens = estimate_tokens(answer);
+    if tokens <= max_tokens {
+        return answer.to_owned();
+    }
+    // The mark never takes more than that of the whole, and a line break between.
+    let room = max_tokens.saturating_sub(estimate_tokens(&mark(tokens, tokens)) + 1);
+    let kept = answer.get(..length_within(answer, room)).unwrap_or_default();
+    let kept = at_a_break(kept).trim_end();
+    let left_out = tokens.saturating_sub(estimate_tokens(kept));
+    let between = if kept.is_empty() { "" } else { "\n\n" };
+    format!("{kept}{between}{}", mark(left_out, tokens))
+}
+
+fn mark(left_out: u64, tokens: u64) -> String {
+    format!("[cut: {left_out} of {tokens} tokens are left out]")
+}
+
+/// Returns the length in bytes of the longest beginning with at most so many tokens.
+fn length_within(text: &str, tokens: u64) -> usize {
+    // Four UTF-16 units are at least a token, and one is at most three bytes.
+    let bound = usize::try_from(tokens.saturating_mul(12)).unwrap_or(usize::MAX).min(text.len());
+    let (mut fits, mut over) = (0_usize, floor_boundary(text, bound));
+    if estimate_tokens(&text[..over]) <= tokens {
+        return over;
+    }
+    loop {
+        let middle = match floor_boundary(text, fits.midpoint(over)) {
+            // Between two letters there is no place.
+            middle if middle == fits => {
+                fits + text[fits..].chars().next().map_or(0, char::len_utf8)
+            }
+            middle => middle,
+        };
+        if middle == fits || middle >= over {
+            return fits;
+        }
+        if estimate_tokens(&text[..middle]) <= tokens { fits = middle } else { over = middle }
+    }
+}
+
+fn floor_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Returns the text up to its last line break or space, if one is in its last quarter.
+fn at_a_break(text: &str) -> &str {
+    let is_late = |at: &usize| *at >= text.len() / 4 * 3;
+    let line = text.rfind('\n').filter(is_late);
+    let end = line.or_else(|| text.rfind(char::is_whitespace).filter(is_late));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::context::Block;
+
+    #[test]
+    fn a_write_is_answered_with_how_full_the_block_is() {
+        let mut memory = Block::stored().max_tokens(1_100).info("memory", String::new());
+        memory.tokens = 495;
+        assert_eq!(written(&memory, None), "Written to \"memory\": 45% (495/1100 tokens)");
+        let skills = Block::stored_skills().info("skills", "- pdf".to_owned());
+        let text = "Written to \"skills\" under the key \"pdf\": 3 tokens";
+        assert_eq!(written(&skills, Some("pdf")), text);
+    }
+
+    #[test]
+    fn no_document_reads_as_an_error() {
+        assert_eq!(document("skills", "pdf", Some("Use pdftotext.")), "Use pdftotext.");
+        let none = document("skills", "pdf", None);
+        assert_eq!(none, "Error: context block \"skills\" has no document \"pdf\"");
+        for content in ["Error: 404 means that nothing is there", "Error: ", "", " \n"] {
+            let answer = document("skills", "pdf", Some(content));
+            assert!(!is_error(&answer) && answer.contains(content.trim()), "{answer}");
+        }
+        assert!(!is_error(&cut(&document("s", "k", Some(&"Error: x ".repeat(99))), 10)));
+    }
+
+    #[test]
+    fn texts_are_as_people_would_say_them() {
+        assert!(is_error(&error("x")));
+        assert_eq!(unloaded("skills", "pdf"), "Unloaded \"pdf\" of \"skills\".");
+        let text = "Error: document \"pdf\" of \"skills\" is not loaded";
+        assert_eq!(not_loaded("skills", "pdf"), text);
+        let text = "[unloaded; load_context with label \"skills\" and key \"pdf\" gives it again]";
+        assert_eq!(elided("skills", "pdf"), text);
+    }
+
+    #[test]
+    fn hits_stand_under_their_names() {
+        assert_eq!(found("tea", Matched::All, []), "Nothing found for \"tea\".");
+        let hits = [("tea", "green\n"), ("coffee", "black")];
+        assert_eq!(found("x", Matched::All, hits), "[tea]\ngreen\n\n[coffee]\nblack");
+        let relaxed = found("x", Matched::Relaxed, hits);
+        assert!(
+            relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
+        );
+        assert_eq!(found("x", Matched::All, [("k", "v"); 20]).matches("[k]").count(), MAX_HITS);
+    }
+
+    #[test]
+    fn an_answer_over_the_budget_is_cut_and_says_so() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(cut("", 0), "");
+        let long = "one two three four five six seven eight nine ten\n".repeat(100);
+        assert_eq!(estimate_tokens(&long), 1300);
+        let text = cut(&long, 100);
+        assert!(estimate_tokens(&text) <= 100, "{text}");
+        assert!(text.contains("ten\n\n[cut: "), "{text}");
+        assert!(text.ends_with(" of 1300 tokens are left out]"), "{text}");
+        assert_eq!(cut(&long, 0), "[cut: 1300 of 1300 tokens are left out]");
+        assert!(cut(&"词".repeat(10_000_000), MAX_TOKENS).len() < 200_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_keeps_a_beginning_within_the_budget(
+            text in "(\\PC|[a \n😀词\r]){0,400}", max in 0_u64..60
+        ) {
+            let answer = cut(&text, max);
+            let tokens = estimate_tokens(&text);
+            if tokens <= max {
+                prop_assert_eq!(answer, text);
+            } else {
+                let end = format!(" of {tokens} tokens are left out]");
+                prop_assert!(answer.ends_with(&end), "{}", answer);
+                let (kept, mark) = answer.split_at(answer.rfind("[cut: ").unwrap());
+                prop_assert!(text.starts_with(kept.trim_end()), "{}", answer);
+                let limit = max.max(estimate_tokens(mark));
+                prop_assert!(estimate_tokens(&answer) <= limit, "over {}: {}", limit, answer);
+            }
+        }
+    }
+}
