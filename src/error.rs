@@ -45,6 +45,14 @@ pub enum Error {
         /// The id it does not hold.
         id: CompactionId,
     },
+    /// No tool call of this id has a result in the message.
+    #[error("message {message:?} holds no result of tool call {call:?}")]
+    UnknownCall {
+        /// The message that was asked.
+        message: MessageId,
+        /// The id of the call, cut after 80 characters.
+        call: String,
+    },
     /// A session of this id stands already.
     #[error("the store already has a session {id:?}")]
     SessionExists {
@@ -142,6 +150,14 @@ pub enum Error {
         /// The call that writes a document.
         call: &'static str,
     },
+    /// Something that the kind of a context block does not allow.
+    #[error("context block {label:?} cannot {what}")]
+    BlockCannot {
+        /// The block.
+        label: String,
+        /// What was asked of it.
+        what: &'static str,
+    },
     /// No context block of this label is there.
     #[error("there is no context block {label:?}")]
     UnknownBlock {
@@ -153,6 +169,22 @@ pub enum Error {
     BlockExists {
         /// The label that is taken.
         label: String,
+    },
+    /// More context blocks than a context takes.
+    #[error("a context holds at most {max} blocks")]
+    TooManyBlocks {
+        /// How many it may hold.
+        max: usize,
+    },
+    /// A version that a stored text of a context block never had, or that was dropped since.
+    #[error("context block {label:?} has no version {version}{}", of_document(key.as_deref()))]
+    UnknownVersion {
+        /// The block.
+        label: String,
+        /// The document, if it is not the block's own text.
+        key: Option<String>,
+        /// The version that was asked for.
+        version: u64,
     },
     /// What is behind a context block failed; the block is as it was.
     #[error("the provider of context block {label:?} failed: {source}")]
@@ -175,6 +207,14 @@ pub enum Error {
     StoreFull {
         /// The number of sessions a store can hold in its life.
         max: i64,
+    },
+    /// The store has used up the places that texts of context blocks are stored at.
+    #[error("no place is left: there have been {max} {what}")]
+    ContextFull {
+        /// Of what: `context blocks` in the store, `texts` in a block.
+        what: &'static str,
+        /// The number that there can be in the store's life.
+        max: u64,
     },
     /// The file is no talktree store.
     #[error("{} is no talktree store: {why}", path.display())]
@@ -253,6 +293,10 @@ pub enum Error {
     },
 }
 
+fn of_document(key: Option<&str>) -> String {
+    key.map(|key| format!(" of document {key:?}")).unwrap_or_default()
+}
+
 impl Error {
     /// Returns whether the same call may succeed when it is made again later.
     #[must_use]
@@ -272,6 +316,8 @@ impl Error {
                 | Self::UnknownSession { .. }
                 | Self::UnknownCompaction { .. }
                 | Self::UnknownBlock { .. }
+                | Self::UnknownVersion { .. }
+                | Self::UnknownCall { .. }
         )
     }
 }

@@ -22,10 +22,6 @@
 //! ```
 
 mod compaction;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "a session does not lay its blocks out with it yet")
-)]
 mod context;
 mod error;
 mod event;
@@ -51,7 +47,7 @@ pub mod testing;
 
 pub use compaction::Compaction;
 pub use context::{
-    Block, BlockInfo, BoxError, Document, Drift, DriftKind, ReadProvider, SearchProvider,
+    Block, BlockInfo, BoxError, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider, SearchProvider,
     SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
 };
 pub use error::{Error, Result};
@@ -66,7 +62,8 @@ pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{
     Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
 };
-pub use session::{Messages, PageBuilder, Session, SessionSearch};
+pub use session::{Messages, PageBuilder, Session, SessionBuilder, SessionSearch};
+pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
 pub use tokens::estimate_tokens;

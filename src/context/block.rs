@@ -63,6 +63,11 @@ impl Source {
         }
     }
 
+    /// Returns whether it is a text or documents in the store.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self, Self::Stored | Self::Shared | Self::StoredSkills | Self::Knowledge)
+    }
+
     pub(crate) fn is_skill(&self) -> bool {
         matches!(self, Self::Skills(_) | Self::StoredSkills)
     }

@@ -1,30 +1,294 @@
 //! Context: what a model should know beside the conversation.
 //!
-//! A [`Block`] says what is behind a label: a text, a stored text, a provider. What a block can do
-//! follows from what is behind it: to be read, to be written, to give documents by key (skills), to
-//! be searched. All blocks, rendered one below the other, are the system prompt; it is frozen once
-//! rendered, so that a provider's cache of it holds, and drift says where the blocks have moved on
-//! since. Tools let the model itself write, load and search.
+//! A [`Context`] holds [`Block`]s under labels, in the order they were given. What a block can do follows from what is
+//! behind it: to be read, to be written, to give documents by key (skills), to be searched. All blocks, rendered one
+//! below the other, are the *prompt*; frozen, it stays the same, byte for byte, until it is refreshed, so that a
+//! provider's cache of it holds, and *drift* says where the blocks have moved on since. *Tools* let the model itself
+//! write, load and search.
 //!
-//! What is here needs no storage: it is given texts and gives texts.
+//! `mounted` is a block at work, `tool` what a model is offered and answered; most of the other files are pure: they are
+//! given texts and give texts.
 //!
-//! Invariant: nothing here names a backend or a session.
+//! Invariant: what a block holds is what stands behind it, at every call; nothing is kept beside it.
 
 mod block;
+mod builder;
+mod documents;
 mod drift;
 mod folder;
+mod frozen;
 mod front_matter;
 mod loaded;
 mod markdown;
+mod mounted;
+mod places;
 mod prompt;
 mod provider;
 mod slug;
 mod tool;
+mod versions;
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::error::{Error, Result};
+use crate::storage::context::ContextStore;
 
 pub use block::{Block, BlockInfo};
+pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
 pub use folder::SkillFolder;
 pub use provider::{
     BoxError, Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider,
 };
 pub use tool::{ToolDefinition, Tools};
+
+use mounted::Mounted;
+use tool::{Reach, answer};
+pub(crate) use places::Places;
+
+/// The most blocks of one context: each stands in every prompt.
+const MAX_BLOCKS: usize = 1_000;
+
+/// What a model should know: blocks under labels, the prompt they make, and tools to work with them.
+///
+/// A cheap handle: clones share the blocks.
+///
+/// ```
+/// use talktree::{Block, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let context = store
+///     .context("assistant")
+///     .block("soul", Block::text("You are a helpful assistant."))
+///     .block("memory", Block::stored().describe("Learned facts").max_tokens(1_100))
+///     .open()?;
+/// context.set("memory", "Likes coffee.")?;
+///
+/// assert_eq!(context.block("memory")?.unwrap().usage(), "0% (4/1100 tokens)");
+/// assert!(context.prompt()?.contains("MEMORY (Learned facts) [0% — 4/1100 tokens] [writable]"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Context {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    blocks: RwLock<Vec<Arc<Mounted>>>,
+    places: Places,
+    options: Options,
+}
+
+/// What was asked for beside blocks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    /// Whether the prompt stays frozen until it is refreshed.
+    is_cached: bool,
+    has_history_tools: bool,
+    has_session_search: bool,
+    /// The longest answer of a tool, in estimated tokens, if not the usual.
+    max_answer_tokens: Option<u64>,
+}
+
+impl Context {
+    /// Returns a context of no blocks.
+    pub(crate) fn empty(places: Places) -> Self {
+        Self::over(places, Vec::new(), Options::default())
+    }
+
+    fn over(places: Places, blocks: Vec<Arc<Mounted>>, options: Options) -> Self {
+        Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), places, options }) }
+    }
+
+    /// Returns a context of the same blocks over other places: that of a fork.
+    pub(crate) fn moved_to(&self, places: Places) -> Self {
+        Self::over(places, self.mounted(), self.shared.options)
+    }
+
+    /// Returns the block of this label as it reads now; `None` if there is none.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// assert_eq!(context.block("Memory")?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if what is behind it fails; as every read.
+    pub fn block(&self, label: &str) -> Result<Option<BlockInfo>> {
+        self.find(label).map(|block| block.info(self.places())).transpose()
+    }
+
+    /// Returns all blocks as they read now, in the order they were given.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store
+    ///     .context("assistant")
+    ///     .block("soul", Block::text("Be brief."))
+    ///     .block("memory", Block::stored())
+    ///     .open()?;
+    /// for block in context.blocks()? {
+    ///     println!("{}: {} tokens", block.label, block.tokens);
+    /// }
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
+        self.mounted().iter().map(|block| block.info(self.places())).collect()
+    }
+
+    /// Replaces the content of a block. Of a stored one, this makes a new version.
+    ///
+    /// ```
+    /// use talktree::{Block, Error, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let memory = Block::stored().max_tokens(5);
+    /// let context = store.context("assistant").block("memory", memory).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    ///
+    /// let refused = context.set("memory", "Likes coffee, and very much so.").unwrap_err();
+    /// assert_eq!(refused.to_string(), r#"context block "memory" holds 8 tokens, over its limit of 5"#);
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`], [`Error::BlockOverLimit`],
+    /// [`Error::Provider`]; as every write. The block is then as it was.
+    pub fn set(&self, label: &str, content: &str) -> Result<BlockInfo> {
+        self.require(label)?.set(self.places(), content)
+    }
+
+    /// Adds a text to the content of a block, on a line of its own unless the text begins with a line break.
+    ///
+    /// Of texts that several threads or processes add to a stored block, none is lost.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.append("memory", "Likes coffee.")?;
+    /// let memory = context.append("memory", "Lives in Bern.")?;
+    /// assert_eq!(memory.content, "Likes coffee.\nLives in Bern.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn append(&self, label: &str, text: &str) -> Result<BlockInfo> {
+        self.require(label)?.append(self.places(), text)
+    }
+
+    /// Puts a block behind the others. A frozen prompt has it from the next refresh on.
+    ///
+    /// ```
+    /// use talktree::{Block, Error, Store};
+    ///
+    /// let context = Store::open_in_memory()?.context("assistant").open()?;
+    /// context.add("task", Block::text("Book a table."))?;
+    /// assert!(matches!(context.add("task", Block::stored()), Err(Error::BlockExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
+    pub fn add(&self, label: &str, block: Block) -> Result<()> {
+        let mounted = Mounted::new(label, block)?;
+        let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        push(&mut blocks, mounted)
+    }
+
+    /// Takes a block away, `false` if there is none. What is stored of it stays in the store.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("task", Block::text("Book a table.")).open()?;
+    /// assert!(context.remove("task"));
+    /// assert_eq!(context.prompt()?, "");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn remove(&self, label: &str) -> bool {
+        let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let count = blocks.len();
+        blocks.retain(|block| block.label != label);
+        blocks.len() < count
+    }
+
+    /// Returns the tools that a model needs for these blocks.
+    ///
+    /// [`Tools`] has an example.
+    #[must_use]
+    pub fn tools(&self) -> Tools {
+        let options = self.shared.options;
+        let reach = Reach {
+            has_sessions: options.has_session_search,
+            has_history: options.has_history_tools,
+        };
+        Tools::of(self.clone(), reach)
+    }
+
+    /// Returns what the blocks can do; their contents are not read.
+    fn kinds(&self) -> Vec<BlockInfo> {
+        self.mounted().iter().map(|block| block.kind()).collect()
+    }
+
+    fn max_answer_tokens(&self) -> u64 {
+        self.shared.options.max_answer_tokens.unwrap_or(answer::MAX_TOKENS)
+    }
+
+    fn mounted(&self) -> Vec<Arc<Mounted>> {
+        self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn find(&self, label: &str) -> Option<Arc<Mounted>> {
+        let blocks = self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().find(|block| block.label == label).cloned()
+    }
+
+    fn require(&self, label: &str) -> Result<Arc<Mounted>> {
+        self.find(label).ok_or_else(|| Error::UnknownBlock { label: label.to_owned() })
+    }
+
+    pub(crate) fn store(&self) -> Option<&dyn ContextStore> {
+        self.shared.places.store.as_deref()
+    }
+
+    fn places(&self) -> &Places {
+        &self.shared.places
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks = self.mounted();
+        let labels = blocks.iter().map(|block| &block.label);
+        f.debug_struct("Context").field("blocks", &labels.collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}
+
+/// Puts a block behind the others, unless its label is taken.
+fn push(blocks: &mut Vec<Arc<Mounted>>, block: Mounted) -> Result<()> {
+    if blocks.iter().any(|known| known.label == block.label) {
+        return Err(Error::BlockExists { label: block.label });
+    }
+    if blocks.len() >= MAX_BLOCKS {
+        return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
+    }
+    blocks.push(Arc::new(block));
+    Ok(())
+}

@@ -4,8 +4,10 @@
 //! together, and nothing of the conversation is kept in it. It comes into being with its first
 //! write; before that it reads as empty.
 
+mod builder;
 mod fold;
 mod head;
+mod knowing;
 mod read;
 mod recent;
 mod search;
@@ -15,12 +17,14 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::context::{Context, Places};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name, check_name_length};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 
+pub use builder::SessionBuilder;
 pub use read::PageBuilder;
 pub use search::SessionSearch;
 pub use stream::Messages;
@@ -44,6 +48,7 @@ pub use stream::Messages;
 pub struct Session {
     provider: Arc<dyn SessionProvider>,
     events: Events,
+    context: Context,
 }
 
 impl Session {
@@ -60,11 +65,26 @@ impl Session {
     /// ```
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
-        Self::shared(Arc::new(provider), Events::default())
+        let provider: Arc<dyn SessionProvider> = Arc::new(provider);
+        let places = Places { store: None, conversation: Some(Arc::clone(&provider)) };
+        Self { provider, events: Events::default(), context: Context::empty(places) }
     }
 
-    pub(crate) fn shared(provider: Arc<dyn SessionProvider>, events: Events) -> Self {
-        Self { provider, events }
+    /// Returns a builder of a session over a storage of the caller's own, with context blocks.
+    ///
+    /// Blocks that are kept in the store, and a frozen prompt, need a [`Store`](crate::Store).
+    ///
+    /// ```
+    /// use talktree::testing::MemorySession; // with the feature `testing`
+    /// use talktree::{Block, Session};
+    ///
+    /// let storage = MemorySession::new("s".into());
+    /// let chat = Session::builder(storage).context("soul", Block::text("Be brief.")).open()?;
+    /// assert!(chat.prompt()?.ends_with("Be brief."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn builder(provider: impl SessionProvider + 'static) -> SessionBuilder {
+        SessionBuilder::over(Arc::new(provider), Events::default(), None)
     }
 
     /// Returns the storage behind the session.
@@ -199,7 +219,10 @@ impl Session {
         check_name("session name", name)?;
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
         let provider = self.provider.fork(at, id, &details)?;
-        let fork = Self::shared(provider, self.events.clone());
+        let store = self.context.store().map(|store| store.of(id));
+        let places = Places { store, conversation: Some(Arc::clone(&provider)) };
+        let context = self.context.moved_to(places);
+        let fork = Self { provider, events: self.events.clone(), context };
         if let Ok(length) = fork.path_length() {
             fork.tell(|| Change::Import { messages: length });
         }

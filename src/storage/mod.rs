@@ -4,6 +4,7 @@
 //! built on them, dearer, or answers [`Error::Unsupported`]. Each verb is atomic: all of it is done,
 //! or nothing. The conformance suite in `talktree::testing` holds a provider to this contract.
 
+pub(crate) mod context;
 mod cursor;
 pub(crate) mod sqlite;
 

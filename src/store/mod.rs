@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
+use crate::context::{ContextBuilder, Places};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
-use crate::session::Session;
+use crate::session::{Session, SessionBuilder};
 use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
 
 pub use options::{Durability, StoreOptions};
@@ -140,10 +141,37 @@ impl Store {
     /// [`Error::InvalidName`] if the id is empty or longer than
     /// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES).
     pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
+        self.session_builder(id).open()
+    }
+
+    /// Returns a builder of a session with what its model should know: context blocks, a frozen prompt, tools.
+    ///
+    /// [`SessionBuilder`] has an example.
+    pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
         let id = id.into();
-        id.check()?;
+        let store = self.database.context(&id);
         let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        Ok(Session::shared(provider, self.events.clone()))
+        SessionBuilder::over(provider, self.events.clone(), Some(store))
+    }
+
+    /// Returns a builder of a context by itself, for a program that keeps its messages elsewhere or has none.
+    ///
+    /// What is stored of it belongs to the session of this id, which needs no messages.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.append("memory", "Likes coffee.")?;
+    /// assert!(context.prompt()?.ends_with("Likes coffee."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn context(&self, id: impl Into<SessionId>) -> ContextBuilder {
+        let id = id.into();
+        let store = self.database.context(&id);
+        let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        ContextBuilder::over(Places { store: Some(store), conversation: Some(conversation) })
     }
 
     /// Returns a new session under a new id and this name; it comes into being now.

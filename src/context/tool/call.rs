@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::definition::{
-    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, SEARCH_CONTEXT,
-    SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
+    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, Reach,
+    SEARCH_CONTEXT, SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
 };
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
@@ -65,9 +65,15 @@ impl Call {
     /// Returns the call that a model makes by this name and input; the error is text for the model.
     ///
     /// The input is an object, or text that holds one. A field that may be left out may be null.
-    pub(crate) fn parse(name: &str, input: &Value, blocks: &[BlockInfo]) -> Result<Self, String> {
-        let Some(spec) = SPECS.iter().find(|spec| spec.name == name) else {
-            let names: Vec<_> = SPECS.iter().map(|spec| spec.name).collect();
+    pub(crate) fn parse(
+        name: &str,
+        input: &Value,
+        blocks: &[BlockInfo],
+        reach: Reach,
+    ) -> Result<Self, String> {
+        let offered = || SPECS.iter().filter(|spec| spec.is_open(reach));
+        let Some(spec) = offered().find(|spec| spec.name == name) else {
+            let names: Vec<_> = offered().map(|spec| spec.name).collect();
             let given = shorten(name);
             return Err(format!("there is no tool {given:?}{}", suggestion(name, &names)));
         };
@@ -213,7 +219,7 @@ mod tests {
     use crate::context::Block;
 
     fn parse(name: &str, input: Value) -> Result<Call, String> {
-        Call::parse(name, &input, &fixture::blocks())
+        Call::parse(name, &input, &fixture::blocks(), fixture::ALL)
     }
 
     fn text(text: &str) -> String {
@@ -374,7 +380,7 @@ mod tests {
             assert_eq!(parse(name, input.clone()), Err(text.to_owned()), "{name} {input}");
         }
         let soul = [Block::text("x").info("soul", text("x"))];
-        let refused = |name| Call::parse(name, &json!({"label": "soul"}), &soul).unwrap_err();
+        let refused = |name| Call::parse(name, &json!({"label": "soul"}), &soul, fixture::ALL).unwrap_err();
         assert_eq!(refused("set_context"), "there is no context block that can be written");
         assert_eq!(refused("load_context"), "there is no context block that can be loaded from");
         assert_eq!(refused("search_context"), "there is no context block that can be searched");

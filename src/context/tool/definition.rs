@@ -275,12 +275,19 @@ impl Spec {
         schema::object(fields, &self.labels(blocks))
     }
 
-    fn is_offered(&self, blocks: &[BlockInfo], reach: Reach) -> bool {
+    /// Returns whether it is for blocks, or for something within reach.
+    pub(super) fn is_open(&self, reach: Reach) -> bool {
         match self.need {
             Need::Sessions => reach.has_sessions,
             Need::History => reach.has_history,
-            need => blocks.iter().any(|block| need.is_met_by(block)),
+            _ => true,
         }
+    }
+
+    fn is_offered(&self, blocks: &[BlockInfo], reach: Reach) -> bool {
+        let is_for_blocks = self.need.participle().is_some();
+        let is_met = || blocks.iter().any(|block| self.need.is_met_by(block));
+        self.is_open(reach) && (!is_for_blocks || is_met())
     }
 
     fn definition(&self, blocks: &[BlockInfo]) -> ToolDefinition {

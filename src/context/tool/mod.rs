@@ -12,46 +12,73 @@ pub(crate) mod answer;
 pub(crate) mod call;
 mod definition;
 mod nearest;
+mod run;
 mod schema;
 mod wire;
+
+use std::borrow::Borrow;
 
 use serde_json::Value;
 
 pub use definition::ToolDefinition;
 pub(crate) use definition::{LOAD_CONTEXT, Reach, UNLOAD_CONTEXT};
 
-use super::block::BlockInfo;
+use super::Context;
+use crate::error::Result;
 
-/// The tools that a session offers to its model.
+use call::Call;
+
+/// The tools that a context offers to a model, and the running of what the model calls.
 ///
-/// Only those that something is there for: without a block to write, no `set_context`. Each
-/// provider has its own form for them, to be passed as the `tools` of a request:
+/// Only those that something is there for: without a block to write, no `set_context`. Each provider has its own form
+/// for them, to be passed as the `tools` of a request.
 ///
-/// ```json
-/// [{
-///   "name": "load_context",
-///   "description": "Gives the full text of a document ..",
-///   "input_schema": {
-///     "type": "object",
-///     "properties": {
-///       "label": {"type": "string", "enum": ["skills"], "description": ".."},
-///       "key": {"type": "string", "description": ".."}
-///     },
-///     "required": ["label", "key"],
-///     "additionalProperties": false
-///   }
-/// }]
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+/// use serde_json::json;
+/// use talktree::{Block, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session_builder("s").context("memory", Block::stored().max_tokens(1_100)).open()?;
+/// let tools = chat.tools();
+/// assert_eq!(tools.anthropic()[0]["name"], "set_context");
+///
+/// // What the model calls is run, and answered with text, also where it makes no sense.
+/// let done = tools.call("set_context", json!({"label": "memory", "content": "Likes coffee."}))?;
+/// assert_eq!(done, r#"Written to "memory": 0% (4/1100 tokens)"#);
+/// let wrong = tools.call("set_context", json!({"label": "memry", "content": "Likes tea."}))?;
+/// assert!(wrong.starts_with("Error: ") && wrong.contains("memory"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone)]
 #[must_use]
 pub struct Tools {
     definitions: Vec<ToolDefinition>,
+    reach: Reach,
+    context: Context,
 }
 
 impl Tools {
-    /// Returns the tools for these blocks and what else there is to look up.
-    pub(crate) fn of(blocks: &[BlockInfo], reach: Reach) -> Self {
-        Self { definitions: definition::definitions(blocks, reach) }
+    /// Returns the tools for the blocks of a context and what else there is to look up.
+    pub(crate) fn of(context: Context, reach: Reach) -> Self {
+        Self { definitions: definition::definitions(&context.kinds(), reach), reach, context }
+    }
+
+    /// Runs a call by its name and input, and answers with text for the model.
+    ///
+    /// The input is a JSON object, or a string that holds one. Where the call makes no sense or cannot be done, the text
+    /// begins with `Error: ` and says how to mend it. A long answer is cut, and says so.
+    ///
+    /// # Errors
+    /// What the store itself failed with, as [`Error::Busy`](crate::Error::Busy) or
+    /// [`Error::DiskFull`](crate::Error::DiskFull): that is for the program to mend. Nothing that a model writes leads to
+    /// an error.
+    pub fn call(&self, name: &str, input: impl Borrow<Value>) -> Result<String> {
+        let max_tokens = self.context.max_answer_tokens();
+        let text = match Call::parse(name, input.borrow(), &self.context.kinds(), self.reach) {
+            Ok(call) => run::run(&self.context, call, max_tokens)?,
+            Err(what) => answer::error(what),
+        };
+        Ok(answer::cut(&text, max_tokens))
     }
 
     /// Returns what the tools are, for a provider whose form is not among those here.
@@ -95,7 +122,9 @@ impl Tools {
 #[cfg(test)]
 pub(super) mod fixture {
     use super::super::block::Block;
-    use super::{BlockInfo, Reach, Tools};
+    use crate::context::{BlockInfo, Context, Places};
+
+    use super::{Reach, Tools, definition};
 
     /// One block of each kind.
     pub(crate) fn blocks() -> Vec<BlockInfo> {
@@ -113,6 +142,11 @@ pub(super) mod fixture {
     pub(crate) const ALL: Reach = Reach { has_sessions: true, has_history: true };
 
     pub(crate) fn tools() -> Tools {
-        Tools::of(&blocks(), ALL)
+        of(&blocks(), ALL)
+    }
+    /// Tools that offer themselves; there is nothing behind them to call.
+    pub(crate) fn of(blocks: &[BlockInfo], reach: Reach) -> Tools {
+        let definitions = definition::definitions(blocks, reach);
+        Tools { definitions, reach, context: Context::empty(Places::default()) }
     }
 }

@@ -237,7 +237,7 @@ mod tests {
         let is_strict = |labels: Vec<String>| {
             let blocks: Vec<_> =
                 labels.iter().map(|label| Block::stored().info(label, String::new())).collect();
-            let tools = Tools::of(&blocks, Reach::default()).openai_chat();
+            let tools = fixture::of(&blocks, Reach::default()).openai_chat();
             let function = tools[0]["function"].clone();
             let is_closed = jsonschema::meta::is_valid(&function["parameters"]);
             assert!(is_closed);
@@ -287,7 +287,7 @@ mod tests {
             let validator = jsonschema::validator_for(&schema).unwrap();
             let checked = runner.run(&given(&schema), |input| {
                 prop_assert!(validator.is_valid(&input), "{}", input);
-                let call = Call::parse(&name, &input, &fixture::blocks());
+                let call = Call::parse(&name, &input, &fixture::blocks(), fixture::ALL);
                 // What no schema can say: whether this block holds documents.
                 let refused = call.as_ref().err().is_some_and(|text| text.contains("\"metadata\""));
                 prop_assert!(call.is_ok() || refused, "{} {}: {:?}", name, input, call);

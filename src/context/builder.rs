@@ -1,0 +1,94 @@
+//! Building a context.
+
+use super::block::Block;
+use super::mounted::Mounted;
+use super::{Context, Options, Places, push};
+use crate::error::Result;
+
+/// A context to be: its blocks and what else it shall do. The order of calls does not matter, but for that of blocks.
+///
+/// ```
+/// use talktree::{Block, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let context = store
+///     .context("assistant")
+///     .cached_prompt()
+///     .block("soul", Block::text("You are a helpful assistant."))
+///     .block("memory", Block::stored())
+///     .open()?;
+/// let frozen = context.prompt()?;
+/// context.set("memory", "Likes coffee.")?;
+/// assert_eq!(context.prompt()?, frozen);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct ContextBuilder {
+    places: Places,
+    blocks: Vec<(String, Block)>,
+    options: Options,
+}
+
+impl ContextBuilder {
+    pub(crate) fn over(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// Adds a block under a label.
+    ///
+    /// ```
+    /// use talktree::{Block, Error, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let twice = store.context("assistant").block("a", Block::stored()).block("a", Block::stored());
+    /// assert!(matches!(twice.open(), Err(Error::BlockExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn block(mut self, label: impl Into<String>, block: Block) -> Self {
+        self.blocks.push((label.into(), block));
+        self
+    }
+
+    /// Keeps the prompt frozen: the same bytes, also after a restart, until it is refreshed.
+    pub fn cached_prompt(mut self) -> Self {
+        self.options.is_cached = true;
+        self
+    }
+
+    /// Offers tools by which a model looks into its own conversation: `history_search`, `history_expand` (what a
+    /// summary stands for), `history_branches`.
+    pub fn history_tools(mut self) -> Self {
+        self.options.has_history_tools = true;
+        self
+    }
+
+    /// Offers a tool that searches all sessions of the store, `session_search`: only where whoever talks to the model may
+    /// read them all.
+    pub fn session_search(mut self) -> Self {
+        self.options.has_session_search = true;
+        self
+    }
+
+    /// Cuts the answers of tools to this size, in estimated tokens; 10 000 if it is not called.
+    pub fn max_answer_tokens(mut self, tokens: u64) -> Self {
+        self.options.max_answer_tokens = Some(tokens);
+        self
+    }
+
+    /// Returns the context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if a label is blank, longer than 80 characters or more than
+    /// one line; [`Error::BlockExists`](crate::Error::BlockExists) if one is given twice.
+    pub fn open(self) -> Result<Context> {
+        if let Some(store) = &self.places.store {
+            store.session().check()?;
+        }
+        let mut blocks = Vec::new();
+        for (label, block) in self.blocks {
+            push(&mut blocks, Mounted::new(&label, block)?)?;
+        }
+        Ok(Context::over(self.places, blocks, self.options))
+    }
+}

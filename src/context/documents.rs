@@ -1,0 +1,181 @@
+//! Documents of a block: skills that are loaded by key, knowledge that is searched.
+
+use super::Context;
+use super::loaded::loaded;
+use super::provider::Document;
+use super::tool::answer;
+use crate::error::Result;
+use crate::message::{Message, Part};
+use crate::search::Matched;
+use crate::storage::context::EntryInfo;
+use crate::view::{Order, View};
+
+/// How many messages back it is looked for what is loaded.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// How many of them are read at once.
+const BATCH: usize = 100;
+
+impl Context {
+    /// Stores a document of a block of skills or knowledge, in place of one under its key, and returns the key.
+    ///
+    /// Without a key it is made of the title, else of the content: the same title has the same key, two titles never
+    /// share one.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("knowledge", Block::knowledge()).open()?;
+    /// let key = context.set_document("knowledge", &Document::new("", "Opens at nine.").titled("shop"))?;
+    /// assert_eq!(key, "shop");
+    /// assert_eq!(context.search("knowledge", "when does the shop open", 10)?[0].content, "Opens at nine.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents; as [`set`](Self::set).
+    pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
+        self.require(label)?.set_document(self.places(), document)
+    }
+
+    /// Takes a stored document away, `false` if there is none. Its versions stay, so that it can be restored.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("skills", Block::stored_skills()).open()?;
+    /// context.set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    /// assert!(context.remove_document("skills", "pdf")?);
+    /// assert_eq!(context.load("skills", "pdf")?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block keeps no documents in the store; as every write.
+    pub fn remove_document(&self, label: &str, key: &str) -> Result<bool> {
+        self.require(label)?.remove_document(self.places(), key)
+    }
+
+    /// Returns the stored documents of a block, by key, without their contents.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("skills", Block::stored_skills()).open()?;
+    /// context.set_document("skills", &Document::new("pdf", "Use pdftotext.").described("Reads PDFs"))?;
+    /// assert_eq!(context.documents("skills")?[0].key, "pdf");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`remove_document`](Self::remove_document).
+    pub fn documents(&self, label: &str) -> Result<Vec<EntryInfo>> {
+        self.require(label)?.documents(self.places())
+    }
+
+    /// Returns the document of this key; `None` if there is none.
+    ///
+    /// [`remove_document`](Self::remove_document) has an example.
+    ///
+    /// # Errors
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents to load; as
+    /// [`block`](Self::block).
+    pub fn load(&self, label: &str, key: &str) -> Result<Option<String>> {
+        self.require(label)?.load(self.places(), key)
+    }
+
+    /// Returns at most `limit` documents of a block that match, best first: of knowledge, of a provider, or messages of
+    /// the conversation.
+    ///
+    /// The query is in the language of [`Store::search`](crate::Store::search). If nothing holds all words, any word will
+    /// do.
+    ///
+    /// [`set_document`](Self::set_document) has an example.
+    ///
+    /// # Errors
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block cannot be searched; as [`block`](Self::block).
+    pub fn search(&self, label: &str, query: &str, limit: usize) -> Result<Vec<Document>> {
+        Ok(self.look_up(label, query, limit)?.0)
+    }
+
+    pub(super) fn look_up(
+        &self,
+        label: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<(Vec<Document>, Matched)> {
+        self.require(label)?.search(self.places(), query, limit)
+    }
+
+    pub(super) fn append_document(&self, label: &str, document: &Document) -> Result<String> {
+        self.require(label)?.append_document(self.places(), document)
+    }
+
+    /// Returns label and key of each document that the model has loaded and not unloaded, by what the path to the head
+    /// says: the calls of `load_context` in its last 10 000 messages.
+    ///
+    /// ```
+    /// use talktree::{Block, Message, Store, Part};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// assert!(chat.context().loaded()?.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn loaded(&self) -> Result<Vec<(String, String)>> {
+        if !self.mounted().iter().any(|block| block.block.source.is_skill()) {
+            return Ok(Vec::new());
+        }
+        let loaded = loaded(&self.newest()?);
+        Ok(loaded.documents().map(|(label, key)| (label.to_owned(), key.to_owned())).collect())
+    }
+
+    /// Hides each copy of a loaded document on the path to the head, and returns how many; `None` if it is not loaded.
+    ///
+    /// Histories show a short marker in its place from then on. The stored messages stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`](crate::Error::UnknownBlock); as every write.
+    pub fn unload(&self, label: &str, key: &str) -> Result<Option<usize>> {
+        let block = self.require(label)?;
+        if !block.block.source.is_skill() {
+            return Err(block.cannot("be unloaded from: it holds no skills"));
+        }
+        let loaded = loaded(&self.newest()?);
+        if !loaded.has(label, key) {
+            return Ok(None);
+        }
+        let results: Vec<_> = loaded.results(label, key).collect();
+        for (message, call) in &results {
+            self.places().store()?.elide(message, call, &answer::elided(label, key))?;
+        }
+        Ok(Some(results.len()))
+    }
+
+    /// Returns the newest messages of the path to the head, oldest first.
+    fn newest(&self) -> Result<Vec<Message>> {
+        let Some(conversation) = &self.places().conversation else { return Ok(Vec::new()) };
+        let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
+        let (mut messages, mut looked_at) = (Vec::new(), 0);
+        while looked_at < MAX_LOOKED_AT {
+            let batch = cursor.next(BATCH)?;
+            if batch.is_empty() {
+                break;
+            }
+            looked_at += batch.len();
+            // What holds no call is not kept: it may be large.
+            messages.extend(batch.into_iter().filter(has_tools));
+        }
+        messages.reverse();
+        Ok(messages)
+    }
+}
+
+fn has_tools(message: &Message) -> bool {
+    message.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_)))
+}

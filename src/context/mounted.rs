@@ -1,0 +1,327 @@
+//! A block at work: under its label, over the places where its texts are.
+//!
+//! Invariant: nothing of a block is kept here. What it holds is asked for each time, so that handles, threads and processes
+//! never disagree, and a write that failed has changed nothing.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::block::{Block, BlockInfo, Source, check_label, fold_whitespace};
+use super::places::Places;
+use super::provider::{BoxError, Document, ReadProvider};
+use super::slug;
+use crate::error::{Error, Result};
+use crate::search::{Hit, Matched, Scope, SearchRequest};
+use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
+
+/// How often a write is tried again because another one came first.
+const MAX_TRIES: usize = 1_000;
+
+/// A block under its label; forks of a session share it.
+#[derive(Debug)]
+pub(super) struct Mounted {
+    pub(super) label: String,
+    pub(super) block: Block,
+    /// Whether the provider was told its label.
+    is_begun: Mutex<bool>,
+    /// Held while a provider's content is read, changed and written.
+    appending: Mutex<()>,
+}
+
+impl Mounted {
+    pub(super) fn new(label: &str, block: Block) -> Result<Self> {
+        check_label(label)?;
+        let label = label.to_owned();
+        Ok(Self { label, block, is_begun: Mutex::new(false), appending: Mutex::new(()) })
+    }
+
+    /// Returns the block as it reads now.
+    pub(super) fn info(&self, places: &Places) -> Result<BlockInfo> {
+        Ok(self.block.info(&self.label, self.content(places)?))
+    }
+
+    /// Returns what the block can do; its content is not read.
+    pub(super) fn kind(&self) -> BlockInfo {
+        self.block.info(&self.label, String::new())
+    }
+
+    pub(super) fn content(&self, places: &Places) -> Result<String> {
+        match &self.block.source {
+            Source::Text(text) => Ok(text.to_string()),
+            Source::Read(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Write(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Search(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Stored | Source::Shared => {
+                Ok(self.entry(places, "")?.map(|entry| entry.content).unwrap_or_default())
+            }
+            Source::StoredSkills => {
+                let lines = self.documents(places)?.into_iter().map(|document| {
+                    let about = document.description.or(document.title).unwrap_or_default();
+                    match fold_whitespace(&about) {
+                        about if about.is_empty() => format!("- {}", document.key),
+                        about => format!("- {}: {about}", document.key),
+                    }
+                });
+                Ok(lines.collect::<Vec<_>>().join("\n"))
+            }
+            Source::Knowledge => match places.store()?.count(self.owner(), &self.label)? {
+                1 => Ok("1 entry indexed.".to_owned()),
+                count => Ok(format!("{count} entries indexed.")),
+            },
+            Source::History => match places.conversation()?.path_length(None)? {
+                1 => Ok("1 message can be searched.".to_owned()),
+                count => Ok(format!("{count} messages can be searched.")),
+            },
+        }
+    }
+
+    /// Replaces the content.
+    pub(super) fn set(&self, places: &Places, content: &str) -> Result<BlockInfo> {
+        self.check_plain()?;
+        self.check_tokens(content)?;
+        match &self.block.source {
+            Source::Write(provider) => {
+                self.ask(provider.as_ref(), |provider| provider.set(content))?;
+            }
+            _ => {
+                let entry = NewEntry { content, ..NewEntry::default() };
+                places.store()?.put(self.owner(), &self.label, &entry, false, None)?;
+            }
+        }
+        Ok(self.block.info(&self.label, content.to_owned()))
+    }
+
+    /// Adds to the content, on a line of its own.
+    pub(super) fn append(&self, places: &Places, text: &str) -> Result<BlockInfo> {
+        self.check_plain()?;
+        if let Source::Write(_) = &self.block.source {
+            let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+            return self.set(places, &joined(&self.content(places)?, text));
+        }
+        for _ in 0..MAX_TRIES {
+            let present = self.entry(places, "")?;
+            let (content, version) =
+                present.map_or((String::new(), 0), |entry| (entry.content, entry.version));
+            let content = joined(&content, text);
+            self.check_tokens(&content)?;
+            let entry = NewEntry { content: &content, ..NewEntry::default() };
+            let store = places.store()?;
+            let answer = store.put(self.owner(), &self.label, &entry, false, Some(version))?;
+            if !matches!(answer, Put::Moved { .. }) {
+                return Ok(self.block.info(&self.label, content));
+            }
+        }
+        Err(self.cannot("be added to: others write to it without a pause"))
+    }
+
+    /// Stores a document of a keyed block and returns the key it is under.
+    pub(super) fn set_document(&self, places: &Places, document: &Document) -> Result<String> {
+        let source = &self.block.source;
+        if !(source.is_skill() || source.is_searchable()) {
+            return Err(self.cannot("hold documents"));
+        }
+        self.check_writable()?;
+        self.check_tokens(&document.content)?;
+        let mut document = document.clone();
+        if document.key.is_empty() {
+            document.key = slug::key(document.title.as_deref(), &document.content);
+        }
+        match source {
+            Source::Skills(provider) => {
+                self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
+            }
+            Source::Search(provider) => {
+                self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
+            }
+            _ => {
+                let entry = NewEntry {
+                    key: &document.key,
+                    title: document.title.as_deref(),
+                    description: document.description.as_deref(),
+                    content: &document.content,
+                };
+                let is_searchable = source.is_searchable();
+                places.store()?.put(self.owner(), &self.label, &entry, is_searchable, None)?;
+            }
+        }
+        Ok(document.key)
+    }
+
+    /// Adds to a document, on a line of its own; it comes into being if it is not there.
+    pub(super) fn append_document(&self, places: &Places, document: &Document) -> Result<String> {
+        let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_writable()?;
+        let present = self.load(places, &document.key)?.unwrap_or_default();
+        let content = joined(&present, &document.content);
+        self.set_document(places, &Document { content, ..document.clone() })
+    }
+
+    /// Takes a stored document away; its versions stay.
+    pub(super) fn remove_document(&self, places: &Places, key: &str) -> Result<bool> {
+        self.check_documents()?;
+        match key {
+            "" => Ok(false),
+            _ => places.store()?.remove(self.owner(), &self.label, key),
+        }
+    }
+
+    /// Returns the stored documents, by key, without their contents.
+    pub(super) fn documents(&self, places: &Places) -> Result<Vec<EntryInfo>> {
+        self.check_documents()?;
+        places.store()?.documents(self.owner(), &self.label)
+    }
+
+    /// Returns the document of this key.
+    pub(super) fn load(&self, places: &Places, key: &str) -> Result<Option<String>> {
+        match &self.block.source {
+            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.load(key)),
+            Source::StoredSkills | Source::Knowledge if key.is_empty() => Ok(None),
+            Source::StoredSkills | Source::Knowledge => {
+                Ok(self.entry(places, key)?.map(|entry| entry.content))
+            }
+            _ => Err(self.cannot("be loaded from")),
+        }
+    }
+
+    /// Returns the documents that match, best first, and how.
+    pub(super) fn search(
+        &self,
+        places: &Places,
+        query: &str,
+        limit: usize,
+    ) -> Result<(Vec<Document>, Matched)> {
+        match &self.block.source {
+            Source::Search(provider) => {
+                let mut found =
+                    self.ask(provider.as_ref(), |provider| provider.search(query, limit))?;
+                found.truncate(limit);
+                Ok((found, Matched::All))
+            }
+            Source::Knowledge => {
+                let found = places.store()?.search(self.owner(), &self.label, query, limit)?;
+                Ok((found.0.into_iter().map(document).collect(), found.1))
+            }
+            Source::History => {
+                let conversation = places.conversation()?;
+                let scope = Scope::Session(conversation.id().clone());
+                let request = SearchRequest { limit, ..SearchRequest::new(query, scope) };
+                let found = conversation.search(&request)?;
+                Ok((found.hits.into_iter().map(said).collect(), found.matched))
+            }
+            _ => Err(self.cannot("be searched")),
+        }
+    }
+
+    /// Returns the versions of a stored text, oldest first.
+    pub(super) fn versions(&self, places: &Places, key: &str) -> Result<Vec<EntryVersion>> {
+        if !self.block.source.is_stored() {
+            return Err(self.cannot("be asked for its versions: it is not kept in the store"));
+        }
+        places.store()?.versions(self.owner(), &self.label, key)
+    }
+
+    /// Brings a former version back, as a new one.
+    pub(super) fn restore(&self, places: &Places, key: &str, version: u64) -> Result<()> {
+        let versions = self.versions(places, key)?;
+        let found = versions.into_iter().find(|known| known.version == version);
+        let label = &self.label;
+        let found =
+            found.ok_or_else(|| Error::UnknownVersion {
+                label: label.clone(),
+                key: Some(key.to_owned()).filter(|key| !key.is_empty()),
+                version,
+            })?;
+        let Some(content) = found.content else {
+            places.store()?.remove(self.owner(), label, key)?;
+            return Ok(());
+        };
+        self.check_tokens(&content)?;
+        let entry = NewEntry {
+            key,
+            title: found.title.as_deref(),
+            description: found.description.as_deref(),
+            content: &content,
+        };
+        let is_searchable = self.block.source.is_searchable();
+        places.store()?.put(self.owner(), label, &entry, is_searchable, None)?;
+        Ok(())
+    }
+
+    fn entry(&self, places: &Places, key: &str) -> Result<Option<Entry>> {
+        places.store()?.entry(self.owner(), &self.label, key)
+    }
+
+    fn owner(&self) -> Owner {
+        match self.block.source {
+            Source::Shared => Owner::Shared,
+            _ => Owner::Session,
+        }
+    }
+
+    pub(super) fn cannot(&self, what: &'static str) -> Error {
+        Error::BlockCannot { label: self.label.clone(), what }
+    }
+
+    fn check_documents(&self) -> Result<()> {
+        match self.block.source {
+            Source::StoredSkills | Source::Knowledge => Ok(()),
+            _ => Err(self.cannot("list documents: it keeps none in the store")),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.block.source.is_writable() {
+            true => Ok(()),
+            false => Err(Error::BlockReadOnly { label: self.label.clone() }),
+        }
+    }
+
+    /// A plain write is for blocks that are one text.
+    fn check_plain(&self) -> Result<()> {
+        self.check_writable()?;
+        let source = &self.block.source;
+        match source.is_skill() || source.is_searchable() {
+            true => Err(Error::BlockKeyed { label: self.label.clone(), call: "set_document" }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_tokens(&self, content: &str) -> Result<()> {
+        self.block.check_tokens(&self.label, crate::tokens::estimate_tokens(content))
+    }
+
+    /// Calls a provider, which learns its label first.
+    fn ask<P: ReadProvider + ?Sized, T>(
+        &self,
+        provider: &P,
+        call: impl FnOnce(&P) -> std::result::Result<T, BoxError>,
+    ) -> Result<T> {
+        let failed = |source| Error::Provider { label: self.label.clone(), source };
+        let mut is_begun = self.is_begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_begun {
+            provider.init(&self.label).map_err(failed)?;
+            *is_begun = true;
+        }
+        drop(is_begun);
+        call(provider).map_err(failed)
+    }
+}
+
+/// Returns the content with a text on a line of its own behind it.
+fn joined(content: &str, text: &str) -> String {
+    match content.is_empty() || text.starts_with('\n') {
+        true => format!("{content}{text}"),
+        false => format!("{content}\n{text}"),
+    }
+}
+
+fn document(entry: Entry) -> Document {
+    let Entry { key, title, description, content, .. } = entry;
+    Document { key, title, description, content }
+}
+
+/// Returns a message that was found, as a document: its id is the key.
+fn said(hit: Hit) -> Document {
+    let about = format!("{}, {}", hit.role, hit.created_at.format("%Y-%m-%d %H:%M"));
+    Document::new(hit.id.as_str(), hit.snippet.to_string()).described(about)
+}

@@ -1,0 +1,237 @@
+//! Running a call: what a model asks for is done, and what came of it told as text.
+
+use super::answer;
+use super::call::{Action, Call};
+use crate::context::Context;
+use crate::context::provider::Document;
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+use crate::search::indexed::{plain_text, plain_tools};
+use crate::search::{Hit, Scope, SearchRequest};
+use crate::storage::SessionProvider;
+use crate::tokens::estimate_tokens;
+use crate::tree::preview;
+
+/// How many places with branches are listed at most, the newest.
+const MAX_PLACES: usize = 20;
+
+/// How many branches of one place are listed at most, the newest.
+const MAX_BRANCHES: usize = 20;
+
+/// Does what the call asks for and returns what to tell the model.
+///
+/// What a model can mend, or has to live with, is text; an error is the store's own, which is its host's to mend.
+pub(super) fn run(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
+    match done(context, call, max_tokens) {
+        Ok(text) => Ok(text),
+        Err(error) if is_of_the_store(&error) => Err(error),
+        Err(error) => Ok(answer::error(error)),
+    }
+}
+
+fn is_of_the_store(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Busy { .. }
+            | Error::Corrupt { .. }
+            | Error::DiskFull
+            | Error::Interrupted
+            | Error::Io { .. }
+            | Error::ReadOnly
+            | Error::Storage { .. }
+    )
+}
+
+fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
+    match call {
+        Call::SetContext { label, content, action, title, description, key: Some(key) } => {
+            let document = Document { key, title, description, content };
+            let key = match action {
+                Action::Replace => context.set_document(&label, &document)?,
+                Action::Append => context.append_document(&label, &document)?,
+            };
+            Ok(written(context, &label, Some(&key)))
+        }
+        Call::SetContext { label, content, action, .. } => {
+            let info = match action {
+                Action::Replace => context.set(&label, &content)?,
+                Action::Append => context.append(&label, &content)?,
+            };
+            Ok(answer::written(&info, None))
+        }
+        Call::LoadContext { label, key } => {
+            let content = context.load(&label, &key)?;
+            Ok(answer::document(&label, &key, content.as_deref()))
+        }
+        Call::UnloadContext { label, key } => Ok(match context.unload(&label, &key)? {
+            Some(_) => answer::unloaded(&label, &key),
+            None => answer::not_loaded(&label, &key),
+        }),
+        Call::SearchContext { label, query } => {
+            let (documents, matched) = context.look_up(&label, &query, answer::MAX_HITS)?;
+            // Each has its share, so that a long one does not take the room of all after it.
+            let share = max_tokens / (documents.len().max(1) as u64);
+            let texts: Vec<_> = documents
+                .into_iter()
+                .map(|found| (found.key, answer::cut(&found.content, share.saturating_sub(20))))
+                .collect();
+            let hits = texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
+            Ok(answer::found(&query, matched, hits))
+        }
+        Call::SessionSearch { query } => messages(context, &query, Scope::Store),
+        Call::HistorySearch { query, is_on_path } => {
+            let session = context.places().conversation()?.id().clone();
+            let scope = match is_on_path {
+                true => Scope::Path(session, None),
+                false => Scope::Session(session),
+            };
+            messages(context, &query, scope)
+        }
+        Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
+        Call::HistoryBranches { id: Some(id) } => {
+            let conversation = context.places().conversation()?;
+            let branches = conversation.branches(Some(&id))?;
+            match branches.len() {
+                0 => Ok(format!("Nothing follows {id}.")),
+                _ => Ok(format!("After [{id}]:\n{}", listed(conversation, &branches)?)),
+            }
+        }
+        Call::HistoryBranches { id: None } => all_branches(context),
+    }
+}
+
+/// A write is done even where the block cannot be read back.
+fn written(context: &Context, label: &str, key: Option<&str>) -> String {
+    match context.block(label) {
+        Ok(Some(info)) => answer::written(&info, key),
+        _ => format!("Written to {label:?}."),
+    }
+}
+
+/// Searches messages.
+fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
+    let is_everywhere = scope == Scope::Store;
+    let request = SearchRequest { limit: answer::MAX_HITS, ..SearchRequest::new(query, scope) };
+    let found = match is_everywhere {
+        true => context.places().store()?.search_sessions(&request)?,
+        false => context.places().conversation()?.search(&request)?,
+    };
+    let texts: Vec<_> = found
+        .hits
+        .iter()
+        .map(|hit| (name(hit, is_everywhere), hit.snippet.to_string()))
+        .collect();
+    let hits = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    Ok(answer::found(query, found.matched, hits))
+}
+
+fn name(hit: &Hit, is_everywhere: bool) -> String {
+    let mut name = match is_everywhere {
+        true => format!("conversation {}, {}", hit.session, hit.id),
+        false => hit.id.to_string(),
+    };
+    name += &format!(", {}, {}", hit.role, hit.created_at.format("%Y-%m-%d %H:%M"));
+    if !is_everywhere && !hit.on_path {
+        name += ", on another branch";
+    }
+    if let Some(under) = &hit.under {
+        name += &format!(", under summary {under}");
+    }
+    name
+}
+
+/// Tells what a summary stands for, as much as there is room for.
+fn expand(
+    context: &Context,
+    id: &CompactionId,
+    after: Option<&MessageId>,
+    max_tokens: u64,
+) -> Result<String> {
+    let conversation = context.places().conversation()?;
+    let messages = conversation.expand(id)?;
+    let start = match after {
+        None => 0,
+        Some(after) => {
+            let at = messages.iter().position(|message| message.id == *after);
+            let unknown = || Error::UnknownMessage {
+                session: conversation.id().clone(),
+                id: after.clone(),
+            };
+            at.ok_or_else(unknown)? + 1
+        }
+    };
+    let rest = &messages[start..];
+    if rest.is_empty() {
+        return Ok("That was all.".to_owned());
+    }
+    // A line at the end says how to go on.
+    let room = max_tokens.saturating_sub(60);
+    let (mut texts, mut tokens) = (Vec::new(), 0);
+    for message in rest {
+        let text = whole(message);
+        let size = estimate_tokens(&text) + 1;
+        if !texts.is_empty() && tokens + size > room {
+            break;
+        }
+        texts.push(answer::cut(&text, room));
+        tokens += size;
+    }
+    let told = texts.len();
+    let mut text = texts.join("\n\n");
+    if let Some(last) = rest.get(told.saturating_sub(1)).filter(|_| told < rest.len()) {
+        let left = rest.len() - told;
+        text += &format!("\n\n[{left} more; call again with after {:?}]", last.id.as_str());
+    }
+    Ok(text)
+}
+
+fn whole(message: &Message) -> String {
+    let (text, tools) = (plain_text(&message.parts), plain_tools(&message.parts));
+    let between = if text.is_empty() || tools.is_empty() { "" } else { "\n" };
+    let time = message.created_at.format("%Y-%m-%d %H:%M");
+    format!("[{}, {}, {time}]\n{text}{between}{tools}", message.id, message.role)
+}
+
+/// Lists the places from which the conversation took several courses.
+fn all_branches(context: &Context) -> Result<String> {
+    let conversation = context.places().conversation()?;
+    let tree = conversation.tree()?;
+    let mut places: Vec<_> = tree
+        .segments
+        .iter()
+        .filter(|segment| segment.children.len() > 1)
+        .map(|segment| Some(&segment.last))
+        .collect();
+    if tree.roots.len() > 1 {
+        places.insert(0, None);
+    }
+    if places.is_empty() {
+        return Ok("This conversation has one course only.".to_owned());
+    }
+    let left_out = places.len().saturating_sub(MAX_PLACES);
+    let mut texts = Vec::new();
+    if left_out > 0 {
+        texts.push(format!("[{left_out} earlier places are left out]"));
+    }
+    for place in places.split_off(left_out) {
+        let branches = conversation.branches(place)?;
+        let after = place.map_or("At the beginning".to_owned(), |id| format!("After [{id}]"));
+        texts.push(format!("{after}:\n{}", listed(conversation, &branches)?));
+    }
+    Ok(texts.join("\n\n"))
+}
+
+fn listed(conversation: &dyn SessionProvider, branches: &[Message]) -> Result<String> {
+    let left_out = branches.len().saturating_sub(MAX_BRANCHES);
+    let mut lines = Vec::new();
+    if left_out > 0 {
+        lines.push(format!("- [{left_out} earlier ones are left out]"));
+    }
+    for branch in &branches[left_out..] {
+        let leads_here = conversation.is_on_path(&branch.id, None)?;
+        let mark = if leads_here { " (leads here)" } else { "" };
+        lines.push(format!("- [{}, {}]{mark} {}", branch.id, branch.role, preview(&branch.parts)));
+    }
+    Ok(lines.join("\n"))
+}

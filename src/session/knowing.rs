@@ -1,0 +1,97 @@
+//! What the model should know: the session's context, and short ways to what is needed each turn.
+
+use super::Session;
+use crate::context::{BlockInfo, Context, Drift, Tools};
+use crate::error::Result;
+
+impl Session {
+    /// Returns the context: blocks, the prompt of them, documents, versions.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").context("memory", Block::stored()).open()?;
+    /// chat.context().append("memory", "Likes coffee.")?;
+    /// assert_eq!(chat.context().versions("memory", None)?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Returns the context block of this label as it reads now; as [`Context::block`].
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// assert_eq!(chat.block("soul")?.unwrap().content, "Be brief.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Context::block`].
+    pub fn block(&self, label: &str) -> Result<Option<BlockInfo>> {
+        self.context.block(label)
+    }
+
+    /// Returns all context blocks as they read now; as [`Context::blocks`].
+    ///
+    /// # Errors
+    /// As [`Context::block`].
+    pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
+        self.context.blocks()
+    }
+
+    /// Returns the system prompt; as [`Context::prompt`].
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// assert!(chat.prompt()?.ends_with("\nBe brief."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Context::prompt`].
+    pub fn prompt(&self) -> Result<String> {
+        self.context.prompt()
+    }
+
+    /// Renders the system prompt anew; as [`Context::refresh_prompt`].
+    ///
+    /// # Errors
+    /// As [`Context::refresh_prompt`].
+    pub fn refresh_prompt(&self) -> Result<String> {
+        self.context.refresh_prompt()
+    }
+
+    /// Returns the blocks that read otherwise than the frozen prompt has them; as [`Context::drift`].
+    ///
+    /// # Errors
+    /// As [`Context::drift`].
+    pub fn drift(&self) -> Result<Vec<Drift>> {
+        self.context.drift()
+    }
+
+    /// Returns what to tell the model beside the frozen prompt; as [`Context::reminder`].
+    ///
+    /// # Errors
+    /// As [`Context::reminder`].
+    pub fn reminder(&self) -> Result<Option<String>> {
+        self.context.reminder()
+    }
+
+    /// Returns the tools that the model needs for the context.
+    ///
+    /// [`Tools`] has an example.
+    #[must_use]
+    pub fn tools(&self) -> Tools {
+        self.context.tools()
+    }
+}
