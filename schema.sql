@@ -135,6 +135,81 @@ CREATE VIRTUAL TABLE search USING fts5 (
 -- More is gathered before it is written, so that less is merged afterwards.
 INSERT INTO search (search, rank) VALUES ('pgsz', 500), ('hashsize', 2097152);
 
+-- A labelled place for texts, of one session or of all: what a context block is stored in.
+CREATE TABLE context_block (
+    key     INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again: it is in the address of every text
+    session INTEGER NOT NULL,                  -- key of the session; 0: shared by all
+    label   TEXT    NOT NULL,
+    next    INTEGER NOT NULL DEFAULT 1,        -- the number that the next text gets
+    UNIQUE (session, label)
+) STRICT;
+
+-- A text of a block, at address = block key << 32 | its number in the block, from 1: so all texts of a
+-- block are one range, here and in the index. What was taken away keeps its place and its count of
+-- versions: content NULL.
+CREATE TABLE context_entry (
+    address     INTEGER PRIMARY KEY,
+    key         TEXT    NOT NULL, -- the document's name in the block; empty: the block's own text
+    version     INTEGER NOT NULL, -- from 1
+    searchable  INTEGER NOT NULL, -- 1: in the index
+    changed_at  INTEGER NOT NULL,
+    title       TEXT,
+    description TEXT,
+    content     TEXT,             -- last, so that a list of titles does not read it
+    block       INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
+) STRICT;
+
+-- Serves: a text by its key.
+CREATE UNIQUE INDEX context_key ON context_entry (block, key);
+
+-- Serves: a block's documents in order of key, how many there are, and whether a block holds anything.
+CREATE INDEX context_present ON context_entry (block, key) WHERE content IS NOT NULL;
+
+-- What a text was before; written when a version is left, so that the present text is stored once.
+CREATE TABLE context_version (
+    entry       INTEGER NOT NULL, -- address of the text
+    version     INTEGER NOT NULL,
+    changed_at  INTEGER NOT NULL, -- when this version was put
+    title       TEXT,
+    description TEXT,
+    content     TEXT,             -- NULL: it was taken away
+    PRIMARY KEY (entry, version)
+) STRICT, WITHOUT ROWID;
+
+-- What of the texts is indexed: what they are called, and what they say.
+CREATE VIEW context_source AS
+    SELECT address,
+           talktree_cut(key || char(10) || coalesce(title, '') || char(10) || coalesce(description, '')) AS name,
+           talktree_cut(content) AS text
+      FROM context_entry
+     WHERE searchable = 1
+       AND content IS NOT NULL;
+
+-- The full-text index of the context; its rowid is the address.
+CREATE VIRTUAL TABLE context_search USING fts5 (
+    name, text,
+    content = 'context_source', content_rowid = 'address',
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+);
+
+-- Small leaves, so that a search in one block skips to it.
+INSERT INTO context_search (context_search, rank) VALUES ('pgsz', 500);
+
+-- The system prompt of a session, as it was frozen.
+CREATE TABLE frozen_prompt (
+    session   INTEGER PRIMARY KEY, -- key of the session
+    sections  TEXT    NOT NULL,    -- JSON array of {"label": .., "header": .., "content": ..}
+    frozen_at INTEGER NOT NULL
+) STRICT;
+
+-- A short marker laid over the output of one tool call when a history is read.
+CREATE TABLE elision (
+    address INTEGER NOT NULL, -- of the message
+    call    TEXT    NOT NULL, -- id of the tool call
+    marker  TEXT    NOT NULL,
+    PRIMARY KEY (address, call)
+) STRICT, WITHOUT ROWID;
+
 -- What the store remembers of itself.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,

@@ -45,6 +45,14 @@ pub enum Error {
         /// The id it does not hold.
         id: CompactionId,
     },
+    /// No tool call of this id has a result in the message.
+    #[error("message {message:?} holds no result of tool call {call:?}")]
+    UnknownCall {
+        /// The message that was asked.
+        message: MessageId,
+        /// The id of the call, cut after 80 characters.
+        call: String,
+    },
     /// A session of this id stands already.
     #[error("the store already has a session {id:?}")]
     SessionExists {
@@ -131,6 +139,14 @@ pub enum Error {
     StoreFull {
         /// The number of sessions a store can hold in its life.
         max: i64,
+    },
+    /// The store has used up the places that texts of context blocks are stored at.
+    #[error("no place is left: there have been {max} {what}")]
+    ContextFull {
+        /// Of what: `context blocks` in the store, `texts` in a block.
+        what: &'static str,
+        /// The number that there can be in the store's life.
+        max: u64,
     },
     /// The file is no talktree store.
     #[error("{} is no talktree store: {why}", path.display())]
@@ -227,6 +243,7 @@ impl Error {
             Self::UnknownMessage { .. }
                 | Self::UnknownSession { .. }
                 | Self::UnknownCompaction { .. }
+                | Self::UnknownCall { .. }
         )
     }
 }

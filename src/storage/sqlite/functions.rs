@@ -1,11 +1,11 @@
-//! The SQL functions that the schema calls: the text of a message, cut for the index.
+//! The SQL functions that the schema calls: the text of a message or of a document, cut for the index.
 
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
 use super::fault::Outcome;
 use crate::message::parts_from_text;
-use crate::search::indexed;
+use crate::search::{indexed, script};
 
 /// Registers the functions on a connection.
 pub(super) fn register(conn: &Connection) -> Outcome<()> {
@@ -17,6 +17,11 @@ pub(super) fn register(conn: &Connection) -> Outcome<()> {
     })?;
     conn.create_scalar_function("talktree_tools", 1, flags, |context| {
         Ok(parts(context).map(|parts| indexed::tools(&parts)))
+    })?;
+    conn.create_scalar_function("talktree_cut", 1, flags, |context| {
+        // What is no text has none; `verify` names it.
+        let text = context.get_raw(0).as_str().ok();
+        Ok(text.map(|text| script::cut(text).into_owned()))
     })?;
     Ok(())
 }

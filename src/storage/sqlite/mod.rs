@@ -11,6 +11,7 @@ mod backup;
 mod catalog;
 mod compaction;
 mod connection;
+mod context;
 mod cursor;
 mod delete;
 mod fault;

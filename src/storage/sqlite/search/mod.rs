@@ -394,7 +394,7 @@ impl Ranked {
 }
 
 /// Returns how common each unit is among messages that are all there are.
-fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
+pub(in crate::storage::sqlite) fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let scans = || found.iter().map(|candidate| &candidate.scan);
     let units = scans().next().map_or(0, |scan| scan.counts.len());
     let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;

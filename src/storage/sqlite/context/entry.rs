@@ -1,0 +1,295 @@
+//! The texts of blocks, and what they were before.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::super::append::check_size;
+use super::super::fault::{Outcome, damaged};
+use super::super::message::time;
+use super::block;
+use crate::id::{check_name, check_name_length};
+use crate::message::now;
+use crate::storage::context::{Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
+use crate::tree::Address;
+
+/// Where a text lies.
+pub(super) struct Place {
+    address: Address,
+    version: u64,
+    is_there: bool,
+    is_searchable: bool,
+}
+
+impl Place {
+    /// Returns the version that a reader sees; 0 of a text that was taken away.
+    pub(super) fn living_version(&self) -> u64 {
+        if self.is_there { self.version } else { 0 }
+    }
+}
+
+/// Checks names and size of what is to be put.
+pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> Outcome<()> {
+    check_name("context label", label)?;
+    check_name_length("context key", new.key)?;
+    let beside = new.title.map_or(0, str::len) + new.description.map_or(0, str::len);
+    check_size("a context text", new.content.len() + beside, max)
+}
+
+/// Returns where a text lies, also one that was taken away.
+pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<Place>> {
+    let place = conn
+        .prepare_cached(FIND)?
+        .query_row(params![block, key], |row| {
+            Ok(Place {
+                address: row.get(0)?,
+                version: row.get(1)?,
+                is_there: row.get(2)?,
+                is_searchable: row.get(3)?,
+            })
+        })
+        .optional()?;
+    Ok(place)
+}
+
+pub(in super::super) const FIND: &str = "SELECT address, version, content IS NOT NULL, searchable
+   FROM context_entry
+  WHERE block = ?1 AND key = ?2";
+
+/// Returns the text under a key.
+pub(super) fn read(conn: &Connection, block: i64, key: &str) -> Outcome<Option<Entry>> {
+    let mut statement = conn.prepare_cached(BY_KEY)?;
+    let mut rows = statement.query(params![block, key])?;
+    rows.next()?.map(read_row).transpose()
+}
+
+pub(in super::super) const BY_KEY: &str =
+    "SELECT address, key, title, description, version, changed_at, content
+   FROM context_entry
+  WHERE block = ?1 AND key = ?2 AND content IS NOT NULL";
+
+/// Returns the text at an address, if it is there.
+pub(super) fn at(conn: &Connection, address: Address) -> Outcome<Option<Entry>> {
+    let mut statement = conn.prepare_cached(AT)?;
+    let mut rows = statement.query([address])?;
+    rows.next()?.map(read_row).transpose()
+}
+
+pub(in super::super) const AT: &str =
+    "SELECT address, key, title, description, version, changed_at, content
+   FROM context_entry
+  WHERE address = ?1 AND content IS NOT NULL";
+
+/// Reads a row of `address, key, title, description, version, changed_at, content`.
+pub(in super::super) fn read_row(row: &Row<'_>) -> Outcome<Entry> {
+    let address: Address = row.get(0)?;
+    let read = || -> Outcome<Entry> {
+        let EntryInfo { key, title, description, version, changed_at } = read_info(row)?;
+        Ok(Entry { key, title, description, content: row.get(6)?, version, changed_at })
+    };
+    read().map_err(damaged(named(address)))
+}
+
+fn read_info(row: &Row<'_>) -> Outcome<EntryInfo> {
+    Ok(EntryInfo {
+        key: row.get(1)?,
+        title: row.get(2)?,
+        description: row.get(3)?,
+        version: row.get(4)?,
+        changed_at: time(row.get(5)?)?,
+    })
+}
+
+/// Returns what an address is called in the words of a damage.
+pub(in super::super) fn named(address: Address) -> String {
+    format!("text {} of context block {}", address.n(), address.session())
+}
+
+/// Returns what is known of a block's documents, by key.
+pub(super) fn documents(conn: &Connection, block: i64) -> Outcome<Vec<EntryInfo>> {
+    let mut statement = conn.prepare_cached(DOCUMENTS)?;
+    let mut rows = statement.query([block])?;
+    let mut documents = Vec::new();
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        documents.push(read_info(row).map_err(damaged(named(address)))?);
+    }
+    Ok(documents)
+}
+
+pub(in super::super) const DOCUMENTS: &str =
+    "SELECT address, key, title, description, version, changed_at
+   FROM context_entry
+  WHERE block = ?1 AND key > '' AND content IS NOT NULL
+  ORDER BY key";
+
+/// Returns how many documents a block holds.
+pub(super) fn count(conn: &Connection, block: i64) -> Outcome<u64> {
+    Ok(conn.prepare_cached(COUNT)?.query_row([block], |row| row.get(0))?)
+}
+
+pub(in super::super) const COUNT: &str = "SELECT count(*)
+   FROM context_entry
+  WHERE block = ?1 AND key > '' AND content IS NOT NULL";
+
+/// Returns whether this very text stands at a place.
+pub(super) fn is_stored(conn: &Connection, place: &Place, new: &NewEntry<'_>) -> Outcome<bool> {
+    let is_stored = conn
+        .prepare_cached(
+            "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
+               FROM context_entry
+              WHERE address = ?1",
+        )?
+        .query_row(params![place.address, new.content, new.title, new.description], |row| {
+            row.get(0)
+        })?;
+    Ok(is_stored)
+}
+
+/// Puts the first version of a text.
+pub(super) fn insert(
+    conn: &Connection,
+    block: i64,
+    new: &NewEntry<'_>,
+    is_searchable: bool,
+) -> Outcome<u64> {
+    let address = block::next_address(conn, block)?;
+    conn.prepare_cached(
+        "INSERT INTO context_entry
+                (address, key, version, searchable, changed_at, title, description, content)
+         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        address,
+        new.key,
+        is_searchable,
+        now().timestamp_micros(),
+        new.title,
+        new.description,
+        new.content,
+    ])?;
+    put_in(conn, address, address)?;
+    Ok(1)
+}
+
+/// Puts a further version of a text.
+pub(super) fn replace(
+    conn: &Connection,
+    place: &Place,
+    new: &NewEntry<'_>,
+    is_searchable: bool,
+) -> Outcome<u64> {
+    let version = leave(conn, place)?;
+    conn.prepare_cached(
+        "UPDATE context_entry
+            SET version = ?2, searchable = ?3, changed_at = ?4, title = ?5, description = ?6,
+                content = ?7
+          WHERE address = ?1",
+    )?
+    .execute(params![
+        place.address,
+        version,
+        is_searchable,
+        now().timestamp_micros(),
+        new.title,
+        new.description,
+        new.content,
+    ])?;
+    put_in(conn, place.address, place.address)?;
+    Ok(version)
+}
+
+/// Takes a text away; its versions stay.
+pub(super) fn remove(conn: &Connection, place: &Place) -> Outcome<()> {
+    let version = leave(conn, place)?;
+    conn.prepare_cached(
+        "UPDATE context_entry
+            SET version = ?2, searchable = 0, changed_at = ?3, title = NULL, description = NULL,
+                content = NULL
+          WHERE address = ?1",
+    )?
+    .execute(params![place.address, version, now().timestamp_micros()])?;
+    Ok(())
+}
+
+/// Keeps the present version as a former one, and returns the number of the next.
+fn leave(conn: &Connection, place: &Place) -> Outcome<u64> {
+    take_out(conn, place.address, place.address)?;
+    conn.prepare_cached(
+        "INSERT INTO context_version (entry, version, changed_at, title, description, content)
+         SELECT address, version, changed_at, title, description, content
+           FROM context_entry
+          WHERE address = ?1",
+    )?
+    .execute([place.address])?;
+    let next = place.version + 1;
+    conn.prepare_cached("DELETE FROM context_version WHERE entry = ?1 AND version <= ?2")?
+        .execute(params![place.address, next.saturating_sub(MAX_VERSIONS)])?;
+    Ok(next)
+}
+
+/// Sets whether a text that stays as it is can be found.
+pub(super) fn set_searchable(conn: &Connection, place: &Place, is_searchable: bool) -> Outcome<()> {
+    if place.is_searchable == is_searchable {
+        return Ok(());
+    }
+    take_out(conn, place.address, place.address)?;
+    conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
+        .execute(params![place.address, is_searchable])?;
+    put_in(conn, place.address, place.address)
+}
+
+/// Returns the versions of a text, oldest first.
+pub(super) fn versions(conn: &Connection, block: i64, key: &str) -> Outcome<Vec<EntryVersion>> {
+    let Some(place) = find(conn, block, key)? else { return Ok(Vec::new()) };
+    let mut versions = Vec::new();
+    for sql in [FORMER, PRESENT] {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query([place.address])?;
+        while let Some(row) = rows.next()? {
+            versions.push(read_version(row).map_err(damaged(named(place.address)))?);
+        }
+    }
+    Ok(versions)
+}
+
+pub(in super::super) const FORMER: &str = "SELECT version, title, description, content, changed_at
+   FROM context_version
+  WHERE entry = ?1
+  ORDER BY version";
+
+pub(in super::super) const PRESENT: &str = "SELECT version, title, description, content, changed_at
+   FROM context_entry
+  WHERE address = ?1";
+
+/// Reads a row of `version, title, description, content, changed_at`.
+pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
+    Ok(EntryVersion {
+        version: row.get(0)?,
+        title: row.get(1)?,
+        description: row.get(2)?,
+        content: row.get(3)?,
+        changed_at: time(row.get(4)?)?,
+    })
+}
+
+/// Takes the texts of a stretch out of the index, before they change or go.
+pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
+    Ok(())
+}
+
+pub(in super::super) const TAKE_OUT: &str =
+    "INSERT INTO context_search (context_search, rowid, name, text)
+ SELECT 'delete', address, name, text
+   FROM context_source
+  WHERE address BETWEEN ?1 AND ?2";
+
+/// Indexes the searchable texts of a stretch.
+pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+    conn.prepare_cached(PUT_IN)?.execute([first, last])?;
+    Ok(())
+}
+
+pub(in super::super) const PUT_IN: &str = "INSERT INTO context_search (rowid, name, text)
+ SELECT address, name, text
+   FROM context_source
+  WHERE address BETWEEN ?1 AND ?2";

@@ -1,0 +1,52 @@
+//! What becomes of a session's context when the session is forked or goes.
+
+use rusqlite::{Connection, params};
+
+use super::super::fault::Outcome;
+use super::{block, entry};
+use crate::tree::Address;
+
+/// Copies the present texts of a session's own blocks into another session, and indexes them.
+///
+/// What they were before stays behind, and so does what was taken away.
+pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Outcome<()> {
+    for (from, label) in block::all(conn, source)? {
+        let to = block::make(conn, target, &label)?;
+        let (first, last) = Address::range_of(from);
+        conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
+        conn.prepare_cached(
+            "UPDATE context_block
+                SET next = (SELECT next FROM context_block WHERE key = ?1)
+              WHERE key = ?2",
+        )?
+        .execute([from, to])?;
+        let (first, last) = Address::range_of(to);
+        entry::put_in(conn, first, last)?;
+    }
+    Ok(())
+}
+
+pub(in super::super) const COPY: &str = "INSERT INTO context_entry
+        (address, key, version, searchable, changed_at, title, description, content)
+ SELECT address + ?3, key, version, searchable, changed_at, title, description, content
+   FROM context_entry
+  WHERE address BETWEEN ?1 AND ?2 AND content IS NOT NULL
+  ORDER BY address";
+
+/// Removes the texts of a session's own blocks, and what they were before.
+pub(in super::super) fn remove(conn: &Connection, session: i64) -> Outcome<()> {
+    for (block, _) in block::all(conn, session)? {
+        let (first, last) = Address::range_of(block);
+        entry::take_out(conn, first, last)?;
+        for sql in [FORGET_VERSIONS, FORGET_ENTRIES] {
+            conn.prepare_cached(sql)?.execute([first, last])?;
+        }
+    }
+    conn.prepare_cached("DELETE FROM context_block WHERE session = ?1")?.execute([session])?;
+    Ok(())
+}
+
+pub(in super::super) const FORGET_VERSIONS: &str =
+    "DELETE FROM context_version WHERE entry BETWEEN ?1 AND ?2";
+pub(in super::super) const FORGET_ENTRIES: &str =
+    "DELETE FROM context_entry WHERE address BETWEEN ?1 AND ?2";

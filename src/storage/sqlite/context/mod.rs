@@ -1,0 +1,224 @@
+//! The context of a session: the texts of its blocks, its frozen prompt, its elisions.
+//!
+//! A *block* is a label of one session, or of all under session key 0. Its texts lie at addresses
+//! that begin with the block's key, as messages do with their session's, so that whatever concerns
+//! one block is one range of rowids, in the index too: a search in it does not read what others hold.
+//!
+//! Invariant: a searchable text that is there is in the index; a text is taken out of it before its
+//! row changes.
+
+mod block;
+pub(super) mod elision;
+pub(super) mod entry;
+pub(super) mod lifecycle;
+pub(super) mod prompt;
+pub(super) mod search;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::catalog;
+use super::connection::Database;
+use super::fault::Outcome;
+use crate::error::Result;
+use crate::id::{MessageId, SessionId};
+use crate::search::Matched;
+use crate::storage::context::{
+    ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
+};
+
+/// The session key under which what all sessions share is stored; no session has it.
+const SHARED: i64 = 0;
+
+/// The context of one session of a database.
+pub(crate) struct SqliteContext {
+    database: Arc<Database>,
+    id: SessionId,
+}
+
+impl Database {
+    /// Returns the context of a session, which need not be there yet.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the context layer is to come"))]
+    pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
+        Arc::new(SqliteContext { database: Arc::clone(self), id: id.clone() })
+    }
+}
+
+impl SqliteContext {
+    /// Returns the key that an owner's texts are stored under; none before the session is there.
+    fn key(&self, conn: &Connection, owner: Owner) -> Outcome<Option<i64>> {
+        match owner {
+            Owner::Shared => Ok(Some(SHARED)),
+            Owner::Session => Ok(catalog::find(conn, &self.id)?.map(|session| session.key)),
+        }
+    }
+
+    /// Returns the key to write under, having noted the write; the session comes into being if it
+    /// is not there.
+    fn key_to_write(&self, conn: &Connection, owner: Owner) -> Outcome<i64> {
+        match owner {
+            Owner::Shared => Ok(SHARED),
+            Owner::Session => {
+                let key = catalog::find_or_make(conn, &self.id)?.key;
+                catalog::touch(conn, key)?;
+                Ok(key)
+            }
+        }
+    }
+
+    /// Returns the key of a block, if it is there.
+    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> Outcome<Option<i64>> {
+        match self.key(conn, owner)? {
+            Some(session) => block::find(conn, session, label),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads what a block that is not there has nothing of.
+    fn read<T: Default>(
+        &self,
+        owner: Owner,
+        label: &str,
+        work: impl FnOnce(&Connection, i64) -> Outcome<T>,
+    ) -> Result<T> {
+        self.database.read(|conn| match self.block(conn, owner, label)? {
+            Some(block) => work(conn, block),
+            None => Ok(T::default()),
+        })
+    }
+}
+
+impl ContextStore for SqliteContext {
+    fn session(&self) -> &SessionId {
+        &self.id
+    }
+
+    fn labels(&self, owner: Owner) -> Result<Vec<String>> {
+        self.database.read(|conn| match self.key(conn, owner)? {
+            Some(session) => block::labels(conn, session),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>> {
+        self.read(owner, label, |conn, block| entry::read(conn, block, key))
+    }
+
+    fn documents(&self, owner: Owner, label: &str) -> Result<Vec<EntryInfo>> {
+        self.read(owner, label, entry::documents)
+    }
+
+    fn count(&self, owner: Owner, label: &str) -> Result<u64> {
+        self.read(owner, label, entry::count)
+    }
+
+    fn put(
+        &self,
+        owner: Owner,
+        label: &str,
+        new: &NewEntry<'_>,
+        is_searchable: bool,
+        expected: Option<u64>,
+    ) -> Result<Put> {
+        let max = self.database.config.max_message_bytes;
+        self.database.write(|conn| {
+            entry::check(label, new, max)?;
+            let block = self.block(conn, owner, label)?;
+            let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
+            let present = present.flatten();
+            let found = present.as_ref().map_or(0, entry::Place::living_version);
+            if expected.is_some_and(|expected| expected != found) {
+                return Ok(Put::Moved { found });
+            }
+            if let Some(place) = &present
+                && entry::is_stored(conn, place, new)?
+            {
+                entry::set_searchable(conn, place, is_searchable)?;
+                return Ok(Put::Unchanged { version: found });
+            }
+            let session = self.key_to_write(conn, owner)?;
+            let version = match present {
+                Some(place) => entry::replace(conn, &place, new, is_searchable)?,
+                None => {
+                    let block = block::find_or_make(conn, session, label)?;
+                    entry::insert(conn, block, new, is_searchable)?
+                }
+            };
+            Ok(Put::Stored { version })
+        })
+    }
+
+    fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool> {
+        self.database.write(|conn| {
+            let Some(block) = self.block(conn, owner, label)? else { return Ok(false) };
+            let place = entry::find(conn, block, key)?.filter(|place| place.living_version() > 0);
+            let Some(place) = place else { return Ok(false) };
+            self.key_to_write(conn, owner)?;
+            entry::remove(conn, &place)?;
+            Ok(true)
+        })
+    }
+
+    fn versions(&self, owner: Owner, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        self.read(owner, label, |conn, block| entry::versions(conn, block, key))
+    }
+
+    fn search(
+        &self,
+        owner: Owner,
+        label: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, Matched)> {
+        let watch = self.database.interrupt_signal().watch();
+        let request = search::Request::of(query, limit);
+        self.database.read_long(|conn| match self.block(conn, owner, label)? {
+            Some(block) => request.run(conn, block, &watch),
+            None => Ok((Vec::new(), Matched::All)),
+        })
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<Section>>> {
+        self.database.read(|conn| match catalog::find(conn, &self.id)? {
+            Some(session) => prompt::read(conn, session.key),
+            None => Ok(None),
+        })
+    }
+
+    fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>> {
+        let max = self.database.config.max_message_bytes;
+        self.database.write(|conn| {
+            let text = prompt::to_text(sections, max)?;
+            let session = catalog::find_or_make(conn, &self.id)?;
+            if let Some(frozen) = prompt::read(conn, session.key)? {
+                return Ok(frozen);
+            }
+            prompt::set(conn, session.key, &text)?;
+            Ok(sections.to_vec())
+        })
+    }
+
+    fn refreeze(&self, sections: &[Section]) -> Result<()> {
+        let max = self.database.config.max_message_bytes;
+        self.database.write(|conn| {
+            let text = prompt::to_text(sections, max)?;
+            let session = catalog::find_or_make(conn, &self.id)?;
+            prompt::set(conn, session.key, &text)
+        })
+    }
+
+    fn thaw(&self) -> Result<()> {
+        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+            Some(session) => prompt::thaw(conn, session.key),
+            None => Ok(()),
+        })
+    }
+
+    fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
+        let max = self.database.config.max_message_bytes;
+        self.database.write(|conn| elision::add(conn, &self.id, message, call, marker, max))
+    }
+}

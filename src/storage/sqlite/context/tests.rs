@@ -1,0 +1,1 @@
+//! The context's storage, seen from inside.
