@@ -315,8 +315,6 @@ impl Error {
             Self::UnknownMessage { .. }
                 | Self::UnknownSession { .. }
                 | Self::UnknownCompaction { .. }
-                | Self::UnknownBlock { .. }
-                | Self::UnknownVersion { .. }
                 | Self::UnknownCall { .. }
         )
     }

@@ -61,6 +61,12 @@ pub struct StoreStats {
     pub max_depth: u64,
     /// Compactions.
     pub compactions: u64,
+    /// Texts of context blocks, documents among them.
+    pub context_entries: u64,
+    /// Versions that these texts had before and that are kept.
+    pub context_versions: u64,
+    /// Elisions: markers laid over the outputs of tools.
+    pub elisions: u64,
     /// Bytes of the file, with what is not yet moved into it.
     pub bytes: u64,
 }

@@ -4,6 +4,7 @@ use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
+use super::context::{elision, lifecycle, prompt};
 use super::fault::{Fault, Outcome, damaged};
 use super::index;
 use super::message::time;
@@ -148,10 +149,13 @@ pub(super) const SESSIONS: &str =
    FROM session
   ORDER BY updated_at DESC, key DESC";
 
-/// Deletes all messages of a session and what points at them; the session stays.
+/// Deletes all messages of a session and what points at them; the session stays, and the texts of
+/// its blocks. What was frozen of them was the beginning of another conversation.
 pub(super) fn empty(conn: &Connection, key: i64) -> Outcome<()> {
     let (first, last) = Address::range_of(key);
     index::forget(conn, first, last)?;
+    elision::forget(conn, first, last)?;
+    prompt::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     for sql in [
@@ -198,6 +202,7 @@ impl Database {
         self.write(|conn| {
             let row = find(conn, id)?.ok_or_else(|| unknown(id))?;
             empty(conn, row.key)?;
+            lifecycle::remove(conn, row.key)?;
             for sql in
                 ["DELETE FROM imported WHERE session = ?1", "DELETE FROM session WHERE key = ?1"]
             {

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::catalog::SessionRow;
+use super::context::prompt;
 use super::fault::{Fault, Outcome, corrupt, damaged};
 use super::message::{self, time};
 use super::path;
@@ -13,7 +14,7 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
 use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
 
-/// Lays a summary over whole items of the view at its last message.
+/// Lays a summary over whole items of the view at its last message, and thaws the prompt.
 pub(super) fn add(
     conn: &Connection,
     session: &SessionRow,
@@ -34,7 +35,9 @@ pub(super) fn add(
         count => count,
     };
     let compaction = Compaction { count, first: first_id, last: last_id, ..compaction.clone() };
-    insert(conn, session.key, overlay, &compaction)
+    insert(conn, session.key, overlay, &compaction)?;
+    // What the model sees begins anew; the next prompt says what the blocks have come to hold.
+    prompt::thaw(conn, session.key)
 }
 
 /// Which end of a stretch.

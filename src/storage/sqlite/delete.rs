@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::catalog::{self, SessionRow};
+use super::context::elision;
 use super::fault::Outcome;
 use super::shape::Shape;
 use super::{compaction, head, index, label, message, path};
@@ -75,6 +76,7 @@ pub(super) fn delete_branch(
     index::forget_all(conn, &stretches)?;
     for &(first, last) in &stretches {
         label::forget(conn, first, last)?;
+        elision::forget(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
     }
@@ -112,6 +114,7 @@ fn finish(
 fn bury(conn: &Connection, address: Address) -> Outcome<()> {
     index::forget(conn, address, address)?;
     label::forget(conn, address, address)?;
+    elision::forget(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::catalog::{self, SessionRow};
+use super::context::{elision, lifecycle};
 use super::fault::{Fault, Outcome};
 use super::{compaction, index, label, message, path};
 use crate::error::Error;
@@ -17,7 +18,8 @@ struct Copy {
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages, compactions, labels.
+/// Copies the path to a message into a new session: messages, compactions, labels, elisions; and the
+/// texts of the session's own blocks.
 ///
 /// Tombstones are copied, too: without them compactions that end at different ones would end at one
 /// message, and the fork would show another of them than its source.
@@ -44,7 +46,9 @@ pub(super) fn fork(
     target.head = Some(Address::new(target.key, count));
     catalog::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
-    copy_labels(conn, leaf.session(), &target, &copies)
+    copy_labels(conn, leaf.session(), &target, &copies)?;
+    copy_elisions(conn, leaf.session(), &target, &copies)?;
+    lifecycle::copy(conn, leaf.session(), target.key)
 }
 
 /// Takes over what is known of the source, and records where it was forked.
@@ -135,6 +139,22 @@ fn copy_labels(
         if let Some(number) = number(copies, address) {
             label::set(conn, target.key, &found.name, Address::new(target.key, number))?;
         }
+    }
+    Ok(())
+}
+
+fn copy_elisions(
+    conn: &Connection,
+    source: i64,
+    target: &SessionRow,
+    copies: &[Copy],
+) -> Outcome<()> {
+    if !elision::has_any(conn, source)? {
+        return Ok(());
+    }
+    for copy in copies {
+        let start = Address::new(target.key, copy.start);
+        elision::copy(conn, copy.first, copy.last, start.raw() - copy.first.raw())?;
     }
     Ok(())
 }

@@ -185,6 +185,8 @@ fn empty_if_old(conn: &Connection) -> Outcome<()> {
          SELECT address FROM message WHERE id IS NOT NULL ORDER BY address",
         [],
     )?;
+    // Documents are few beside messages, and nothing of them is ever pending.
+    conn.execute(REBUILD_CONTEXT, [])?;
     stamp_version(conn)
 }
 
@@ -205,12 +207,15 @@ pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Builds the index anew.
+/// Builds the indexes of messages and of the context anew.
 pub(super) fn rebuild(conn: &Connection) -> Outcome<()> {
     conn.execute("DELETE FROM search_pending", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
+    conn.execute(REBUILD_CONTEXT, [])?;
     stamp_version(conn)
 }
+
+const REBUILD_CONTEXT: &str = "INSERT INTO context_search (context_search) VALUES ('rebuild')";
 
 impl Database {
     /// Builds the search index anew.

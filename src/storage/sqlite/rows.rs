@@ -5,6 +5,7 @@
 
 use rusqlite::Connection;
 
+use super::context::elision;
 use super::fault::Outcome;
 use super::message::{StoredMessage, nearest_living};
 use super::{compaction, message};
@@ -29,8 +30,10 @@ pub(super) struct PlanReader {
     at: usize,
     /// .. and the address in it, if it was begun.
     from: Option<Address>,
-    /// Whether asides are left out.
-    hides_asides: bool,
+    /// Whether it is read as a model should see it: asides left out, elisions laid over.
+    is_shown: bool,
+    /// Whether this read has elisions to lay over: mostly there are none in the session.
+    has_elisions: bool,
 }
 
 /// Messages as they are read, each named the one it hangs from: mostly the one read before it, or
@@ -45,11 +48,11 @@ struct Collected {
 }
 
 impl PlanReader {
-    pub(super) fn new(mut plan: Plan, order: Order, hides_asides: bool) -> Self {
+    pub(super) fn new(mut plan: Plan, order: Order, is_shown: bool) -> Self {
         if order == Order::OldestFirst {
             plan.reverse();
         }
-        Self { stretches: plan, order, at: 0, from: None, hides_asides }
+        Self { stretches: plan, order, at: 0, from: None, is_shown, has_elisions: false }
     }
 
     /// Adds a stretch to the end of what is to be read.
@@ -74,6 +77,7 @@ impl PlanReader {
 
     /// Returns everything that is left.
     pub(super) fn rest(&mut self, conn: &Connection) -> Outcome<Vec<Message>> {
+        self.look_for_elisions(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.stretches.len() {
             self.read_some(conn, usize::MAX, usize::MAX, &mut read)?;
@@ -83,6 +87,7 @@ impl PlanReader {
 
     /// Returns the next messages, `limit` at the most; none only at the end.
     pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+        self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
         let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
         while count < limit && bytes < BATCH_BYTES && self.at < self.stretches.len() {
@@ -92,6 +97,14 @@ impl PlanReader {
             bytes += more_bytes;
         }
         read.done(conn)
+    }
+
+    /// Looks once a read whether any elision lies on the session's messages.
+    fn look_for_elisions(&mut self, conn: &Connection) -> Outcome<()> {
+        self.has_elisions = self.is_shown
+            && self.at < self.stretches.len()
+            && elision::has_any(conn, self.ends(self.at).0.session())?;
+        Ok(())
     }
 
     /// Returns how many places are left to read, `max` at the most.
@@ -161,9 +174,14 @@ impl PlanReader {
             if !self.reaches(address) {
                 continue;
             }
-            let stored = StoredMessage::read(row)?;
+            let mut stored = StoredMessage::read(row)?;
+            if self.has_elisions
+                && let Some(message) = &mut stored.message
+            {
+                elision::apply(conn, address, message)?;
+            }
             let is_aside = stored.message.as_ref().is_some_and(|message| message.is_aside);
-            let is_hidden = self.hides_asides && is_aside;
+            let is_hidden = self.is_shown && is_aside;
             // What is not shown is not kept: counting it could end a batch with nothing in it.
             if stored.message.is_some() && !is_hidden {
                 count += 1;

@@ -39,6 +39,11 @@ impl Database {
                 max_children,
                 max_depth: max_depth(conn)?,
                 compactions: count("SELECT count(*) FROM compaction")?,
+                context_entries: count(
+                    "SELECT count(*) FROM context_entry WHERE content IS NOT NULL",
+                )?,
+                context_versions: count("SELECT count(*) FROM context_version")?,
+                elisions: count("SELECT count(*) FROM elision")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,
                     None => count(

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::append::Content;
 use super::catalog;
 use super::compaction;
+use super::context::elision;
 use super::fault::Outcome;
 use super::{index, message};
 use crate::id::SessionId;
@@ -31,6 +32,8 @@ pub(super) fn update(
         return Ok(Updated { is_changed: false, covered_by });
     }
     index::refresh(conn, address)?;
+    // A marker stands for the output that was there.
+    elision::forget(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET role = ?2, parts = ?3, metadata = ?4, extra = ?5, tokens = ?6

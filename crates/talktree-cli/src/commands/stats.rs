@@ -22,6 +22,9 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
         ("most children of one", stats.max_children),
         ("longest path", stats.max_depth),
         ("summaries", stats.compactions),
+        ("context texts", stats.context_entries),
+        ("former versions", stats.context_versions),
+        ("elisions", stats.elisions),
         ("bytes", stats.bytes),
     ] {
         context.out.line(&[

@@ -46,11 +46,15 @@ pub(super) fn make(conn: &Connection, session: i64, label: &str) -> Outcome<i64>
 /// Returns the address of the block's next text.
 pub(super) fn next_address(conn: &Connection, block: i64) -> Outcome<Address> {
     let number: u64 = conn
-        .prepare_cached("UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1")?
+        .prepare_cached(
+            "UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1",
+        )?
         .query_row([block], |row| row.get(0))?;
     match u32::try_from(number).ok().filter(|_| number <= MAX_ENTRIES) {
         Some(number) => Ok(Address::new(block, number)),
-        None => Err(Fault::Own(Error::ContextFull { what: "texts in this block", max: MAX_ENTRIES })),
+        None => {
+            Err(Fault::Own(Error::ContextFull { what: "texts in this block", max: MAX_ENTRIES }))
+        }
     }
 }
 

@@ -50,8 +50,7 @@ pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<P
     Ok(place)
 }
 
-pub(in super::super) const FIND: &str =
-    "SELECT address, version, content IS NOT NULL, searchable
+pub(in super::super) const FIND: &str = "SELECT address, version, content IS NOT NULL, searchable
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
@@ -228,11 +227,7 @@ fn leave(conn: &Connection, place: &Place) -> Outcome<u64> {
 }
 
 /// Sets whether a text that stays as it is can be found.
-pub(super) fn set_searchable(
-    conn: &Connection,
-    place: &Place,
-    is_searchable: bool,
-) -> Outcome<()> {
+pub(super) fn set_searchable(conn: &Connection, place: &Place, is_searchable: bool) -> Outcome<()> {
     if place.is_searchable == is_searchable {
         return Ok(());
     }
@@ -256,14 +251,12 @@ pub(super) fn versions(conn: &Connection, block: i64, key: &str) -> Outcome<Vec<
     Ok(versions)
 }
 
-pub(in super::super) const FORMER: &str =
-    "SELECT version, title, description, content, changed_at
+pub(in super::super) const FORMER: &str = "SELECT version, title, description, content, changed_at
    FROM context_version
   WHERE entry = ?1
   ORDER BY version";
 
-pub(in super::super) const PRESENT: &str =
-    "SELECT version, title, description, content, changed_at
+pub(in super::super) const PRESENT: &str = "SELECT version, title, description, content, changed_at
    FROM context_entry
   WHERE address = ?1";
 

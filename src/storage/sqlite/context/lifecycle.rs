@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::super::fault::Outcome;
-use super::{block, entry, prompt};
+use super::{block, entry};
 use crate::tree::Address;
 
 /// Copies the present texts of a session's own blocks into another session, and indexes them.
@@ -33,9 +33,8 @@ pub(in super::super) const COPY: &str = "INSERT INTO context_entry
   WHERE address BETWEEN ?1 AND ?2 AND content IS NOT NULL
   ORDER BY address";
 
-/// Removes all of a session's context but its elisions, which go with its messages.
+/// Removes the texts of a session's own blocks, and what they were before.
 pub(in super::super) fn remove(conn: &Connection, session: i64) -> Outcome<()> {
-    prompt::thaw(conn, session)?;
     for (block, _) in block::all(conn, session)? {
         let (first, last) = Address::range_of(block);
         entry::take_out(conn, first, last)?;

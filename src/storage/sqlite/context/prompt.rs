@@ -21,8 +21,9 @@ pub(in super::super) fn read(conn: &Connection, session: i64) -> Outcome<Option<
     let text: Option<String> =
         conn.prepare_cached(FROZEN)?.query_row([session], |row| row.get(0)).optional()?;
     let parse = |text: String| {
-        serde_json::from_str(&text)
-            .map_err(|error| corrupt(format!("the frozen prompt of session key {session}: {error}")))
+        serde_json::from_str(&text).map_err(|error| {
+            corrupt(format!("the frozen prompt of session key {session}: {error}"))
+        })
     };
     text.map(parse).transpose()
 }

@@ -51,7 +51,8 @@ impl Request {
         block: i64,
         watch: &Watch,
     ) -> Outcome<(Vec<Entry>, Matched)> {
-        let search = Search { conn, reading: &self.reading, range: Address::range_of(block), watch };
+        let search =
+            Search { conn, reading: &self.reading, range: Address::range_of(block), watch };
         let Some(all) = self.reading.all().filter(|_| self.limit > 0) else {
             return Ok((Vec::new(), Matched::All));
         };
@@ -115,8 +116,7 @@ impl Search<'_> {
     fn addresses(&self, sql: &str, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows =
-            statement.query(params![expression, self.range.0, self.range.1, limit])?;
+        let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             self.watch.check()?;
@@ -157,9 +157,9 @@ impl Search<'_> {
         known: Option<(Vec<f64>, Corpus)>,
         limit: usize,
     ) -> Outcome<Vec<Entry>> {
-        let pairs = self.reading.pairs(|unit| {
-            known.as_ref().is_none_or(|(frequencies, _)| frequencies[unit] > 0.0)
-        });
+        let pairs = self
+            .reading
+            .pairs(|unit| known.as_ref().is_none_or(|(frequencies, _)| frequencies[unit] > 0.0));
         let scanner = Scanner::new(&self.reading.units, &pairs);
         let (mut found, mut candidates) = (Found::new(), Vec::new());
         for &address in addresses {
