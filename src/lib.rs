@@ -47,8 +47,8 @@ pub mod testing;
 
 pub use compaction::Compaction;
 pub use context::{
-    Block, BlockInfo, BoxError, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider, SearchProvider,
-    SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
+    Block, BlockInfo, BoxError, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
+    SearchProvider, SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
 };
 pub use error::{Error, Result};
 pub use event::{Change, Event, Subscription};

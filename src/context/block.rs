@@ -29,6 +29,8 @@ pub struct Block {
     pub(crate) max_tokens: Option<u64>,
     /// Whether the model is told when the block has moved on since the prompt was frozen.
     pub(crate) is_reminding: bool,
+    /// Whether what is stored of it belongs to all sessions.
+    pub(crate) is_shared: bool,
 }
 
 /// What is behind a block.
@@ -39,10 +41,8 @@ pub(crate) enum Source {
     Write(Arc<dyn WriteProvider>),
     Skills(Arc<dyn SkillProvider>),
     Search(Arc<dyn SearchProvider>),
-    /// A text in the store, of the session.
+    /// A text in the store.
     Stored,
-    /// A text in the store, of all sessions.
-    Shared,
     /// Documents in the store, loaded by key.
     StoredSkills,
     /// Documents in the store, searched.
@@ -55,9 +55,7 @@ impl Source {
     pub(crate) fn is_writable(&self) -> bool {
         match self {
             Self::Text(_) | Self::Read(_) | Self::History => false,
-            Self::Write(_) | Self::Stored | Self::Shared | Self::StoredSkills | Self::Knowledge => {
-                true
-            }
+            Self::Write(_) | Self::Stored | Self::StoredSkills | Self::Knowledge => true,
             Self::Skills(provider) => provider.is_writable(),
             Self::Search(provider) => provider.is_writable(),
         }
@@ -65,7 +63,7 @@ impl Source {
 
     /// Returns whether it is a text or documents in the store.
     pub(crate) fn is_stored(&self) -> bool {
-        matches!(self, Self::Stored | Self::Shared | Self::StoredSkills | Self::Knowledge)
+        matches!(self, Self::Stored | Self::StoredSkills | Self::Knowledge)
     }
 
     pub(crate) fn is_skill(&self) -> bool {
@@ -86,7 +84,6 @@ impl fmt::Debug for Source {
             Self::Skills(_) => "Skills",
             Self::Search(_) => "Search",
             Self::Stored => "Stored",
-            Self::Shared => "Shared",
             Self::StoredSkills => "StoredSkills",
             Self::Knowledge => "Knowledge",
             Self::History => "History",
@@ -130,14 +127,19 @@ impl Block {
         Self::of(Source::Stored)
     }
 
-    /// Returns a block of a text that is kept in the store, one for all sessions that have the
-    /// label.
+    /// Returns a block of a text that is kept in the store, one for all sessions that have the label.
     ///
     /// ```
-    /// let house_rules = talktree::Block::shared();
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let open = |id| store.session_builder(id).context("house rules", Block::shared()).open();
+    /// open("monday")?.context().set("house rules", "Be brief.")?;
+    /// assert_eq!(open("tuesday")?.block("house rules")?.unwrap().content, "Be brief.");
+    /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn shared() -> Self {
-        Self::of(Source::Shared)
+        Self::stored().across_sessions()
     }
 
     /// Returns a block that a provider gives and nobody writes.
@@ -201,7 +203,7 @@ impl Block {
     }
 
     fn of(source: Source) -> Self {
-        Self { source, description: None, max_tokens: None, is_reminding: false }
+        Self { source, description: None, max_tokens: None, is_reminding: false, is_shared: false }
     }
 
     /// Returns the block with a description, which stands beside its label; white space folds.
@@ -232,6 +234,25 @@ impl Block {
     /// ```
     pub fn remind(self) -> Self {
         Self { is_reminding: true, ..self }
+    }
+
+    /// Returns the block with what is stored of it belonging to all sessions that have the label: one knowledge for a
+    /// whole bot. Only what is kept in the store can be shared so; a context with any other refuses to open.
+    ///
+    /// ```
+    /// use talktree::{Block, Error, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let knowledge = Block::knowledge().across_sessions();
+    /// let monday = store.session_builder("monday").context("knowledge", knowledge).open()?;
+    ///
+    /// let soul = Block::text("Be brief.").across_sessions();
+    /// let refused = store.session_builder("monday").context("soul", soul).open();
+    /// assert!(matches!(refused, Err(Error::BlockCannot { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn across_sessions(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
     /// Returns the block as it reads with this content.

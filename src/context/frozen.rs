@@ -1,11 +1,9 @@
 //! The frozen prompt: rendered once, kept until it is refreshed.
 
-use std::sync::Arc;
-
+use super::Context;
 use super::drift::{Drift, drifts};
-use super::mounted::Mounted;
-use super::{Context, prompt};
-use crate::error::Result;
+use super::prompt::{section, text};
+use crate::error::{Error, Result};
 use crate::storage::context::Section;
 
 impl Context {
@@ -33,7 +31,14 @@ impl Context {
         let store = self.places().store()?;
         match store.frozen()? {
             Some(frozen) => Ok(text(&frozen)),
-            None => Ok(text(&store.freeze(&self.sections()?)?)),
+            None => {
+                let sections = self.sections()?;
+                match store.freeze(&sections) {
+                    // Nothing can be kept; what is rendered is as good as frozen for who only reads.
+                    Err(Error::ReadOnly) => Ok(text(&sections)),
+                    frozen => Ok(text(&frozen?)),
+                }
+            }
         }
     }
 
@@ -134,8 +139,12 @@ impl Context {
             let (label, now) = (&block.label, block.content(self.places())?);
             match now.as_str() {
                 now if now == was => {}
-                "" => texts.push(format!("{label} has changed since the prompt was written. It is empty now.")),
-                now => texts.push(format!("{label} has changed since the prompt was written. It now reads:\n{now}")),
+                "" => texts.push(format!(
+                    "{label} has changed since the prompt was written. It is empty now."
+                )),
+                now => texts.push(format!(
+                    "{label} has changed since the prompt was written. It now reads:\n{now}"
+                )),
             }
         }
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
@@ -143,21 +152,9 @@ impl Context {
 
     /// Renders the blocks that are shown.
     fn sections(&self) -> Result<Vec<Section>> {
-        let render = |block: &Arc<Mounted>| -> Result<Option<Section>> {
-            let info = block.info(self.places())?;
-            Ok(prompt::is_shown(&info).then(|| Section {
-                header: prompt::header(&info),
-                label: info.label,
-                content: info.content,
-            }))
-        };
-        self.mounted().iter().filter_map(|block| render(block).transpose()).collect()
+        let blocks = self.blocks()?;
+        Ok(blocks.iter().filter_map(section).collect())
     }
-}
-
-fn text(sections: &[Section]) -> String {
-    let texts = sections.iter().map(|section| format!("{}\n{}", section.header, section.content));
-    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 fn contents(sections: &[Section]) -> Vec<(&str, &str)> {

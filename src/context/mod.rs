@@ -16,8 +16,8 @@ mod builder;
 mod documents;
 mod drift;
 mod folder;
-mod frozen;
 mod front_matter;
+mod frozen;
 mod loaded;
 mod markdown;
 mod mounted;
@@ -44,8 +44,8 @@ pub use provider::{
 pub use tool::{ToolDefinition, Tools};
 
 use mounted::Mounted;
-use tool::{Reach, answer};
 pub(crate) use places::Places;
+use tool::{Reach, answer};
 
 /// The most blocks of one context: each stands in every prompt.
 const MAX_BLOCKS: usize = 1_000;
@@ -277,7 +277,9 @@ impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let blocks = self.mounted();
         let labels = blocks.iter().map(|block| &block.label);
-        f.debug_struct("Context").field("blocks", &labels.collect::<Vec<_>>()).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("blocks", &labels.collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 

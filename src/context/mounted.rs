@@ -31,6 +31,10 @@ impl Mounted {
     pub(super) fn new(label: &str, block: Block) -> Result<Self> {
         check_label(label)?;
         let label = label.to_owned();
+        if block.is_shared && !block.source.is_stored() {
+            let what = "be shared across sessions: it is not kept in the store";
+            return Err(Error::BlockCannot { label, what });
+        }
         Ok(Self { label, block, is_begun: Mutex::new(false), appending: Mutex::new(()) })
     }
 
@@ -51,7 +55,7 @@ impl Mounted {
             Source::Write(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
             Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
             Source::Search(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Stored | Source::Shared => {
+            Source::Stored => {
                 Ok(self.entry(places, "")?.map(|entry| entry.content).unwrap_or_default())
             }
             Source::StoredSkills => {
@@ -98,62 +102,88 @@ impl Mounted {
             let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
             return self.set(places, &joined(&self.content(places)?, text));
         }
-        for _ in 0..MAX_TRIES {
-            let present = self.entry(places, "")?;
-            let (content, version) =
-                present.map_or((String::new(), 0), |entry| (entry.content, entry.version));
-            let content = joined(&content, text);
-            self.check_tokens(&content)?;
-            let entry = NewEntry { content: &content, ..NewEntry::default() };
-            let store = places.store()?;
-            let answer = store.put(self.owner(), &self.label, &entry, false, Some(version))?;
-            if !matches!(answer, Put::Moved { .. }) {
-                return Ok(self.block.info(&self.label, content));
-            }
-        }
-        Err(self.cannot("be added to: others write to it without a pause"))
+        let content = self.renew(places, "", |present| {
+            let was = present.map(|entry| entry.content).unwrap_or_default();
+            Document { content: joined(&was, text), ..Document::default() }
+        })?;
+        Ok(self.block.info(&self.label, content))
     }
 
     /// Stores a document of a keyed block and returns the key it is under.
     pub(super) fn set_document(&self, places: &Places, document: &Document) -> Result<String> {
-        let source = &self.block.source;
-        if !(source.is_skill() || source.is_searchable()) {
-            return Err(self.cannot("hold documents"));
-        }
+        self.check_keyed()?;
         self.check_writable()?;
         self.check_tokens(&document.content)?;
         let mut document = document.clone();
         if document.key.is_empty() {
             document.key = slug::key(document.title.as_deref(), &document.content);
         }
-        match source {
+        match &self.block.source {
             Source::Skills(provider) => {
                 self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
             }
             Source::Search(provider) => {
                 self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
             }
-            _ => {
-                let entry = NewEntry {
-                    key: &document.key,
-                    title: document.title.as_deref(),
-                    description: document.description.as_deref(),
-                    content: &document.content,
-                };
-                let is_searchable = source.is_searchable();
+            source => {
+                let (entry, is_searchable) = (entry_of(&document), source.is_searchable());
                 places.store()?.put(self.owner(), &self.label, &entry, is_searchable, None)?;
             }
         }
         Ok(document.key)
     }
 
-    /// Adds to a document, on a line of its own; it comes into being if it is not there.
-    pub(super) fn append_document(&self, places: &Places, document: &Document) -> Result<String> {
-        let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Adds to a document, on a line of its own; it comes into being if it is not there. What it is called stays as it is
+    /// where nothing else is said.
+    pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<String> {
         self.check_writable()?;
-        let present = self.load(places, &document.key)?.unwrap_or_default();
-        let content = joined(&present, &document.content);
-        self.set_document(places, &Document { content, ..document.clone() })
+        let Document { key, title, description, content } = more;
+        if !self.block.source.is_stored() {
+            let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+            let content = joined(&self.load(places, key)?.unwrap_or_default(), content);
+            return self.set_document(places, &Document { content, ..more.clone() });
+        }
+        self.check_keyed()?;
+        self.renew(places, key, |present| {
+            let (was, known) = match &present {
+                Some(entry) => (entry.content.as_str(), (&entry.title, &entry.description)),
+                None => ("", (&None, &None)),
+            };
+            Document {
+                key: key.clone(),
+                title: title.as_ref().or(known.0.as_ref()).cloned(),
+                description: description.as_ref().or(known.1.as_ref()).cloned(),
+                content: joined(was, content),
+            }
+        })?;
+        Ok(key.clone())
+    }
+
+    /// Makes a new version of a stored text from the present one, however many others do so, and returns its content.
+    fn renew(
+        &self,
+        places: &Places,
+        key: &str,
+        make: impl Fn(Option<Entry>) -> Document,
+    ) -> Result<String> {
+        for _ in 0..MAX_TRIES {
+            let present = self.entry(places, key)?;
+            let version = present.as_ref().map_or(0, |entry| entry.version);
+            let document = make(present);
+            self.check_tokens(&document.content)?;
+            let (store, is_searchable) = (places.store()?, self.block.source.is_searchable());
+            let answer = store.put(
+                self.owner(),
+                &self.label,
+                &entry_of(&document),
+                is_searchable,
+                Some(version),
+            )?;
+            if !matches!(answer, Put::Moved { .. }) {
+                return Ok(document.content);
+            }
+        }
+        Err(self.cannot("be added to: others write to it without a pause"))
     }
 
     /// Takes a stored document away; its versions stay.
@@ -225,12 +255,11 @@ impl Mounted {
         let versions = self.versions(places, key)?;
         let found = versions.into_iter().find(|known| known.version == version);
         let label = &self.label;
-        let found =
-            found.ok_or_else(|| Error::UnknownVersion {
-                label: label.clone(),
-                key: Some(key.to_owned()).filter(|key| !key.is_empty()),
-                version,
-            })?;
+        let found = found.ok_or_else(|| Error::UnknownVersion {
+            label: label.clone(),
+            key: Some(key.to_owned()).filter(|key| !key.is_empty()),
+            version,
+        })?;
         let Some(content) = found.content else {
             places.store()?.remove(self.owner(), label, key)?;
             return Ok(());
@@ -252,10 +281,7 @@ impl Mounted {
     }
 
     fn owner(&self) -> Owner {
-        match self.block.source {
-            Source::Shared => Owner::Shared,
-            _ => Owner::Session,
-        }
+        if self.block.is_shared { Owner::Shared } else { Owner::Session }
     }
 
     pub(super) fn cannot(&self, what: &'static str) -> Error {
@@ -286,6 +312,14 @@ impl Mounted {
         }
     }
 
+    fn check_keyed(&self) -> Result<()> {
+        let source = &self.block.source;
+        match source.is_skill() || source.is_searchable() {
+            true => Ok(()),
+            false => Err(self.cannot("hold documents: it is one text")),
+        }
+    }
+
     fn check_tokens(&self, content: &str) -> Result<()> {
         self.block.check_tokens(&self.label, crate::tokens::estimate_tokens(content))
     }
@@ -312,6 +346,15 @@ fn joined(content: &str, text: &str) -> String {
     match content.is_empty() || text.starts_with('\n') {
         true => format!("{content}{text}"),
         false => format!("{content}\n{text}"),
+    }
+}
+
+fn entry_of(document: &Document) -> NewEntry<'_> {
+    NewEntry {
+        key: &document.key,
+        title: document.title.as_deref(),
+        description: document.description.as_deref(),
+        content: &document.content,
     }
 }
 

@@ -4,12 +4,13 @@
 //! line. These bytes are what a model's cache goes by, so they are held by tests byte for byte.
 
 use super::block::{BlockInfo, percent};
+use crate::storage::context::Section;
 
 /// The characters of the line above and below a label.
 const RULE_CHARS: usize = 46;
 
 /// Returns the three lines above a block's content.
-pub(crate) fn header(block: &BlockInfo) -> String {
+fn header(block: &BlockInfo) -> String {
     let rule = "═".repeat(RULE_CHARS);
     let mut title = block.label.to_uppercase();
     if let Some(description) = &block.description {
@@ -32,15 +33,23 @@ pub(crate) fn header(block: &BlockInfo) -> String {
 /// Returns whether a block stands in the prompt.
 ///
 /// One that is empty does if the model can write, load or search it, so that it knows of it.
-pub(crate) fn is_shown(block: &BlockInfo) -> bool {
+fn is_shown(block: &BlockInfo) -> bool {
     !block.content.is_empty() || block.is_writable || block.is_keyed()
 }
 
-/// Returns the prompt of these blocks.
-pub(crate) fn render(blocks: &[BlockInfo]) -> String {
-    let shown = blocks.iter().filter(|block| is_shown(block));
-    let sections = shown.map(|block| format!("{}\n{}", header(block), block.content));
-    sections.collect::<Vec<_>>().join("\n\n")
+/// Returns the section of a block; none if it is not shown.
+pub(crate) fn section(block: &BlockInfo) -> Option<Section> {
+    is_shown(block).then(|| Section {
+        label: block.label.clone(),
+        header: header(block),
+        content: block.content.clone(),
+    })
+}
+
+/// Returns the prompt that these sections make.
+pub(crate) fn text(sections: &[Section]) -> String {
+    let texts = sections.iter().map(|section| format!("{}\n{}", section.header, section.content));
+    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]
@@ -49,6 +58,10 @@ mod tests {
     use super::*;
 
     const RULE: &str = "══════════════════════════════════════════════";
+
+    fn render(blocks: &[BlockInfo]) -> String {
+        text(&blocks.iter().filter_map(section).collect::<Vec<_>>())
+    }
 
     #[test]
     fn a_prompt_is_these_bytes() {

@@ -92,10 +92,6 @@ impl SessionBuilder {
     /// [`Error::InvalidName`](crate::Error::InvalidName) if the id is empty or too long; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
-        Ok(Session {
-            provider: self.provider,
-            events: self.events,
-            context: self.context.open()?,
-        })
+        Ok(Session { provider: self.provider, events: self.events, context: self.context.open()? })
     }
 }

@@ -7,12 +7,14 @@
 //! change it, and what a session does to its conversation as a whole: to clear it or to fold a
 //! stretch of it thaws the prompt.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
-use crate::search::Matched;
+use crate::search::{Found, Matched, SearchRequest};
 
 /// How many versions of a text are kept, the present one included; the oldest go first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
@@ -113,6 +115,12 @@ pub(crate) struct Section {
 pub(crate) trait ContextStore: Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
+
+    /// Returns the context of another session.
+    fn of(&self, session: &SessionId) -> Arc<dyn ContextStore>;
+
+    /// Searches the messages of all sessions.
+    fn search_sessions(&self, request: &SearchRequest) -> Result<Found>;
 
     /// Returns the labels that hold any text, sorted.
     fn labels(&self, owner: Owner) -> Result<Vec<String>>;

@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::context::{ContextBuilder, Places};
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
-use crate::context::{ContextBuilder, Places};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{SessionId, check_name};

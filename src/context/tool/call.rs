@@ -380,7 +380,8 @@ mod tests {
             assert_eq!(parse(name, input.clone()), Err(text.to_owned()), "{name} {input}");
         }
         let soul = [Block::text("x").info("soul", text("x"))];
-        let refused = |name| Call::parse(name, &json!({"label": "soul"}), &soul, fixture::ALL).unwrap_err();
+        let refused =
+            |name| Call::parse(name, &json!({"label": "soul"}), &soul, fixture::ALL).unwrap_err();
         assert_eq!(refused("set_context"), "there is no context block that can be written");
         assert_eq!(refused("load_context"), "there is no context block that can be loaded from");
         assert_eq!(refused("search_context"), "there is no context block that can be searched");

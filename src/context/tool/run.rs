@@ -117,11 +117,8 @@ fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
         true => context.places().store()?.search_sessions(&request)?,
         false => context.places().conversation()?.search(&request)?,
     };
-    let texts: Vec<_> = found
-        .hits
-        .iter()
-        .map(|hit| (name(hit, is_everywhere), hit.snippet.to_string()))
-        .collect();
+    let texts: Vec<_> =
+        found.hits.iter().map(|hit| (name(hit, is_everywhere), hit.snippet.to_string())).collect();
     let hits = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     Ok(answer::found(query, found.matched, hits))
 }
@@ -154,10 +151,8 @@ fn expand(
         None => 0,
         Some(after) => {
             let at = messages.iter().position(|message| message.id == *after);
-            let unknown = || Error::UnknownMessage {
-                session: conversation.id().clone(),
-                id: after.clone(),
-            };
+            let unknown =
+                || Error::UnknownMessage { session: conversation.id().clone(), id: after.clone() };
             at.ok_or_else(unknown)? + 1
         }
     };

@@ -173,7 +173,7 @@ mod tests {
             "strict": true, "parameters": strict,
         });
         assert_eq!(tool("load_context", &tools.openai_responses()), responses);
-        assert_eq!(Tools::default().mcp(), json!([]));
+        assert_eq!(fixture::of(&[], Reach::default()).mcp(), json!([]));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::connection::Database;
 use super::fault::Outcome;
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
-use crate::search::Matched;
+use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::context::{
     ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
 };
@@ -94,6 +94,14 @@ impl SqliteContext {
 impl ContextStore for SqliteContext {
     fn session(&self) -> &SessionId {
         &self.id
+    }
+
+    fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
+        self.database.context(session)
+    }
+
+    fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
+        self.database.search(request)
     }
 
     fn labels(&self, owner: Owner) -> Result<Vec<String>> {
