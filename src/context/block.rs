@@ -202,7 +202,7 @@ impl Block {
         Self::of(Source::History)
     }
 
-    fn of(source: Source) -> Self {
+    pub(crate) fn of(source: Source) -> Self {
         Self { source, description: None, max_tokens: None, is_reminding: false, is_shared: false }
     }
 

@@ -1,5 +1,7 @@
 //! Building a context.
 
+use std::fmt;
+
 use super::block::Block;
 use super::mounted::Mounted;
 use super::{Context, Options, Places, push};
@@ -90,5 +92,15 @@ impl ContextBuilder {
             push(&mut blocks, Mounted::new(&label, block)?)?;
         }
         Ok(Context::over(self.places, blocks, self.options))
+    }
+}
+
+impl fmt::Debug for ContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { places: _, blocks, options } = self;
+        f.debug_struct("ContextBuilder")
+            .field("blocks", blocks)
+            .field("options", options)
+            .finish_non_exhaustive()
     }
 }

@@ -15,6 +15,7 @@ mod block;
 mod builder;
 mod documents;
 mod drift;
+mod exchange;
 mod folder;
 mod front_matter;
 mod frozen;

@@ -303,7 +303,7 @@ impl Mounted {
     }
 
     /// A plain write is for blocks that are one text.
-    fn check_plain(&self) -> Result<()> {
+    pub(super) fn check_plain(&self) -> Result<()> {
         self.check_writable()?;
         let source = &self.block.source;
         match source.is_skill() || source.is_searchable() {

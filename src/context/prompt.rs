@@ -4,10 +4,14 @@
 //! line. These bytes are what a model's cache goes by, so they are held by tests byte for byte.
 
 use super::block::{BlockInfo, percent};
+use super::markdown::Passage;
 use crate::storage::context::Section;
 
 /// The characters of the line above and below a label.
 const RULE_CHARS: usize = 46;
+
+/// What a header says of the kind of its block.
+const FLAGS: [&str; 4] = [" [searchable]", " [loadable]", " [readonly]", " [writable]"];
 
 /// Returns the three lines above a block's content.
 fn header(block: &BlockInfo) -> String {
@@ -21,11 +25,12 @@ fn header(block: &BlockInfo) -> String {
         title += &format!(" [{}% — {tokens}/{max} tokens]", percent(tokens, max));
     }
     // What a model does with it first: one that can be searched may well be writable, too.
+    let [searchable, loadable, readonly, writable] = FLAGS;
     title += match block {
-        BlockInfo { is_searchable: true, .. } => " [searchable]",
-        BlockInfo { is_skill: true, .. } => " [loadable]",
-        BlockInfo { is_writable: false, .. } => " [readonly]",
-        _ => " [writable]",
+        BlockInfo { is_searchable: true, .. } => searchable,
+        BlockInfo { is_skill: true, .. } => loadable,
+        BlockInfo { is_writable: false, .. } => readonly,
+        _ => writable,
     };
     format!("{rule}\n{title}\n{rule}")
 }
@@ -50,6 +55,51 @@ pub(crate) fn section(block: &BlockInfo) -> Option<Section> {
 pub(crate) fn text(sections: &[Section]) -> String {
     let texts = sections.iter().map(|section| format!("{}\n{}", section.header, section.content));
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Returns the blocks that a rendered prompt shows; none if the text is no such prompt.
+///
+/// A prompt shows labels in upper case: `label_like` says which one is meant, else it is taken in lower case. A section
+/// ends where the next header begins.
+pub(crate) fn read(
+    text: &str,
+    label_like: impl Fn(&str) -> Option<String>,
+) -> Option<Vec<Passage>> {
+    let rule = "═".repeat(RULE_CHARS);
+    let lines: Vec<&str> = text.split('\n').collect();
+    let is_header = |at: usize| {
+        lines.get(at) == Some(&rule.as_str())
+            && lines.get(at + 2) == Some(&rule.as_str())
+            && lines.get(at + 1).is_some_and(|title| FLAGS.iter().any(|flag| title.ends_with(flag)))
+    };
+    let starts: Vec<usize> = (0..lines.len()).filter(|at| is_header(*at)).collect();
+    if starts.first() != Some(&0) {
+        return None;
+    }
+    let ends = starts.iter().skip(1).map(|next| next - 1).chain([lines.len()]);
+    let passages = starts.iter().zip(ends).map(|(start, end)| {
+        let (label, description) = parse_title(lines[start + 1]);
+        Passage {
+            label: label_like(label).unwrap_or_else(|| label.to_lowercase()),
+            description: description.map(str::to_owned),
+            content: lines.get(start + 3..end).unwrap_or_default().join("\n"),
+        }
+    });
+    Some(passages.collect())
+}
+
+/// Returns label and description of a header's line, without what it says of size and kind.
+fn parse_title(title: &str) -> (&str, Option<&str>) {
+    let title = FLAGS.iter().find_map(|flag| title.strip_suffix(flag)).unwrap_or(title);
+    let is_usage = |text: &str| text.ends_with(" tokens]");
+    let title = match title.rsplit_once(" [") {
+        Some((before, _)) if is_usage(title) => before,
+        _ => title,
+    };
+    match title.strip_suffix(')').and_then(|title| title.split_once(" (")) {
+        Some((label, description)) => (label, Some(description)),
+        None => (title, None),
+    }
 }
 
 #[cfg(test)]
@@ -116,5 +166,28 @@ mod tests {
         assert_eq!(RULE.len(), 46 * "\u{2550}".len());
         assert!(RULE.chars().all(|c| c == '\u{2550}'));
         assert_eq!(render(&[]), "");
+    }
+
+    #[test]
+    fn a_rendered_prompt_is_read_back() {
+        let blocks = [
+            Block::stored()
+                .describe("Facts (all)")
+                .max_tokens(9)
+                .info("memory", "Tea.\n\n# not a heading\n".to_owned()),
+            Block::stored().info("straße", String::new()),
+            Block::text("x").info("soul", "Be brief.".to_owned()),
+        ];
+        let known = |shown: &str| (shown == "STRASSE").then(|| "straße".to_owned());
+        let found = read(&render(&blocks), known).unwrap_or_default();
+        let as_passage = |block: &BlockInfo| Passage {
+            label: block.label.clone(),
+            description: block.description.clone(),
+            content: block.content.clone(),
+        };
+        assert_eq!(found, blocks.each_ref().map(as_passage));
+        for text in ["", "You are here.", &format!("Before\n{}", render(&blocks))] {
+            assert_eq!(read(text, known), None, "{text}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Building a session with what its model should know.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
@@ -93,5 +94,14 @@ impl SessionBuilder {
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
         Ok(Session { provider: self.provider, events: self.events, context: self.context.open()? })
+    }
+}
+
+impl fmt::Debug for SessionBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionBuilder")
+            .field("id", self.provider.id())
+            .field("context", &self.context)
+            .finish_non_exhaustive()
     }
 }

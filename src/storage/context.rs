@@ -29,21 +29,20 @@ pub(crate) enum Owner {
 }
 
 /// A stored text of a block: the block's own under the empty key, a document under any other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Entry {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
     /// The name of the document in its block; empty for the block's own text.
-    pub key: String,
+    pub(crate) key: String,
     /// What people call it.
-    pub title: Option<String>,
+    pub(crate) title: Option<String>,
     /// What it is about, in a line.
-    pub description: Option<String>,
+    pub(crate) description: Option<String>,
     /// The text.
-    pub content: String,
+    pub(crate) content: String,
     /// The number of this version, from 1.
-    pub version: u64,
+    pub(crate) version: u64,
     /// When it was put.
-    pub changed_at: DateTime<Utc>,
+    pub(crate) changed_at: DateTime<Utc>,
 }
 
 /// What is known of a document without its text.
@@ -76,6 +75,17 @@ pub struct EntryVersion {
     pub content: Option<String>,
     /// When it was put, or removed.
     pub changed_at: DateTime<Utc>,
+}
+
+/// A label that holds any text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredLabel {
+    pub(crate) label: String,
+    /// Whether it holds a text of its own, under the empty key.
+    pub(crate) has_text: bool,
+    pub(crate) has_documents: bool,
+    /// Whether the documents are in the index.
+    pub(crate) is_searchable: bool,
 }
 
 /// A text to be put.
@@ -123,7 +133,7 @@ pub(crate) trait ContextStore: Send + Sync {
     fn search_sessions(&self, request: &SearchRequest) -> Result<Found>;
 
     /// Returns the labels that hold any text, sorted.
-    fn labels(&self, owner: Owner) -> Result<Vec<String>>;
+    fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>>;
 
     /// Returns the text under a key.
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>>;

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::fault::{Fault, Outcome};
 use crate::error::Error;
+use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
 /// How many blocks a store holds in its life: what the upper half of an address can tell.
@@ -58,20 +59,33 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> Outcome<Address> {
     }
 }
 
-/// Returns the labels of an owner that hold any text, sorted.
-pub(super) fn labels(conn: &Connection, session: i64) -> Outcome<Vec<String>> {
+/// Returns the labels of an owner that hold any text, sorted, with what they hold.
+pub(super) fn labels(conn: &Connection, session: i64) -> Outcome<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
-    let labels = statement.query_map([session], |row| row.get(0))?;
+    let labels = statement.query_map([session], |row| {
+        let is_searchable: Option<bool> = row.get(2)?;
+        Ok(StoredLabel {
+            label: row.get(0)?,
+            has_text: row.get(1)?,
+            has_documents: is_searchable.is_some(),
+            is_searchable: is_searchable == Some(true),
+        })
+    })?;
     Ok(labels.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(in super::super) const LABELS: &str = "SELECT label
-   FROM context_block
-  WHERE session = ?1
-    AND EXISTS (SELECT 1
+/// Of the documents, the first tells for all: a block's kind decides whether they are searchable.
+pub(in super::super) const LABELS: &str = "SELECT label,
+        EXISTS (SELECT 1
                   FROM context_entry
-                 WHERE context_entry.block = context_block.key
-                   AND content IS NOT NULL)
+                 WHERE block = context_block.key AND context_entry.key = ''
+                   AND content IS NOT NULL) AS has_text,
+        (SELECT searchable
+           FROM context_entry
+          WHERE block = context_block.key AND context_entry.key > '' AND content IS NOT NULL
+          LIMIT 1) AS searchable
+   FROM context_block
+  WHERE session = ?1 AND (has_text OR searchable IS NOT NULL)
   ORDER BY label";
 
 /// Returns the keys and labels of a session's blocks.

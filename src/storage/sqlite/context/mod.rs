@@ -27,7 +27,7 @@ use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::context::{
-    ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
+    ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section, StoredLabel,
 };
 
 /// The session key under which what all sessions share is stored; no session has it.
@@ -41,7 +41,6 @@ pub(crate) struct SqliteContext {
 
 impl Database {
     /// Returns the context of a session, which need not be there yet.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the context layer is to come"))]
     pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
         Arc::new(SqliteContext { database: Arc::clone(self), id: id.clone() })
     }
@@ -104,7 +103,7 @@ impl ContextStore for SqliteContext {
         self.database.search(request)
     }
 
-    fn labels(&self, owner: Owner) -> Result<Vec<String>> {
+    fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>> {
         self.database.read(|conn| match self.key(conn, owner)? {
             Some(session) => block::labels(conn, session),
             None => Ok(Vec::new()),

@@ -1,0 +1,132 @@
+//! Taking blocks over: from a system prompt or a document, into one, and what the store holds already.
+
+use super::Context;
+use super::block::{Block, Source};
+use super::markdown::{self, Passage};
+use super::prompt;
+use crate::error::{Error, Result};
+use crate::storage::context::{Owner, StoredLabel};
+use crate::tokens::estimate_tokens;
+
+impl Context {
+    /// Returns all blocks as one Markdown document: a heading for each, its description, its content.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    /// assert_eq!(context.to_markdown()?, "# memory\n\nLikes coffee.\n");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn to_markdown(&self) -> Result<String> {
+        let passages = self.blocks()?.into_iter().map(|block| Passage {
+            label: block.label,
+            description: block.description,
+            content: block.content,
+        });
+        Ok(markdown::write(&passages.collect::<Vec<_>>()))
+    }
+
+    /// Writes the blocks that a text holds, and returns their labels in its order.
+    ///
+    /// The text is a document as [`to_markdown`](Self::to_markdown) makes it, a prompt as [`prompt`](Self::prompt) renders
+    /// it, or any system prompt: what stands under no heading becomes the block `system`. A label without a block gets a
+    /// stored one. All of it is checked before anything is written.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let context = Store::open_in_memory()?.context("assistant").open()?;
+    /// let labels = context.import("You are a helpful assistant.\n\n# memory\n\nLikes coffee.\n")?;
+    /// assert_eq!(labels, ["system", "memory"]);
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if a heading cannot be a label, [`Error::BlockExists`] if one comes twice; as
+    /// [`set`](Self::set).
+    pub fn import(&self, text: &str) -> Result<Vec<String>> {
+        let passages = match prompt::read(text, |label| self.label_like(label)) {
+            Some(passages) => passages,
+            None => markdown::read(text)?,
+        };
+        for (at, passage) in passages.iter().enumerate() {
+            let label = &passage.label;
+            if passages[..at].iter().any(|other| other.label == *label) {
+                return Err(Error::BlockExists { label: label.clone() });
+            }
+            if let Some(block) = self.find(label) {
+                block.check_plain()?;
+                block.block.check_tokens(label, estimate_tokens(&passage.content))?;
+            }
+        }
+        for passage in &passages {
+            if self.find(&passage.label).is_none() {
+                let described = passage.description.as_deref().unwrap_or_default();
+                self.add(&passage.label, Block::stored().describe(described))?;
+            }
+            self.set(&passage.label, &passage.content)?;
+        }
+        Ok(passages.into_iter().map(|passage| passage.label).collect())
+    }
+
+    /// Returns the labels under which the store holds something of this session or of all, each with a block that reads
+    /// it, whether or not the context has one.
+    ///
+    /// What is not stored, as a description or a limit, such a block does not have. Of a label that is of the session and
+    /// of all, the session's is returned.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    ///
+    /// let other = store.context("assistant").open()?; // knows of no block
+    /// for (label, block) in other.stored()? {
+    ///     other.add(&label, block)?;
+    /// }
+    /// assert_eq!(other.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn stored(&self) -> Result<Vec<(String, Block)>> {
+        let Some(store) = self.store() else { return Ok(Vec::new()) };
+        let own = store.labels(Owner::Session)?;
+        let mut shared = store.labels(Owner::Shared)?;
+        shared.retain(|label| own.iter().all(|other| other.label != label.label));
+        let shared = shared.into_iter().map(|found| {
+            let block = block_of(&found).across_sessions();
+            (found.label, block)
+        });
+        let own = own.into_iter().map(|found| {
+            let block = block_of(&found);
+            (found.label, block)
+        });
+        Ok(own.chain(shared).collect())
+    }
+
+    /// Returns the label of the block that a prompt shows so, in upper case.
+    fn label_like(&self, shown: &str) -> Option<String> {
+        let blocks = self.mounted();
+        let found = blocks.iter().find(|block| block.label.to_uppercase() == shown);
+        found.map(|block| block.label.clone())
+    }
+}
+
+fn block_of(found: &StoredLabel) -> Block {
+    Block::of(match found {
+        StoredLabel { has_text: true, .. } => Source::Stored,
+        StoredLabel { is_searchable: true, .. } => Source::Knowledge,
+        _ => Source::StoredSkills,
+    })
+}
