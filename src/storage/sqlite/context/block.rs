@@ -71,7 +71,7 @@ pub(in super::super) const LABELS: &str = "SELECT label
     AND EXISTS (SELECT 1
                   FROM context_entry
                  WHERE context_entry.block = context_block.key
-                   AND content IS NOT NULL)
+                   AND present = 1)
   ORDER BY label";
 
 /// Returns the keys and labels of a session's blocks.
