@@ -149,21 +149,24 @@ CREATE TABLE context_block (
 -- versions: content NULL.
 CREATE TABLE context_entry (
     address     INTEGER PRIMARY KEY,
+    block       INTEGER NOT NULL, -- key of the block; not generated: no index covers a count by such a column
     key         TEXT    NOT NULL, -- the document's name in the block; empty: the block's own text
+    present     INTEGER NOT NULL, -- 0: taken away
     version     INTEGER NOT NULL, -- from 1
     searchable  INTEGER NOT NULL, -- 1: in the index
     changed_at  INTEGER NOT NULL,
     title       TEXT,
     description TEXT,
     content     TEXT,             -- last, so that a list of titles does not read it
-    block       INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
+    CHECK (block = address >> 32 AND present = (content IS NOT NULL))
 ) STRICT;
 
 -- Serves: a text by its key.
 CREATE UNIQUE INDEX context_key ON context_entry (block, key);
 
 -- Serves: a block's documents in order of key, how many there are, and whether a block holds anything.
-CREATE INDEX context_present ON context_entry (block, key) WHERE content IS NOT NULL;
+-- The condition is an equation: only then SQLite counts in the index alone.
+CREATE INDEX context_present ON context_entry (block, key) WHERE present = 1;
 
 -- What a text was before; written when a version is left, so that the present text is stored once.
 CREATE TABLE context_version (
@@ -183,7 +186,7 @@ CREATE VIEW context_source AS
            talktree_cut(content) AS text
       FROM context_entry
      WHERE searchable = 1
-       AND content IS NOT NULL;
+       AND present = 1;
 
 -- The full-text index of the context; its rowid is the address.
 CREATE VIRTUAL TABLE context_search USING fts5 (

@@ -54,7 +54,20 @@ fn the_stock_shell_reads_the_tree_and_searches_the_index() -> Result<()> {
     };
     assert_eq!(matching("doors").as_deref(), Some("a"));
     assert_eq!(matching("\"红 色\"").as_deref(), Some("c"));
-    for table in ["session", "message", "compaction", "label", "head_log", "imported", "setting"] {
+    for table in [
+        "session",
+        "message",
+        "compaction",
+        "label",
+        "head_log",
+        "imported",
+        "setting",
+        "context_block",
+        "context_entry",
+        "context_version",
+        "frozen_prompt",
+        "elision",
+    ] {
         assert!(ask(&format!("SELECT count(*) FROM {table}")).is_some());
     }
     assert_eq!(ask("PRAGMA integrity_check").as_deref(), Some("ok"));

@@ -5,6 +5,7 @@
 //! ANALYZE finds may turn it to another one.
 
 use super::connection::{Config, Database};
+use super::context::{block, elision, entry, lifecycle, prompt, search};
 use super::fault::Outcome;
 use super::session::SqliteSession;
 use super::{
@@ -14,7 +15,9 @@ use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
 use crate::message::Message;
+use crate::message::Part;
 use crate::storage::SessionProvider;
+use crate::storage::context::{NewEntry, Owner};
 use crate::view::Place;
 
 /// Each hot statement, and what its plan names.
@@ -64,6 +67,47 @@ const HOT: &[(&str, &str, &[&str])] = &[
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
         &["COVERING INDEX label_target (address>? AND address<?)"],
     ),
+    ("a block", block::BY_LABEL, &["(session=? AND label=?)"]),
+    (
+        "the labels that hold a text",
+        block::LABELS,
+        &["(session=?)", "COVERING INDEX context_present (block=?)"],
+    ),
+    ("the blocks of a session", block::ALL, &["(session=?)"]),
+    ("where a text lies", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),
+    ("a text by key", entry::BY_KEY, &["(block=? AND key=?)"]),
+    ("a text by address", entry::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("documents", entry::DOCUMENTS, &["INDEX context_present (block=? AND key>?)"]),
+    ("how many documents", entry::COUNT, &["COVERING INDEX context_present (block=? AND key>?)"]),
+    ("former versions", entry::FORMER, &["PRIMARY KEY (entry=?)"]),
+    ("the present version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    (
+        "a document that goes",
+        entry::TAKE_OUT,
+        &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    (
+        "a document that comes",
+        entry::PUT_IN,
+        &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    ("how many texts", search::IN_BLOCK, &["COVERING INDEX context_present (block=?)"]),
+    ("a fork's texts", lifecycle::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    (
+        "a session's texts that go",
+        lifecycle::FORGET_ENTRIES,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    (
+        "a session's versions that go",
+        lifecycle::FORGET_VERSIONS,
+        &["PRIMARY KEY (entry>? AND entry<?)"],
+    ),
+    ("a frozen prompt", prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("whether there are elisions", elision::HAS_ANY, &["PRIMARY KEY (address>? AND address<?)"]),
+    ("the elisions of a message", elision::OF_MESSAGE, &["PRIMARY KEY (address=?)"]),
+    ("elisions that go", elision::FORGET, &["PRIMARY KEY (address>? AND address<?)"]),
+    ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];
 
 /// A session with every kind of row in it: runs, branches, tombstones, asides, compactions.
@@ -93,6 +137,15 @@ fn filled() -> Result<Database> {
             })?;
         }
         session.label("here", Some(&"5".into()))?;
+        let context = database.context(&name.into());
+        for n in 0..100 {
+            let key = n.to_string();
+            let entry = NewEntry { key: &key, content: "text", ..NewEntry::default() };
+            context.put(Owner::Session, "documents", &entry, true, None)?;
+        }
+        let result = Part::tool_result("look", "call", serde_json::json!("text"));
+        session.append(&Place::Head, &[Message::assistant("").with_part(result).with_id("r")])?;
+        context.elide(&"r".into(), "call", "gone")?;
         session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
     }
     std::sync::Arc::into_inner(database).ok_or(Error::Unsupported { what: "a shared database" })

@@ -39,9 +39,7 @@ impl Database {
                 max_children,
                 max_depth: max_depth(conn)?,
                 compactions: count("SELECT count(*) FROM compaction")?,
-                context_entries: count(
-                    "SELECT count(*) FROM context_entry WHERE content IS NOT NULL",
-                )?,
+                context_entries: count("SELECT count(*) FROM context_entry WHERE present = 1")?,
                 context_versions: count("SELECT count(*) FROM context_version")?,
                 elisions: count("SELECT count(*) FROM elision")?,
                 bytes: match bytes {

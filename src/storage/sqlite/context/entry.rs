@@ -50,7 +50,7 @@ pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<P
     Ok(place)
 }
 
-pub(in super::super) const FIND: &str = "SELECT address, version, content IS NOT NULL, searchable
+pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
@@ -64,7 +64,7 @@ pub(super) fn read(conn: &Connection, block: i64, key: &str) -> Outcome<Option<E
 pub(in super::super) const BY_KEY: &str =
     "SELECT address, key, title, description, version, changed_at, content
    FROM context_entry
-  WHERE block = ?1 AND key = ?2 AND content IS NOT NULL";
+  WHERE block = ?1 AND key = ?2 AND present = 1";
 
 /// Returns the text at an address, if it is there.
 pub(super) fn at(conn: &Connection, address: Address) -> Outcome<Option<Entry>> {
@@ -76,7 +76,7 @@ pub(super) fn at(conn: &Connection, address: Address) -> Outcome<Option<Entry>> 
 pub(in super::super) const AT: &str =
     "SELECT address, key, title, description, version, changed_at, content
    FROM context_entry
-  WHERE address = ?1 AND content IS NOT NULL";
+  WHERE address = ?1 AND present = 1";
 
 /// Reads a row of `address, key, title, description, version, changed_at, content`.
 pub(in super::super) fn read_row(row: &Row<'_>) -> Outcome<Entry> {
@@ -118,7 +118,7 @@ pub(super) fn documents(conn: &Connection, block: i64) -> Outcome<Vec<EntryInfo>
 pub(in super::super) const DOCUMENTS: &str =
     "SELECT address, key, title, description, version, changed_at
    FROM context_entry
-  WHERE block = ?1 AND key > '' AND content IS NOT NULL
+  WHERE block = ?1 AND key > '' AND present = 1
   ORDER BY key";
 
 /// Returns how many documents a block holds.
@@ -128,7 +128,7 @@ pub(super) fn count(conn: &Connection, block: i64) -> Outcome<u64> {
 
 pub(in super::super) const COUNT: &str = "SELECT count(*)
    FROM context_entry
-  WHERE block = ?1 AND key > '' AND content IS NOT NULL";
+  WHERE block = ?1 AND key > '' AND present = 1";
 
 /// Returns whether this very text stands at a place.
 pub(super) fn is_stored(conn: &Connection, place: &Place, new: &NewEntry<'_>) -> Outcome<bool> {
@@ -154,8 +154,9 @@ pub(super) fn insert(
     let address = block::next_address(conn, block)?;
     conn.prepare_cached(
         "INSERT INTO context_entry
-                (address, key, version, searchable, changed_at, title, description, content)
-         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7)",
+                (address, block, key, present, version, searchable, changed_at, title, description,
+                 content)
+         VALUES (?1, ?8, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         address,
@@ -165,6 +166,7 @@ pub(super) fn insert(
         new.title,
         new.description,
         new.content,
+        block,
     ])?;
     put_in(conn, address, address)?;
     Ok(1)
@@ -180,8 +182,8 @@ pub(super) fn replace(
     let version = leave(conn, place)?;
     conn.prepare_cached(
         "UPDATE context_entry
-            SET version = ?2, searchable = ?3, changed_at = ?4, title = ?5, description = ?6,
-                content = ?7
+            SET present = 1, version = ?2, searchable = ?3, changed_at = ?4, title = ?5,
+                description = ?6, content = ?7
           WHERE address = ?1",
     )?
     .execute(params![
@@ -202,8 +204,8 @@ pub(super) fn remove(conn: &Connection, place: &Place) -> Outcome<()> {
     let version = leave(conn, place)?;
     conn.prepare_cached(
         "UPDATE context_entry
-            SET version = ?2, searchable = 0, changed_at = ?3, title = NULL, description = NULL,
-                content = NULL
+            SET present = 0, version = ?2, searchable = 0, changed_at = ?3, title = NULL,
+                description = NULL, content = NULL
           WHERE address = ?1",
     )?
     .execute(params![place.address, version, now().timestamp_micros()])?;

@@ -27,10 +27,11 @@ pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Out
 }
 
 pub(in super::super) const COPY: &str = "INSERT INTO context_entry
-        (address, key, version, searchable, changed_at, title, description, content)
- SELECT address + ?3, key, version, searchable, changed_at, title, description, content
+        (address, block, key, present, version, searchable, changed_at, title, description, content)
+ SELECT address + ?3, (address + ?3) >> 32, key, 1, version, searchable, changed_at, title,
+        description, content
    FROM context_entry
-  WHERE address BETWEEN ?1 AND ?2 AND content IS NOT NULL
+  WHERE address BETWEEN ?1 AND ?2 AND present = 1
   ORDER BY address";
 
 /// Removes the texts of a session's own blocks, and what they were before.

@@ -7,7 +7,7 @@
 //! Invariant: a searchable text that is there is in the index; a text is taken out of it before its
 //! row changes.
 
-mod block;
+pub(super) mod block;
 pub(super) mod elision;
 pub(super) mod entry;
 pub(super) mod lifecycle;

@@ -215,4 +215,4 @@ pub(in super::super) const HOW_MANY: &str = "SELECT count(*)
 
 pub(in super::super) const IN_BLOCK: &str = "SELECT count(*)
    FROM context_entry
-  WHERE block = ?1 AND content IS NOT NULL";
+  WHERE block = ?1 AND present = 1";

@@ -21,8 +21,29 @@ const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `
 /// How many messages are cut into words at a time.
 const BATCH: u64 = 4_096;
 
-/// Compares the index with the text of the messages. SQLite's own `integrity_check` does not.
+/// Compares the indexes with the texts of messages and of the context. SQLite's own `integrity_check` does not.
 pub(super) fn damages(conn: &Connection) -> Outcome<Vec<Damage>> {
+    let mut damages = of_messages(conn)?;
+    damages.extend(of_context(conn)?);
+    Ok(damages)
+}
+
+fn of_context(conn: &Connection) -> Outcome<Option<Damage>> {
+    let what = if holds(
+        conn,
+        "INSERT INTO context_search (context_search, rank) VALUES ('integrity-check', 1)",
+    )? {
+        return Ok(None);
+    } else if holds(conn, "INSERT INTO context_search (context_search) VALUES ('integrity-check')")?
+    {
+        "the search index of the context does not hold what its texts say"
+    } else {
+        "the search index of the context is damaged in itself"
+    };
+    Ok(Some(Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD }))
+}
+
+fn of_messages(conn: &Connection) -> Outcome<Vec<Damage>> {
     if holds(conn, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")? {
         return Ok(Vec::new());
     }

@@ -4,6 +4,7 @@
 //! the JSON can be read, that compactions lie on paths, that the schema is the one this build
 //! makes, and that the search index holds what the messages say.
 
+mod context;
 mod index;
 
 use std::path::{Path, PathBuf};
@@ -169,11 +170,12 @@ impl Database {
             let mut found = Vec::new();
             settle("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
             settle("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
-            for check in CHECKS {
+            for check in CHECKS.iter().chain(context::CHECKS) {
                 settle(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
             settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
             settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
+            settle("broken-context", RESTORE, &mut found, |found| context::read_all(conn, found))?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -316,7 +318,12 @@ fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()>
 fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     // A look into the index lets FTS5 see what others have written: its own check goes by what the connection knows.
     // What is wrong with it, the check tells.
-    let _ = conn.query_row("SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)", [], |_| Ok(()));
+    for sql in [
+        "SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)",
+        "SELECT EXISTS (SELECT 1 FROM context_search WHERE rowid = 0)",
+    ] {
+        let _ = conn.query_row(sql, [], |_| Ok(()));
+    }
     let mut statement = conn.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;

@@ -1,0 +1,149 @@
+//! Checking the context: the texts of blocks, frozen prompts, elisions.
+
+use rusqlite::{Connection, Row};
+
+use super::super::context::{elision, entry, prompt};
+use super::super::fault::{Outcome, corrupt};
+use super::super::message;
+use super::{Check, RESTORE, tell, told};
+use crate::report::Damage;
+use crate::tree::Address;
+
+/// What to do about a text that cannot be read.
+const PUT_ANEW: &str = "put the text anew, or restore a backup";
+/// What to do about a prompt that cannot be read.
+const THAW: &str = "refresh the session's prompt";
+/// What to do about an elision that lies over nothing.
+const UPDATE: &str = "harmless: it goes when the message is updated or deleted";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('context block %s is of session key %d, which is not there', label, session)
+                FROM context_block
+               WHERE session <> 0
+                 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = context_block.session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('texts are stored under context block %d, which is not there', key)
+                FROM (SELECT DISTINCT address >> 32 AS key
+                        FROM context_entry
+                      EXCEPT SELECT key FROM context_block)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('a frozen prompt is of session key %d, which is not there', session)
+                FROM frozen_prompt
+               WHERE NOT EXISTS (SELECT 1 FROM session WHERE session.key = frozen_prompt.session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "number-in-use",
+        sql: "SELECT format('the next number of context block %d is %d and in use', key, next)
+                FROM context_block
+               WHERE EXISTS (SELECT 1
+                               FROM context_entry
+                              WHERE address BETWEEN (context_block.key << 32 | context_block.next)
+                                                AND (context_block.key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-version",
+        sql: "SELECT format('version %d of text %d of context block %d is not before its present one',
+                            version, entry & 4294967295, entry >> 32)
+                FROM context_version
+               WHERE version < 1
+                  OR NOT EXISTS (SELECT 1
+                                   FROM context_entry
+                                  WHERE context_entry.address = context_version.entry
+                                    AND context_entry.version > context_version.version)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "lost-elision",
+        sql: "SELECT format('an elision lies on message %d of session %d, which is not there',
+                            address & 4294967295, address >> 32)
+                FROM elision
+               WHERE NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = elision.address AND message.id IS NOT NULL)",
+        remedy: UPDATE,
+    },
+];
+
+/// Reads every text and what it was before, every frozen prompt, and what every elision lies over.
+pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut judge = |kind, remedy, answer: Outcome<()>| {
+        if let Err(fault) = answer {
+            tell(found, Damage { kind, what: told(fault), remedy });
+        }
+    };
+    each(conn, ENTRIES, |row| {
+        judge("broken-context", PUT_ANEW, read_entry(row));
+        Ok(())
+    })?;
+    each(conn, VERSIONS, |row| {
+        let address: Address = row.get(5)?;
+        let name =
+            |fault| corrupt(format!("a version of {}: {}", entry::named(address), told(fault)));
+        judge("broken-context", PUT_ANEW, entry::read_version(row).map(|_| ()).map_err(name));
+        Ok(())
+    })?;
+    each(conn, "SELECT session FROM frozen_prompt", |row| {
+        judge("broken-prompt", THAW, prompt::read(conn, row.get(0)?).map(|_| ()));
+        Ok(())
+    })?;
+    each(conn, "SELECT address, call FROM elision", |row| {
+        judge("lost-elision", UPDATE, check_elision(conn, row));
+        Ok(())
+    })
+}
+
+const ENTRIES: &str =
+    "SELECT address, key, title, description, version, changed_at, coalesce(content, ''), searchable
+   FROM context_entry";
+const VERSIONS: &str = "SELECT version, title, description, content, changed_at, entry
+   FROM context_version";
+
+fn each(
+    conn: &Connection,
+    sql: &str,
+    mut check: impl FnMut(&Row<'_>) -> Outcome<()>,
+) -> Outcome<()> {
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        check(row)?;
+    }
+    Ok(())
+}
+
+fn read_entry(row: &Row<'_>) -> Outcome<()> {
+    let version = entry::read_row(row)?.version;
+    let wrong = match (version, row.get::<_, i64>(7)?) {
+        (1.., 0 | 1) => return Ok(()),
+        (0, _) => "no version".to_owned(),
+        (_, mark) => format!("{mark} as the mark of what can be found"),
+    };
+    Err(corrupt(format!("{} has {wrong}", entry::named(row.get(0)?))))
+}
+
+/// What is wrong with the message itself is told of it.
+fn check_elision(conn: &Connection, row: &Row<'_>) -> Outcome<()> {
+    let (address, call): (Address, String) = (row.get(0)?, row.get(1)?);
+    let Some(message) = message::stored(conn, address).ok().and_then(|stored| stored.message)
+    else {
+        return Ok(());
+    };
+    if elision::answers(&message, &call) {
+        return Ok(());
+    }
+    Err(corrupt(format!(
+        "an elision lies on message {} of session {}, which holds no result of tool call {call:?}",
+        address.n(),
+        address.session()
+    )))
+}
