@@ -4,7 +4,6 @@
 //! built on them, dearer, or answers [`Error::Unsupported`]. Each verb is atomic: all of it is done,
 //! or nothing. The conformance suite in `talktree::testing` holds a provider to this contract.
 
-#[expect(dead_code, unreachable_pub, reason = "the context layer, which stands on it, is to come")]
 pub(crate) mod context;
 mod cursor;
 pub(crate) mod sqlite;

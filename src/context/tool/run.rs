@@ -2,6 +2,7 @@
 
 use super::answer;
 use super::call::{Action, Call};
+use super::nearest::suggestion;
 use crate::context::Context;
 use crate::context::provider::Document;
 use crate::error::{Error, Result};
@@ -62,7 +63,8 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::LoadContext { label, key } => {
             let content = context.load(&label, &key)?;
-            Ok(answer::document(&label, &key, content.as_deref()))
+            let hint = if content.is_none() { near(context, &label, &key)? } else { String::new() };
+            Ok(answer::document(&label, &key, content.as_deref()) + &hint)
         }
         Call::UnloadContext { label, key } => Ok(match context.unload(&label, &key)? {
             Some(_) => answer::unloaded(&label, &key),
@@ -99,6 +101,14 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::HistoryBranches { id: None } => all_branches(context),
     }
+}
+
+/// Names the document that may be meant by a key: a block of skills lists each in a line.
+fn near(context: &Context, label: &str, key: &str) -> Result<String> {
+    let list = context.block(label)?.map(|block| block.content).unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.strip_prefix("- "));
+    let keys: Vec<&str> = lines.map(|line| line.split(": ").next().unwrap_or(line)).collect();
+    Ok(suggestion(key, &keys))
 }
 
 /// A write is done even where the block cannot be read back.
