@@ -7,6 +7,7 @@ mod append;
 mod append_all;
 mod cold;
 mod compactions;
+mod context;
 mod data;
 mod floor;
 mod folded;
@@ -63,6 +64,8 @@ const ROWS: &[(&str, Row)] = &[
     ("update", update::run),
     ("import", import::run),
     ("search-store", search::store),
+    ("prompt", context::prompt),
+    ("knowledge", context::knowledge),
     // The last: it closes the largest store.
     ("open", open::run),
 ];

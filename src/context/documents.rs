@@ -36,7 +36,33 @@ impl Context {
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
-        self.require(label)?.set_document(self.places(), document)
+        let keys = self.set_documents(label, [document.clone()])?;
+        Ok(keys.into_iter().next().unwrap_or_default())
+    }
+
+    /// Stores many documents, as [`set_document`](Self::set_document) does one, and returns their keys.
+    ///
+    /// In the store it is all of them or none, and much faster than one by one.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("knowledge", Block::knowledge()).open()?;
+    /// context.set_documents("knowledge", (1..=100).map(|n| Document::new(n.to_string(), "A fact.")))?;
+    /// assert_eq!(context.block("knowledge")?.unwrap().content, "100 entries indexed.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`set_document`](Self::set_document).
+    pub fn set_documents(
+        &self,
+        label: &str,
+        documents: impl IntoIterator<Item = Document>,
+    ) -> Result<Vec<String>> {
+        let documents = documents.into_iter().collect();
+        self.require(label)?.set_documents(self.places(), documents)
     }
 
     /// Takes a stored document away, `false` if there is none. Its versions stay, so that it can be restored.

@@ -233,7 +233,6 @@ impl Context {
     /// Returns the tools that a model needs for these blocks.
     ///
     /// [`Tools`] has an example.
-    #[must_use]
     pub fn tools(&self) -> Tools {
         let options = self.shared.options;
         let reach = Reach {

@@ -109,28 +109,37 @@ impl Mounted {
         Ok(self.block.info(&self.label, content))
     }
 
-    /// Stores a document of a keyed block and returns the key it is under.
-    pub(super) fn set_document(&self, places: &Places, document: &Document) -> Result<String> {
+    /// Stores documents of a keyed block and returns the keys they are under. In the store it is all of them or none.
+    pub(super) fn set_documents(
+        &self,
+        places: &Places,
+        documents: Vec<Document>,
+    ) -> Result<Vec<String>> {
         self.check_keyed()?;
         self.check_writable()?;
-        self.check_tokens(&document.content)?;
-        let mut document = document.clone();
-        if document.key.is_empty() {
-            document.key = slug::key(document.title.as_deref(), &document.content);
-        }
+        let keyed = documents.into_iter().map(|document| {
+            self.check_tokens(&document.content)?;
+            let key = match document.key.is_empty() {
+                true => slug::key(document.title.as_deref(), &document.content),
+                false => document.key,
+            };
+            Ok(Document { key, ..document })
+        });
+        let documents = keyed.collect::<Result<Vec<_>>>()?;
         match &self.block.source {
-            Source::Skills(provider) => {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
-            }
-            Source::Search(provider) => {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(&document))?;
-            }
+            Source::Skills(provider) => documents.iter().try_for_each(|document| {
+                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
+            })?,
+            Source::Search(provider) => documents.iter().try_for_each(|document| {
+                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
+            })?,
             source => {
-                let (entry, is_searchable) = (entry_of(&document), source.is_searchable());
-                places.store()?.put(self.owner(), &self.label, &entry, is_searchable, None)?;
+                let entries: Vec<_> = documents.iter().map(entry_of).collect();
+                let is_searchable = source.is_searchable();
+                places.store()?.put_all(self.owner(), &self.label, &entries, is_searchable)?;
             }
         }
-        Ok(document.key)
+        Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
     /// Adds to a document, on a line of its own; it comes into being if it is not there. What it is called stays as it is
@@ -141,7 +150,8 @@ impl Mounted {
         if !self.block.source.is_stored() {
             let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
             let content = joined(&self.load(places, key)?.unwrap_or_default(), content);
-            return self.set_document(places, &Document { content, ..more.clone() });
+            self.set_documents(places, vec![Document { content, ..more.clone() }])?;
+            return Ok(key.clone());
         }
         self.check_keyed()?;
         self.renew(places, key, |present| {

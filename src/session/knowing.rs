@@ -90,7 +90,6 @@ impl Session {
     /// Returns the tools that the model needs for the context.
     ///
     /// [`Tools`] has an example.
-    #[must_use]
     pub fn tools(&self) -> Tools {
         self.context.tools()
     }

@@ -157,6 +157,15 @@ pub(crate) trait ContextStore: Send + Sync {
         expected: Option<u64>,
     ) -> Result<Put>;
 
+    /// Puts many texts, whatever is there: all of them or none.
+    fn put_all(
+        &self,
+        owner: Owner,
+        label: &str,
+        all: &[NewEntry<'_>],
+        is_searchable: bool,
+    ) -> Result<()>;
+
     /// Takes a text away and returns whether it was there. Its versions stay.
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool>;
 

@@ -90,6 +90,48 @@ impl SqliteContext {
     }
 }
 
+/// Where a text is put, and how.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    owner: Owner,
+    label: &'a str,
+    is_searchable: bool,
+}
+
+impl SqliteContext {
+    fn put_one(
+        &self,
+        conn: &Connection,
+        Target { owner, label, is_searchable }: Target<'_>,
+        new: &NewEntry<'_>,
+        expected: Option<u64>,
+    ) -> Outcome<Put> {
+        entry::check(label, new, self.database.config.max_message_bytes)?;
+        let block = self.block(conn, owner, label)?;
+        let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
+        let present = present.flatten();
+        let found = present.as_ref().map_or(0, entry::Place::living_version);
+        if expected.is_some_and(|expected| expected != found) {
+            return Ok(Put::Moved { found });
+        }
+        if let Some(place) = &present
+            && entry::is_stored(conn, place, new)?
+        {
+            entry::set_searchable(conn, place, is_searchable)?;
+            return Ok(Put::Unchanged { version: found });
+        }
+        let session = self.key_to_write(conn, owner)?;
+        let version = match present {
+            Some(place) => entry::replace(conn, &place, new, is_searchable)?,
+            None => {
+                let block = block::find_or_make(conn, session, label)?;
+                entry::insert(conn, block, new, is_searchable)?
+            }
+        };
+        Ok(Put::Stored { version })
+    }
+}
+
 impl ContextStore for SqliteContext {
     fn session(&self) -> &SessionId {
         &self.id
@@ -130,31 +172,20 @@ impl ContextStore for SqliteContext {
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
-        let max = self.database.config.max_message_bytes;
+        let place = Target { owner, label, is_searchable };
+        self.database.write(|conn| self.put_one(conn, place, new, expected))
+    }
+
+    fn put_all(
+        &self,
+        owner: Owner,
+        label: &str,
+        all: &[NewEntry<'_>],
+        is_searchable: bool,
+    ) -> Result<()> {
+        let place = Target { owner, label, is_searchable };
         self.database.write(|conn| {
-            entry::check(label, new, max)?;
-            let block = self.block(conn, owner, label)?;
-            let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
-            let present = present.flatten();
-            let found = present.as_ref().map_or(0, entry::Place::living_version);
-            if expected.is_some_and(|expected| expected != found) {
-                return Ok(Put::Moved { found });
-            }
-            if let Some(place) = &present
-                && entry::is_stored(conn, place, new)?
-            {
-                entry::set_searchable(conn, place, is_searchable)?;
-                return Ok(Put::Unchanged { version: found });
-            }
-            let session = self.key_to_write(conn, owner)?;
-            let version = match present {
-                Some(place) => entry::replace(conn, &place, new, is_searchable)?,
-                None => {
-                    let block = block::find_or_make(conn, session, label)?;
-                    entry::insert(conn, block, new, is_searchable)?
-                }
-            };
-            Ok(Put::Stored { version })
+            all.iter().try_for_each(|new| self.put_one(conn, place, new, None).map(drop))
         })
     }
 
