@@ -31,7 +31,9 @@ impl Failure {
     /// Returns the failure as `verify` tells it, which has nothing more to tell.
     pub(crate) fn of_verify(self) -> Self {
         match self {
-            Self::Damaged(Some(why)) => Self::Damaged(Some(why.replace(TELLS_MORE, ""))),
+            Self::Damaged(Some(why)) => {
+                Self::Damaged(Some(format!("{}\n{RESTORE}", why.replace(TELLS_MORE, ""))))
+            }
             failure => failure,
         }
     }
@@ -67,6 +69,9 @@ impl Failure {
 
 /// What damage is told with by everything but `verify` itself.
 const TELLS_MORE: &str = "; `verify` tells more";
+
+/// What to do about damage that not even `verify` gets past.
+const RESTORE: &str = "restore a backup, or take what can be read: `talktree export --all --skip-damaged -o FILE`, and `import` that into a new store";
 
 /// Writes a line for people to stderr.
 pub(crate) fn tell(text: &str) {
