@@ -13,7 +13,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing was found: no hit, or no session, message, label or summary of that name.
+    /// Nothing was found: no hit, or no session, message, label, summary or text of that name.
     NotFound(String),
     /// What was asked can never be done as it was asked.
     Usage(String),
@@ -90,6 +90,7 @@ impl From<Error> for Failure {
                 Self::Output(source)
             }
             _ if error.is_unknown() => Self::NotFound(text),
+            Error::UnknownBlock { .. } | Error::UnknownVersion { .. } => Self::NotFound(text),
             // What was given is at fault: other words would have done.
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }
@@ -97,6 +98,13 @@ impl From<Error> for Failure {
             | Error::NothingToFold { .. }
             | Error::BlankSummary
             | Error::MessageTooLarge { .. }
+            | Error::TooLarge { .. }
+            | Error::BlockOverLimit { .. }
+            | Error::BlockReadOnly { .. }
+            | Error::BlockKeyed { .. }
+            | Error::BlockCannot { .. }
+            | Error::BlockExists { .. }
+            | Error::TooManyBlocks { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
             // Whichever command came upon it, `verify` or not.
             Error::Corrupt { .. } => Self::Damaged(Some(text)),
@@ -130,6 +138,9 @@ mod tests {
         let id = || "a".into();
         for (error, code) in [
             (Error::UnknownSession { id: "s".into() }, 1),
+            (Error::UnknownVersion { label: "l".to_owned(), key: None, version: 7 }, 1),
+            (Error::BlockCannot { label: "l".to_owned(), what: "be searched" }, 2),
+            (Error::TooLarge { what: "a summary", bytes: 2, max: 1 }, 2),
             (Error::NothingToFold { first: id(), last: id() }, 2),
             (Error::NotAncestor { first: id(), last: id() }, 2),
             (Error::MessageTooLarge { id: id(), bytes: 2, max: 1 }, 2),
