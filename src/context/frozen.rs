@@ -66,6 +66,25 @@ impl Context {
         Ok(text(&sections))
     }
 
+    /// Forgets the frozen prompt, so that the next call of [`prompt`](Self::prompt) renders it anew.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("soul", Block::text("Be brief.")).cached_prompt().open()?;
+    /// context.prompt()?;
+    /// context.thaw_prompt()?;
+    /// assert_eq!(context.frozen_prompt()?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every write.
+    pub fn thaw_prompt(&self) -> Result<()> {
+        self.places().store()?.thaw()
+    }
+
     /// Returns the prompt that is frozen, `None` if none is; nothing is rendered.
     ///
     /// ```

@@ -120,6 +120,48 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Writes every session that can be read whole, as [`export_jsonl`](Self::export_jsonl) does, and hands those that
+    /// cannot, and why, to `skipped`: for what is left of a damaged store. Each is read twice.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("a")?.append(Message::user("hi"))?;
+    /// let mut file = Vec::new();
+    /// store.export_readable_jsonl(&mut file, |id, error| eprintln!("{id}: {error}"))?;
+    /// assert!(!file.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`export_jsonl`](Self::export_jsonl); that a session is damaged is none.
+    pub fn export_readable_jsonl(
+        &self,
+        output: &mut impl Write,
+        mut skipped: impl FnMut(&SessionId, &Error),
+    ) -> Result<()> {
+        let watch = self.interrupt_signal().watch();
+        let mut lines = Lines::begin(output)?;
+        for id in self.session_ids()? {
+            watch.check()?;
+            let session = self.session(&id)?;
+            // To nowhere first: half a session would be taken for a whole one.
+            match session.export_jsonl(&mut std::io::sink()) {
+                Ok(()) => {
+                    let info = session.info()?;
+                    let info = info.ok_or_else(|| Error::UnknownSession { id: id.clone() })?;
+                    lines.session(&session, &info)?;
+                }
+                Err(error @ Error::Interrupted) => return Err(error),
+                Err(error) => skipped(&id, &error),
+            }
+        }
+        lines.end()
+    }
+}
+
 /// An export as it is written.
 struct Lines<'a, W> {
     output: &'a mut W,

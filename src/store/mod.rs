@@ -218,6 +218,10 @@ impl Store {
         self.database.sessions()
     }
 
+    pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
+        self.database.session_ids()
+    }
+
     /// Gives a session a name for people.
     ///
     /// ```

@@ -13,7 +13,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing was found: no hit, or no session, message, label or summary of that name.
+    /// Nothing was found: no hit, or no session, message, label, summary or text of that name.
     NotFound(String),
     /// What was asked can never be done as it was asked.
     Usage(String),
@@ -31,7 +31,9 @@ impl Failure {
     /// Returns the failure as `verify` tells it, which has nothing more to tell.
     pub(crate) fn of_verify(self) -> Self {
         match self {
-            Self::Damaged(Some(why)) => Self::Damaged(Some(why.replace(TELLS_MORE, ""))),
+            Self::Damaged(Some(why)) => {
+                Self::Damaged(Some(format!("{}\n{RESTORE}", why.replace(TELLS_MORE, ""))))
+            }
             failure => failure,
         }
     }
@@ -68,6 +70,9 @@ impl Failure {
 /// What damage is told with by everything but `verify` itself.
 const TELLS_MORE: &str = "; `verify` tells more";
 
+/// What to do about damage that not even `verify` gets past.
+const RESTORE: &str = "restore a backup, or take what can be read: `talktree export --all --skip-damaged -o FILE`, and `import` that into a new store";
+
 /// Writes a line for people to stderr.
 pub(crate) fn tell(text: &str) {
     let mut stderr = io::stderr().lock();
@@ -85,6 +90,7 @@ impl From<Error> for Failure {
                 Self::Output(source)
             }
             _ if error.is_unknown() => Self::NotFound(text),
+            Error::UnknownBlock { .. } | Error::UnknownVersion { .. } => Self::NotFound(text),
             // What was given is at fault: other words would have done.
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }
@@ -92,6 +98,13 @@ impl From<Error> for Failure {
             | Error::NothingToFold { .. }
             | Error::BlankSummary
             | Error::MessageTooLarge { .. }
+            | Error::TooLarge { .. }
+            | Error::BlockOverLimit { .. }
+            | Error::BlockReadOnly { .. }
+            | Error::BlockKeyed { .. }
+            | Error::BlockCannot { .. }
+            | Error::BlockExists { .. }
+            | Error::TooManyBlocks { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
             // Whichever command came upon it, `verify` or not.
             Error::Corrupt { .. } => Self::Damaged(Some(text)),
@@ -125,6 +138,9 @@ mod tests {
         let id = || "a".into();
         for (error, code) in [
             (Error::UnknownSession { id: "s".into() }, 1),
+            (Error::UnknownVersion { label: "l".to_owned(), key: None, version: 7 }, 1),
+            (Error::BlockCannot { label: "l".to_owned(), what: "be searched" }, 2),
+            (Error::TooLarge { what: "a summary", bytes: 2, max: 1 }, 2),
             (Error::NothingToFold { first: id(), last: id() }, 2),
             (Error::NotAncestor { first: id(), last: id() }, 2),
             (Error::MessageTooLarge { id: id(), bytes: 2, max: 1 }, 2),

@@ -13,6 +13,7 @@ mod find;
 mod output;
 mod paint;
 mod progress;
+mod stdin;
 mod table;
 
 use std::process::ExitCode;

@@ -139,6 +139,7 @@ fn every_verb_has_a_help_text() {
             "checkout",
             "label",
             "compact",
+            "context",
             "fork",
             "rename",
             "rm",

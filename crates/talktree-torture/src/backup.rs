@@ -57,7 +57,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         .collect::<Result<Vec<Worker>>>()?;
 
     let again = format!(
-        "talktree-torture backup --seed {} --seconds {} --writers {} --durability {}",
+        "just torture backup --seed {} --seconds {} --writers {} --durability {}",
         report.seed(),
         args.seconds,
         args.writers,

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use clap::builder::PossibleValuesParser;
+
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
 use crate::verbs::VERBS;
 use crate::vfs::{self, Call, Fault};
@@ -30,10 +32,10 @@ const KINDS: &[(&str, Call, bool)] = &[
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this verb.
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(verbs()))]
     pub verb: Option<String>,
     /// Only this kind of failure.
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.0)))]
     pub kind: Option<String>,
     /// Only this many calls after the beginning.
     #[arg(long)]
@@ -41,6 +43,11 @@ pub struct Args {
     /// Every how many calls one is let fail.
     #[arg(long, default_value_t = 1)]
     pub step: u64,
+}
+
+/// Returns the names of all verbs.
+fn verbs() -> Vec<&'static str> {
+    VERBS.iter().chain(&OPENINGS).map(|verb| verb.name).collect()
 }
 
 /// Lets every call fail under every verb.
@@ -71,7 +78,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                     let one = Try { verb, trouble: &fault, answer: &answer, after: &after };
                     let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
                     let again = format!(
-                        "talktree-torture faults --verb '{}' --kind '{name}' --after {count}",
+                        "just torture faults --verb '{}' --kind '{name}' --after {count}",
                         verb.name
                     );
                     let how = if is_sticky { "for good" } else { "once" };

@@ -65,7 +65,14 @@ impl Reader {
 /// # Errors
 /// If a store cannot be written.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let again = format!("talktree-torture grow --seed {}", report.seed());
+    let again = format!(
+        "just torture grow --seed {} --messages {} --megabytes {} --path {} --max-memory {}",
+        report.seed(),
+        args.messages,
+        args.megabytes,
+        args.path,
+        args.max_memory
+    );
     for reader in [Reader::Nobody, Reader::Stream, Reader::Transaction] {
         eprintln!("grow: {} messages {}", args.messages, reader.name());
         log_under(reader, args, report, &again)?;

@@ -76,6 +76,8 @@ fn main() -> Result<ExitCode> {
 
 /// Does a work and prints its report.
 fn told(work: &str, seed: u64, run: impl FnOnce(&mut Report) -> Result<()>) -> Result<ExitCode> {
+    // Told at once: whatever ends the process, its dice are known.
+    eprintln!("{work}: again with `just torture --seed {seed} {work}` and the same arguments");
     let mut report = Report::new(work, seed);
     run(&mut report)?;
     print!("{report}");

@@ -129,7 +129,7 @@ fn cut(
         figures.images += 1;
         let acknowledged = round.marks.partition_point(|mark| mark.0 <= moment);
         let again = format!(
-            "talktree-torture power --seed {} --images {} --images-per-round {} --verbs {} --round {number}{}",
+            "just torture power --seed {} --images {} --images-per-round {} --verbs {} --round {number}{}",
             report.seed(),
             args.images,
             args.images_per_round,

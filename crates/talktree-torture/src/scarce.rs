@@ -34,7 +34,7 @@ pub struct Args {
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
     let again =
-        format!("talktree-torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
+        format!("just torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
     if let Err(what) = full_disk(args.mebibytes, report) {
         report.failure(format!("a full disk: {what}"), &again);
     }

@@ -187,6 +187,16 @@ impl Database {
         })
     }
 
+    /// Returns the id of every session, the oldest first; what else is known of them is not read.
+    pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached("SELECT id FROM session ORDER BY key")?;
+            let ids =
+                statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
+            Ok(ids.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     /// Gives a session a name for people.
     pub(crate) fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
         self.write(|conn| {

@@ -71,7 +71,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     (
         "the labels that hold a text",
         block::LABELS,
-        &["(session=?)", "COVERING INDEX context_present (block=?)"],
+        &["(session=?)", "INDEX context_present (block=? AND key>?)"],
     ),
     ("the blocks of a session", block::ALL, &["(session=?)"]),
     ("where a text lies", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),

@@ -1,14 +1,12 @@
 //! `talktree compact`: summaries by hand.
 
-use std::io::Read;
-
 use talktree::Compaction;
 
 use crate::clean::{one_line, plural};
 use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Result, tell};
 use crate::output::Output;
-use crate::{find, paint};
+use crate::{find, paint, stdin};
 
 /// Lay a summary over a stretch of a conversation, take one off, or list them
 ///
@@ -72,7 +70,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ])?);
     }
     if let (Some(summary), Some(from), Some(to)) = (args.summary, &args.from, &args.to) {
-        let summary = if summary == "-" { read_stdin()? } else { summary };
+        let summary = if summary == "-" { stdin::read("the summary")? } else { summary };
         let (first, last) = (find::message(&session, from)?, find::message(&session, to)?);
         let id = session.add_compaction(summary.trim_end(), &first, &last)?;
         let compaction = session.compaction(&id)?;
@@ -89,16 +87,6 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ])?;
     }
     Ok(())
-}
-
-fn read_stdin() -> Result<String> {
-    let mut text = String::new();
-    match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => {
-            Err(Failure::Input(format!("the summary cannot be read from stdin: {error}")))
-        }
-    }
 }
 
 fn write(out: &mut Output, compaction: &Compaction, is_json: bool) -> Result<()> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use talktree::{Error, Session, Store, View};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::output::Exact;
 use crate::{find, paint};
 
@@ -41,6 +41,10 @@ pub(crate) struct Args {
     /// The whole store.
     #[arg(long, conflicts_with_all = ["session", "at", "raw"])]
     all: bool,
+
+    /// With --all: leave out the conversations that cannot be read whole, and name them.
+    #[arg(long, requires = "all")]
+    skip_damaged: bool,
 
     /// Write to this file, which must not be there yet, instead of stdout.
     #[arg(long, short, value_name = "FILE")]
@@ -89,8 +93,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     };
     let Some(path) = &args.output else {
         let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
-        write(&what, args.format, &mut out)?;
-        return Ok(out.flush()?);
+        let skipped = write(&what, &args, &mut out)?;
+        out.flush()?;
+        return all_or_damaged(skipped);
     };
     let cannot = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -99,7 +104,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         _ => Failure::Output(error),
     };
     let mut file = BufWriter::new(File::create_new(path).map_err(cannot)?);
-    write(&what, args.format, &mut file)?;
+    let skipped = write(&what, &args, &mut file)?;
     file.flush().map_err(cannot)?;
     let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
     let format = args
@@ -108,16 +113,38 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         .map_or_else(String::new, |value| value.get_name().to_owned());
     let path = path.to_string_lossy().into_owned();
     if context.is_json {
-        return Ok(context.out.json(&Answer { path, format, bytes })?);
+        context.out.json(&Answer { path, format, bytes })?;
+    } else {
+        let bytes = format!("  {bytes} bytes");
+        context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &bytes)])?;
     }
-    Ok(context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &format!("  {bytes} bytes"))])?)
+    all_or_damaged(skipped)
 }
 
-fn write(what: &What, format: Format, output: &mut impl Write) -> Result<(), Error> {
-    match (what, format) {
+/// What was left out was told where it was met.
+fn all_or_damaged(skipped: u64) -> Result<()> {
+    if skipped == 0 { Ok(()) } else { Err(Failure::Damaged(None)) }
+}
+
+/// Writes what was asked for and returns how many conversations were left out.
+fn write(what: &What, args: &Args, output: &mut impl Write) -> Result<u64> {
+    let mut skipped = 0;
+    let written = match (what, args.format) {
+        (What::Store(store), _) if args.skip_damaged => {
+            store.export_readable_jsonl(output, |id, error| {
+                skipped += 1;
+                tell(&format!("{id} is left out: {error}"));
+            })
+        }
         (What::Store(store), _) => store.export_jsonl(output),
         (What::Session(session, _), Format::Talktree) => session.export_jsonl(output),
         (What::Session(session, view), Format::Markdown) => session.export_markdown(view, output),
         (What::Session(session, view), Format::Openai) => session.export_openai(view, output),
-    }
+    };
+    written.map_err(|error| match error {
+        // The store's own errors of this kind are of opening it.
+        Error::Io { source, .. } => Failure::Output(source),
+        error => error.into(),
+    })?;
+    Ok(skipped)
 }

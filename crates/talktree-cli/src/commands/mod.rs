@@ -4,6 +4,7 @@ mod backup;
 mod checkout;
 mod compact;
 mod completions;
+mod context;
 mod export;
 mod fork;
 mod import;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Checkout(checkout::Args),
     Label(label::Args),
     Compact(compact::Args),
+    Context(context::Args),
     Fork(fork::Args),
     Rename(rename::Args),
     Rm(rm::Args),
@@ -59,6 +61,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
         Command::Checkout(args) => checkout::run(args, context),
         Command::Label(args) => label::run(args, context),
         Command::Compact(args) => compact::run(args, context),
+        Command::Context(args) => context::run(args, context),
         Command::Fork(args) => fork::run(args, context),
         Command::Rename(args) => rename::run(args, context),
         Command::Rm(args) => rm::run(args, context),

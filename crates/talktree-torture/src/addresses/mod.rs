@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 600;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How many scripts are played.
-    #[arg(long, default_value_t = 50_000)]
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub cases: u64,
     /// Only this one.
     #[arg(long)]
@@ -48,7 +48,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             Ok(Err(what)) => what,
             Err(_) => "a panic".to_owned(),
         };
-        let again = format!("talktree-torture --seed {} addresses --case {case}", report.seed());
+        let again = format!("just torture --seed {} addresses --case {case}", report.seed());
         report.failure(what, again);
     }
     report.fact("scripts", cases.end - cases.start);

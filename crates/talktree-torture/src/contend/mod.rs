@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, default_value_t = 60.0)]
     pub seconds: f64,
     /// The numbers of writers.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16])]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16], value_parser = some_writers)]
     pub writers: Vec<usize>,
     /// `full` or `normal`.
     #[arg(long, default_value = "full")]
@@ -33,6 +33,13 @@ pub struct Args {
     /// The program to start as a writer, where it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
+}
+
+fn some_writers(given: &str) -> std::result::Result<usize, String> {
+    match given.parse::<usize>() {
+        Ok(0) => Err("nobody would write".to_owned()),
+        count => count.map_err(|error| error.to_string()),
+    }
 }
 
 /// What the writers are.
@@ -130,7 +137,7 @@ fn run_case(
         ),
     );
     let again = format!(
-        "talktree-torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",
+        "just torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",
         report.seed(),
         args.durability,
     );

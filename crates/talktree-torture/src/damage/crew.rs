@@ -71,7 +71,9 @@ pub(super) fn work<T: Send>(
                         if let Some((round, _)) = begun.filter(|(_, begin)| begin.elapsed() > limit)
                         {
                             // Its thread would be waited for, for ever: only the end of the process stops it.
-                            eprintln!("FAILED: case {round} goes on for over {limit:?}");
+                            eprintln!(
+                                "FAILED: case {round} goes on for over {limit:?}; again with --round {round}"
+                            );
                             std::process::abort();
                         }
                     }

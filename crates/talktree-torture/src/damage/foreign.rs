@@ -27,10 +27,8 @@ pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result
         let path = paths[round as usize].display();
         match ended.answer {
             Some(Ok(())) => refusals += 1,
-            Some(Err(error)) => {
-                report.failure(format!("{path}: {error}"), "talktree-torture damage")
-            }
-            None => report.failure(format!("{path}: a panic"), "talktree-torture damage"),
+            Some(Err(error)) => report.failure(format!("{path}: {error}"), "just torture damage"),
+            None => report.failure(format!("{path}: a panic"), "just torture damage"),
         }
     })?;
     let after = names(&folder)?;
@@ -39,10 +37,7 @@ pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result
         name.to_string_lossy().ends_with("-wal") || name.to_string_lossy().ends_with("-shm")
     };
     if let Some(name) = after.iter().find(|name| !before.contains(name) && !is_log(name)) {
-        report.failure(
-            format!("{name:?} was made beside what is no store"),
-            "talktree-torture damage",
-        );
+        report.failure(format!("{name:?} was made beside what is no store"), "just torture damage");
     }
     report.fact("what is no store, refused", format!("{refusals} of {count}"));
     Ok(())

@@ -75,8 +75,7 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
         },
     )?;
     for failure in failures {
-        let again =
-            format!("talktree-torture --seed {seed} damage --log-places {}", args.log_places);
+        let again = format!("just torture --seed {seed} damage --log-places {}", args.log_places);
         report.failure(format!("a damaged log, {failure}"), again);
     }
     report.fact("damaged logs: all of it read", whole);

@@ -63,7 +63,7 @@ pub struct Args {
 /// If the files to damage cannot be made, or a case does not end.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let seed = report.seed();
-    let again = format!("talktree-torture --seed {seed} damage --messages {}", args.messages);
+    let again = format!("just torture --seed {seed} damage --messages {}", args.messages);
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sound.db");
     let ids = fixture::build(&path, seed, args.messages)?;

@@ -83,17 +83,14 @@ fn check(chat: &Session, names: &[String], report: &mut Report) -> Result<usize>
     for (way, messages) in &ways {
         if !messages.iter().map(|message| message.id.as_str()).eq(names.iter().map(String::as_str))
         {
-            let again = format!(
-                "talktree-torture --seed {} extremes --times {}",
-                report.seed(),
-                names.len()
-            );
+            let again =
+                format!("just torture --seed {} extremes --times {}", report.seed(), names.len());
             report.failure(format!("{way} tells another order than that of the appends"), again);
         }
     }
     let latest = chat.latest_leaf()?.map(|message| message.id.to_string());
     if latest.as_ref() != names.last() {
-        report.failure(format!("the latest leaf is {latest:?}"), "talktree-torture extremes");
+        report.failure(format!("the latest leaf is {latest:?}"), "just torture extremes");
     }
     Ok(ways.len() + 1)
 }

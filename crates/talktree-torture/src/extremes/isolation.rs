@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
         let verb = dice.usize(..VERBS.len());
         let ids = [pick(&mut dice), pick(&mut dice)];
         let again = format!(
-            "talktree-torture --seed {} extremes --messages 1000 --children 1000 --branches 100 --foreign-ids {}",
+            "just torture --seed {} extremes --messages 1000 --children 1000 --branches 100 --foreign-ids {}",
             report.seed(),
             round + 1
         );
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     if !damages.is_empty() {
         report.failure(
             format!("after verbs with ids of another session: {damages:?}"),
-            "talktree-torture extremes",
+            "just torture extremes",
         );
     }
     report

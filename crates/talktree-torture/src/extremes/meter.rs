@@ -46,7 +46,7 @@ impl<'r> Meter<'r> {
         let answer = self.time(verb, work)?;
         if answer != expected {
             let what = format!("{}: {verb} answers {answer:?}, not {expected:?}", self.shape);
-            self.report.failure(what, "talktree-torture extremes");
+            self.report.failure(what, "just torture extremes");
         }
         Ok(())
     }

@@ -22,14 +22,13 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
                 if answer != (false, differs) {
                     let what =
                         format!("{way} of {other:?} again answers (is new, differs) {answer:?}");
-                    report.failure(what, "talktree-torture extremes");
+                    report.failure(what, "just torture extremes");
                 }
             }
         }
     }
     if chat.raw_history()? != before || chat.leaves()?.len() != 1 {
-        report
-            .failure("an id that came again changed what was stored", "talktree-torture extremes");
+        report.failure("an id that came again changed what was stored", "just torture extremes");
     }
     report.fact("ids given again", tried);
     Ok(())

@@ -9,6 +9,8 @@ mod seeds;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
+use clap::value_parser;
 use fastrand::Rng;
 
 pub use checks::{Check, importers, messages, names, queries};
@@ -24,10 +26,10 @@ pub const CHECKS: [(&str, Check); 4] =
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How many inputs each check is fed with.
-    #[arg(long, default_value_t = 50_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..))]
     pub cases: u64,
     /// Only this check.
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(CHECKS.map(|check| check.0)))]
     pub check: Option<String>,
     /// Only this case.
     #[arg(long)]
@@ -62,6 +64,9 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             let input = mutated(&seeds, &mut dice);
             let answer = catch_unwind(AssertUnwindSafe(|| check(&input)));
             tried += 1;
+            if tried.is_multiple_of(1_000) {
+                eprintln!("{name}: {tried} cases");
+            }
             let what = match answer {
                 Ok(Ok(())) => continue,
                 Ok(Err(what)) => what,
@@ -69,7 +74,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             };
             let input = String::from_utf8_lossy(&input).chars().take(200).collect::<String>();
             let again = format!(
-                "talktree-torture hostile --seed {} --check {name} --case {case}",
+                "just torture hostile --seed {} --check {name} --case {case}",
                 report.seed()
             );
             report.failure(format!("{name}: {what}, given {input:?}"), again);

@@ -97,7 +97,7 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
             folder = tempfile::tempdir()?;
         }
         let again = format!(
-            "talktree-torture kill --seed {} --writers {} --durability {} --round {number}",
+            "just torture kill --seed {} --writers {} --durability {} --round {number}",
             report.seed(),
             case.writers,
             case.durability,

@@ -79,10 +79,10 @@ pub(in super::super) const LABELS: &str = "SELECT label,
         EXISTS (SELECT 1
                   FROM context_entry
                  WHERE block = context_block.key AND context_entry.key = ''
-                   AND content IS NOT NULL) AS has_text,
+                   AND present = 1) AS has_text,
         (SELECT searchable
            FROM context_entry
-          WHERE block = context_block.key AND context_entry.key > '' AND content IS NOT NULL
+          WHERE block = context_block.key AND context_entry.key > '' AND present = 1
           LIMIT 1) AS searchable
    FROM context_block
   WHERE session = ?1 AND (has_text OR searchable IS NOT NULL)

@@ -92,6 +92,11 @@ fn outputs(messages: &[Message]) -> Vec<String> {
 const STORED: &str = r#"{"text":"a very long skill"}"#;
 const MARKER: &str = "\"unloaded\"";
 
+/// Returns the labels that hold any text.
+fn stored_labels(context: &dyn ContextStore, owner: Owner) -> Result<Vec<String>> {
+    Ok(context.labels(owner)?.into_iter().map(|found| found.label).collect())
+}
+
 #[test]
 fn a_text_is_read_back_and_counts_its_versions() -> Result<()> {
     let database = in_memory()?;
@@ -134,7 +139,7 @@ fn what_was_taken_away_keeps_its_versions_and_comes_back_as_the_next_one() -> Re
     assert!(!context.remove(Owner::Session, "memory", "colour")?);
     assert!(!context.remove(Owner::Session, "other", "colour")?);
     assert_eq!(context.entry(Owner::Session, "memory", "colour")?, None);
-    assert_eq!(context.labels(Owner::Session)?, Vec::<String>::new());
+    assert_eq!(stored_labels(&*context, Owner::Session)?, Vec::<String>::new());
     assert_eq!(keys(&*context, "red")?.0, Vec::<String>::new());
     let moved = context.put(Owner::Session, "memory", &text("colour", "red"), true, Some(1))?;
     assert_eq!(moved, Put::Moved { found: 0 });
@@ -170,8 +175,8 @@ fn labels_and_documents_are_sorted_and_the_blocks_own_text_is_no_document() -> R
     }
     context.put(Owner::Session, "_system_prompt", &text("", "x"), false, None)?;
     context.put(Owner::Shared, "memory", &text("", "x"), false, None)?;
-    assert_eq!(context.labels(Owner::Session)?, ["_system_prompt", "memory"]);
-    assert_eq!(context.labels(Owner::Shared)?, ["memory"]);
+    assert_eq!(stored_labels(&*context, Owner::Session)?, ["_system_prompt", "memory"]);
+    assert_eq!(stored_labels(&*context, Owner::Shared)?, ["memory"]);
     let documents = context.documents(Owner::Session, "memory")?;
     assert_eq!(documents.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!(context.count(Owner::Session, "memory")?, 3);
@@ -519,7 +524,7 @@ fn what_is_removed_with_a_session_does_not_come_back_with_its_name() -> Result<(
     context.freeze(&section("one"))?;
     database.remove(&"s".into())?;
     with_result(&database)?;
-    assert_eq!((context.labels(Owner::Session)?.len(), context.frozen()?), (0, None));
+    assert_eq!((stored_labels(&*context, Owner::Session)?.len(), context.frozen()?), (0, None));
     let stats = database.stats()?;
     assert_eq!((stats.context_entries, stats.context_versions, stats.elisions), (1, 0, 0));
     sound(&database)
@@ -846,7 +851,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 labels.extend(is_held.then_some(*name));
             }
             labels.sort_unstable();
-            assert_eq!(context.labels(owner)?, labels);
+            assert_eq!(stored_labels(&*context, owner)?, labels);
         }
     }
     sound(&database)

@@ -9,7 +9,7 @@ mod index;
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
 use super::connection::{Config, Database, make_private_file};
 use super::fault::{Fault, Outcome, corrupt};
@@ -422,6 +422,16 @@ fn read_whole(row: &Row<'_>) -> Outcome<()> {
     Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
 }
 
+/// Returns what programs call a message and its session, where that can be read.
+fn names(conn: &Connection, row: &Row<'_>) -> Outcome<Option<(String, String)>> {
+    let address: Address = row.get(0)?;
+    let session: Option<String> = conn
+        .prepare_cached("SELECT id FROM session WHERE key = ?1")?
+        .query_row([address.session()], |row| row.get(0))
+        .optional()?;
+    Ok(session.zip(row.get(2).ok()))
+}
+
 /// One batch of messages.
 #[derive(Default)]
 struct Batch {
@@ -451,7 +461,12 @@ impl Batch {
             self.last = Some(row.get(0)?);
             self.count += 1;
             if let Err(fault) = read_whole(row) {
-                let what = told(fault);
+                let what = match names(conn, row)? {
+                    Some((session, id)) => {
+                        format!("{} (message {id:?} of {session:?})", told(fault))
+                    }
+                    None => told(fault),
+                };
                 let remedy = "update or delete the message";
                 tell(found, Damage { kind: "broken-message", what, remedy });
             }

@@ -1,0 +1,61 @@
+//! `talktree context drift`: where texts have moved on since the prompt was frozen.
+
+use serde::Serialize;
+use talktree::DriftKind;
+
+use super::place::Place;
+use super::{diff, prompt};
+use crate::context::Context;
+use crate::failure::{Result, tell};
+use crate::paint;
+
+/// Show what is stored otherwise than the frozen prompt has it
+///
+/// What a program tells its model from elsewhere is not known here and left out; so is what is of
+/// all conversations and not in the prompt.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context drift [OPTIONS] <SESSION>")]
+pub(super) struct Args {
+    /// The conversation: its id, the beginning or the end of it, or its name.
+    session: String,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    label: &'a str,
+    kind: &'static str,
+    diff: &'a str,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let place = Place::session(&store, &args.session)?;
+    let own: Vec<String> = place.stored()?.into_iter().map(|(label, _)| label).collect();
+    let stored = place.context([])?.stored()?;
+    let blocks = place.context(stored)?;
+    if blocks.frozen_prompt()?.is_none() {
+        return Err(prompt::not_frozen(&place));
+    }
+    let mut count = 0_u64;
+    for drift in blocks.drift()? {
+        let kind = match drift.kind {
+            DriftKind::Changed => "changed",
+            // Of all sessions' labels a program shows its model those that it knows.
+            DriftKind::Added if own.contains(&drift.label) => "added",
+            _ => continue,
+        };
+        count += 1;
+        if context.is_json {
+            context.out.json(&Row { label: &drift.label, kind, diff: &drift.diff })?;
+            continue;
+        }
+        let text = drift.to_string();
+        let head = text.strip_suffix(&*drift.diff).unwrap_or_default();
+        context.out.block(paint::STRONG, "", head)?;
+        diff::write(&mut context.out, &drift.diff)?;
+    }
+    if count == 0 && !context.is_json {
+        tell("what is stored is as the frozen prompt has it");
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! `talktree context history`: what a text was before.
+
+use anstyle::Style;
+use serde::Serialize;
+use talktree::EntryVersion;
+
+use super::diff;
+use super::list::minute;
+use super::place::{self, Held, Kind, Place, Whose};
+use crate::clean::{one_line, plural};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::paint;
+use crate::table::Table;
+
+/// List the versions of a text or a document, oldest first
+///
+/// The last 1 000 are kept, those of a document also when it is taken away.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context history [OPTIONS] <SESSION> <LABEL> [KEY]")]
+pub(super) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// What it is under.
+    label: String,
+
+    /// The document.
+    #[arg(value_parser = place::key())]
+    key: Option<String>,
+
+    /// Show what each version changed.
+    #[arg(long)]
+    diff: bool,
+
+    /// List the newest N only.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    version: &'a EntryVersion,
+    tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<&'a str>,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let place = Place::of(&store, &args.whose)?;
+    let key = args.key.as_deref();
+    let (held, versions) = find(&place, &args.label, key)?;
+    let left_out = versions.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
+    let mut table = Table::new([
+        ("version", paint::ID),
+        ("changed", paint::FAINT),
+        ("tokens", paint::PLAIN),
+        ("text", paint::PLAIN),
+    ]);
+    for (at, version) in versions.iter().enumerate().skip(left_out) {
+        let content = version.content.as_deref().unwrap_or_default();
+        let tokens = talktree::estimate_tokens(content);
+        let before = at.checked_sub(1).and_then(|before| versions.get(before));
+        let diff = args.diff.then(|| difference(&held, key, before, version)).transpose()?;
+        if context.is_json {
+            context.out.json(&Row { version, tokens, diff: diff.as_deref() })?;
+            continue;
+        }
+        let Some(diff) = diff else {
+            let first = content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            table.push([
+                version.version.to_string(),
+                minute(version.changed_at),
+                tokens.to_string(),
+                if version.content.is_some() { one_line(first) } else { REMOVED.to_owned() },
+            ]);
+            continue;
+        };
+        let (style, size) = match version.content {
+            Some(_) => (Style::new(), plural(tokens, "token")),
+            None => (paint::BAD, REMOVED.to_owned()),
+        };
+        context.out.line(&[
+            (paint::STRONG, "version "),
+            (paint::ID, &version.version.to_string()),
+            (paint::FAINT, &format!("  {}  ", minute(version.changed_at))),
+            (style, &size),
+        ])?;
+        diff::write(&mut context.out, &diff)?;
+        context.out.line(&[])?;
+    }
+    if !context.is_json && !args.diff {
+        table.write(&mut context.out)?;
+    }
+    Ok(())
+}
+
+const REMOVED: &str = "(removed)";
+
+/// Returns what a version changed, in unified form.
+fn difference(
+    held: &Held<'_>,
+    key: Option<&str>,
+    before: Option<&EntryVersion>,
+    version: &EntryVersion,
+) -> Result<String> {
+    match before {
+        Some(before) => Ok(held.context.diff(&held.label, key, before.version, version.version)?),
+        // What was before the oldest that is kept is not known.
+        None if version.version > 1 => Ok(String::new()),
+        None => Ok(diff::added(version.content.as_deref().unwrap_or_default())),
+    }
+}
+
+/// Returns the versions that are meant, also of what was taken away.
+fn find<'a>(
+    place: &Place<'a>,
+    label: &str,
+    key: Option<&str>,
+) -> Result<(Held<'a>, Vec<EntryVersion>)> {
+    let held = match place.read(label) {
+        Ok(held) => held,
+        Err(Failure::NotFound(_)) => return gone(place, label, key),
+        Err(failure) => return Err(failure),
+    };
+    if held.kind != Kind::Text && key.is_none() {
+        return Err(Failure::Usage(format!(
+            "{label:?} holds documents, each with a history of its own: name a KEY"
+        )));
+    }
+    let versions = held.versions(key)?;
+    match (versions.is_empty(), key) {
+        (false, _) => Ok((held, versions)),
+        (true, Some(key)) => Err(held.unknown_document(key)),
+        (true, None) => Err(place.unknown(label)),
+    }
+}
+
+/// Returns the versions under a label whose documents were all taken away.
+fn gone<'a>(
+    place: &Place<'a>,
+    label: &str,
+    key: Option<&str>,
+) -> Result<(Held<'a>, Vec<EntryVersion>)> {
+    for place in [Some(place.clone()), place.beside()].into_iter().flatten() {
+        let held = place.empty(label, Kind::Skills)?;
+        let versions = held.versions(key)?;
+        if !versions.is_empty() {
+            return Ok((held, versions));
+        }
+    }
+    Err(place.unknown(label))
+}

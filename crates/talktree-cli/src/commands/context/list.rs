@@ -1,0 +1,98 @@
+//! `talktree context list`: what there is under which label.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::place::{Held, Kind, Place, Whose};
+use crate::context::Context;
+use crate::failure::{Result, tell};
+use crate::paint;
+use crate::table::Table;
+
+/// List what is stored: texts, skills, knowledge
+///
+/// `tokens` is what it takes in a prompt, `versions` how many its texts have had.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context list [OPTIONS] <SESSION>")]
+pub(super) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    label: &'a str,
+    shared: bool,
+    kind: Kind,
+    documents: u64,
+    tokens: u64,
+    versions: u64,
+    changed_at: Option<DateTime<Utc>>,
+}
+
+impl<'a> Row<'a> {
+    fn of(held: &'a Held<'_>) -> Result<Self> {
+        let documents = held.documents()?;
+        let (versions, changed_at) = match held.kind {
+            Kind::Text => {
+                let versions = held.versions(None)?;
+                let last = versions.last();
+                (last.map_or(0, |last| last.version), last.map(|last| last.changed_at))
+            }
+            _ => (
+                documents.iter().map(|document| document.version).sum(),
+                documents.iter().map(|document| document.changed_at).max(),
+            ),
+        };
+        Ok(Self {
+            label: &held.label,
+            shared: held.place.is_shared,
+            kind: held.kind,
+            documents: documents.len() as u64,
+            tokens: held.tokens,
+            versions,
+            changed_at,
+        })
+    }
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let seen = Place::of(&store, &args.whose)?.seen()?;
+    let mut table = Table::new([
+        ("label", paint::LABEL),
+        ("kind", paint::PLAIN),
+        ("documents", paint::PLAIN),
+        ("tokens", paint::PLAIN),
+        ("versions", paint::PLAIN),
+        ("changed", paint::FAINT),
+        ("of", paint::FAINT),
+    ]);
+    for held in &seen {
+        let row = Row::of(held)?;
+        if context.is_json {
+            context.out.json(&row)?;
+            continue;
+        }
+        table.push([
+            row.label.to_owned(),
+            row.kind.as_str().to_owned(),
+            if row.kind == Kind::Text { String::new() } else { row.documents.to_string() },
+            row.tokens.to_string(),
+            row.versions.to_string(),
+            row.changed_at.map(minute).unwrap_or_default(),
+            if row.shared { "all sessions" } else { "this session" }.to_owned(),
+        ]);
+    }
+    match (context.is_json, seen.is_empty()) {
+        (true, _) => {}
+        (false, true) => tell("nothing is stored here"),
+        (false, false) => table.write(&mut context.out)?,
+    }
+    Ok(())
+}
+
+/// Returns a time as tables show it.
+pub(super) fn minute(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M").to_string()
+}

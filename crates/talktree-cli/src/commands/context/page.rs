@@ -1,0 +1,115 @@
+//! `talktree context export` and `import`: texts as one Markdown page.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use talktree::{Block, Error, Store};
+
+use super::place::{Kind, Place, Whose, tell_written};
+use crate::clean::plural;
+use crate::context::Context;
+use crate::failure::{Failure, Result, tell};
+use crate::output::Exact;
+use crate::stdin;
+
+/// Write the texts as one Markdown page, a heading for each label
+///
+/// `talktree context import` reads it. Documents of skills and knowledge are not on it.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context export [OPTIONS] <SESSION>")]
+pub(super) struct ExportArgs {
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Write the texts that a page or a prompt holds, each under its label
+///
+/// A page has a heading for each label; what stands under none goes under `system`. All of it is
+/// checked before anything is written. Descriptions and limits are not kept.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context import [OPTIONS] <SESSION> <FILE>")]
+pub(super) struct ImportArgs {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// The page; `-` is stdin.
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Passage<'a> {
+    label: &'a str,
+    shared: bool,
+    content: &'a str,
+}
+
+pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let place = Place::of(&store, &args.whose)?;
+    let (texts, keyed): (Vec<_>, Vec<_>) =
+        place.held()?.into_iter().partition(|held| held.kind == Kind::Text);
+    for held in &keyed {
+        let documents = plural(held.documents()?.len() as u64, "document");
+        tell(&format!("{}: {documents} left out; a page holds texts", held.label));
+    }
+    if texts.is_empty() {
+        return Err(Failure::NotFound(format!("{}: no text is stored", place.name)));
+    }
+    if context.is_json {
+        for held in &texts {
+            let (label, shared, content) = (&*held.label, place.is_shared, &*held.content);
+            context.out.json(&Passage { label, shared, content })?;
+        }
+        return Ok(());
+    }
+    let blocks = texts.iter().map(|held| (held.label.clone(), place.block(Kind::Text)));
+    let page = place.context(blocks)?.to_markdown()?;
+    let mut out = Exact::new(&mut context.out, false);
+    out.write_all(page.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    let place = Place::of(&store, &args.whose)?;
+    let name = args.file.display().to_string();
+    let page = match &*name {
+        "-" => stdin::read("the page")?,
+        _ => std::fs::read_to_string(&args.file)
+            .map_err(|error| Failure::Input(format!("{name}: {error}")))?,
+    };
+    // A prompt has labels in upper case: which ones they are is told by those that are known.
+    let stored = place.context([])?.stored()?;
+    let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;
+    if labels.is_empty() {
+        return Err(Failure::Input(format!("{name}: there is no text in it")));
+    }
+    for label in &labels {
+        if place.write(label)?.is_some_and(|held| held.kind != Kind::Text) {
+            return Err(Failure::Input(format!("{name}: {label:?} holds documents, not a text")));
+        }
+    }
+    let blocks =
+        place.context(labels.iter().map(|label| (label.clone(), place.block(Kind::Text))))?;
+    blocks.import(&page).map_err(|error| of_file(&name, error))?;
+    for label in &labels {
+        tell_written(context, &place.empty(label, Kind::Text)?, None)?;
+    }
+    Ok(())
+}
+
+/// Returns the labels that a page writes to.
+fn labels(page: &str, stored: &[(String, Block)]) -> talktree::Result<Vec<String>> {
+    let scratch = Store::open_in_memory()?.context("scratch");
+    let blocks = stored.iter().map(|(label, _)| label);
+    let scratch = blocks.fold(scratch, |builder, label| builder.block(label, Block::stored()));
+    scratch.open()?.import(page)
+}
+
+fn of_file(name: &str, error: Error) -> Failure {
+    match Failure::from(error) {
+        Failure::Usage(why) => Failure::Input(format!("{name}: {why}")),
+        failure => failure,
+    }
+}

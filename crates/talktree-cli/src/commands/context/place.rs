@@ -1,0 +1,327 @@
+//! Whose texts are meant, and one label of them.
+//!
+//! The store keeps a text for one session or for all. A label may be both; then a session reads its
+//! own. What is written is never taken from one to the other: a text of its own would hide from a
+//! session what is of all.
+
+use clap::ValueEnum;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
+use serde::Serialize;
+use talktree::{Block, EntryInfo, EntryVersion, SessionId, Store};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::{find, paint};
+
+/// Whose texts are asked for.
+#[derive(Debug, clap::Args)]
+pub(super) struct Whose {
+    /// The conversation: its id, the beginning or the end of it, or its name.
+    session: String,
+
+    /// What is of all conversations, instead of this one, which need not be there then.
+    #[arg(long)]
+    shared: bool,
+}
+
+/// What is under a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    #[value(skip)]
+    Text,
+    /// Documents that a model loads by key.
+    Skills,
+    /// Documents that a model searches.
+    Knowledge,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Skills => "skills",
+            Self::Knowledge => "knowledge",
+        }
+    }
+
+    pub(super) fn block(self) -> Block {
+        match self {
+            Self::Text => Block::stored(),
+            Self::Skills => Block::stored_skills(),
+            Self::Knowledge => Block::knowledge(),
+        }
+    }
+}
+
+/// Takes a key: any text, but not none, which stands for the text under the label itself.
+pub(super) fn key() -> impl TypedValueParser<Value = String> {
+    NonEmptyStringValueParser::new()
+}
+
+/// The texts of a session, or of all.
+#[derive(Clone)]
+pub(super) struct Place<'a> {
+    store: &'a Store,
+    /// One that no session has, where it is about all of them.
+    id: SessionId,
+    /// What it is called in answers.
+    pub(super) name: String,
+    pub(super) is_shared: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Returns the place that is meant; a session must be there.
+    pub(super) fn of(store: &'a Store, whose: &Whose) -> Result<Self> {
+        match whose.shared {
+            true => Ok(Self::shared(store)),
+            false => Self::session(store, &whose.session),
+        }
+    }
+
+    pub(super) fn session(store: &'a Store, given: &str) -> Result<Self> {
+        let session = find::session(store, given)?;
+        let name = find::title(&session)?;
+        Ok(Self { store, id: session.id().clone(), name, is_shared: false })
+    }
+
+    fn shared(store: &'a Store) -> Self {
+        let name = "all sessions".to_owned();
+        // What is of all is read and written without a session's coming into being.
+        Self { store, id: SessionId::new(), name, is_shared: true }
+    }
+
+    /// Returns the session, if it is about one.
+    pub(super) fn id(&self) -> Option<&SessionId> {
+        (!self.is_shared).then_some(&self.id)
+    }
+
+    /// Returns a context of these blocks.
+    pub(super) fn context(
+        &self,
+        blocks: impl IntoIterator<Item = (String, Block)>,
+    ) -> Result<talktree::Context> {
+        let builder = self.store.context(self.id.clone());
+        let builder =
+            blocks.into_iter().fold(builder, |builder, (label, block)| builder.block(label, block));
+        Ok(builder.open()?)
+    }
+
+    /// Returns the block as one whose texts are of this place.
+    pub(super) fn block(&self, kind: Kind) -> Block {
+        match self.is_shared {
+            true => kind.block().across_sessions(),
+            false => kind.block(),
+        }
+    }
+
+    /// Returns what this place holds: not what a session sees of all.
+    pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
+        let stored = self.context([])?.stored()?;
+        if self.is_shared {
+            return Ok(stored);
+        }
+        // A label of all is also this session's only where that has a text of its own.
+        let shared = Self::shared(self.store).stored()?;
+        let mut own = Vec::new();
+        for (label, block) in stored {
+            let is_shared = shared.iter().any(|(other, _)| *other == label);
+            if !is_shared || self.holds(&label)? {
+                own.push((label, block));
+            }
+        }
+        Ok(own)
+    }
+
+    fn holds(&self, label: &str) -> Result<bool> {
+        let text = self.context([(label.to_owned(), Block::stored())])?;
+        let versions = text.versions(label, None)?;
+        if versions.last().is_some_and(|last| last.content.is_some()) {
+            return Ok(true);
+        }
+        let documents = self.context([(label.to_owned(), Block::stored_skills())])?;
+        Ok(!documents.documents(label)?.is_empty())
+    }
+
+    /// Returns all that can be read here: what this place holds and, of a session, what is of all.
+    pub(super) fn seen(&self) -> Result<Vec<Held<'a>>> {
+        let mut seen = self.held()?;
+        if !self.is_shared {
+            seen.extend(Self::shared(self.store).held()?);
+        }
+        Ok(seen)
+    }
+
+    /// Returns what this place holds.
+    pub(super) fn held(&self) -> Result<Vec<Held<'a>>> {
+        self.stored()?.into_iter().map(|(label, block)| Held::new(self, label, block)).collect()
+    }
+
+    /// Returns what is under a label to be read: of this place, else what is of all.
+    pub(super) fn read(&self, label: &str) -> Result<Held<'a>> {
+        if let Some(held) = self.find(label)? {
+            return Ok(held);
+        }
+        let of_all = Self::shared(self.store);
+        let found = if self.is_shared { None } else { of_all.find(label)? };
+        found.ok_or_else(|| self.unknown(label))
+    }
+
+    /// Returns what is under a label to be written; `None` if there is nothing yet.
+    pub(super) fn write(&self, label: &str) -> Result<Option<Held<'a>>> {
+        let found = self.find(label)?;
+        if found.is_none() && !self.is_shared && Self::shared(self.store).find(label)?.is_some() {
+            return Err(of_all(label));
+        }
+        Ok(found)
+    }
+
+    /// Returns a label under which nothing is stored, as one of this kind.
+    pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<Held<'a>> {
+        Held::new(self, label.to_owned(), self.block(kind))
+    }
+
+    /// Returns the place of what is of all, beside this one.
+    pub(super) fn beside(&self) -> Option<Self> {
+        (!self.is_shared).then(|| Self::shared(self.store))
+    }
+
+    pub(super) fn unknown(&self, label: &str) -> Failure {
+        Failure::NotFound(match self.is_shared {
+            true => format!("nothing is stored for all sessions under {label:?}"),
+            false => format!(
+                "session {:?} has nothing under {label:?}; `talktree context list {}` lists what it has",
+                self.id, self.id
+            ),
+        })
+    }
+
+    fn find(&self, label: &str) -> Result<Option<Held<'a>>> {
+        let found = self.stored()?.into_iter().find(|(stored, _)| stored == label);
+        found.map(|(label, block)| Held::new(self, label, block)).transpose()
+    }
+}
+
+/// Refuses to write for one session what is of all.
+fn of_all(label: &str) -> Failure {
+    Failure::Usage(format!(
+        "{label:?} is of all sessions, and a text of its own would hide it from this one; --shared writes it"
+    ))
+}
+
+/// What is under a label.
+pub(super) struct Held<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) label: String,
+    pub(super) kind: Kind,
+    /// What stands in a prompt.
+    pub(super) content: String,
+    pub(super) tokens: u64,
+    /// A context of this label alone.
+    pub(super) context: talktree::Context,
+}
+
+impl<'a> Held<'a> {
+    fn new(place: &Place<'a>, label: String, block: Block) -> Result<Self> {
+        let context = place.context([(label.clone(), block)])?;
+        let info = context.block(&label)?.unwrap_or_default();
+        let kind = match (info.is_skill, info.is_searchable) {
+            (true, _) => Kind::Skills,
+            (_, true) => Kind::Knowledge,
+            _ => Kind::Text,
+        };
+        let (content, tokens) = (info.content, info.tokens);
+        Ok(Self { place: place.clone(), label, kind, content, tokens, context })
+    }
+
+    pub(super) fn documents(&self) -> Result<Vec<EntryInfo>> {
+        match self.kind {
+            Kind::Text => Ok(Vec::new()),
+            _ => Ok(self.context.documents(&self.label)?),
+        }
+    }
+
+    /// Returns what is known of a document, and its text.
+    pub(super) fn document(&self, key: &str) -> Result<Option<(EntryInfo, String)>> {
+        let known = self.documents()?.into_iter().find(|known| known.key == key);
+        let Some(known) = known else { return Ok(None) };
+        Ok(self.context.load(&self.label, key)?.map(|content| (known, content)))
+    }
+
+    pub(super) fn versions(&self, key: Option<&str>) -> Result<Vec<EntryVersion>> {
+        Ok(self.context.versions(&self.label, key)?)
+    }
+
+    /// Refuses a key where there are none.
+    pub(super) fn check_keyed(&self) -> Result<()> {
+        match self.kind {
+            Kind::Text => Err(Failure::Usage(format!(
+                "{:?} is one text and holds no documents under keys",
+                self.label
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to write what does not go with what is there.
+    pub(super) fn check(&self, key: Option<&str>, kind: Option<Kind>) -> Result<()> {
+        let (label, is) = (&self.label, self.kind);
+        match (is, key) {
+            (Kind::Text, Some(_)) => self.check_keyed(),
+            (Kind::Skills | Kind::Knowledge, None) => Err(Failure::Usage(format!(
+                "{label:?} holds documents under keys; name one with --key"
+            ))),
+            _ if kind.is_some_and(|kind| kind != is) => {
+                Err(Failure::Usage(format!("{label:?} holds {} already", is.as_str())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn unknown_document(&self, key: &str) -> Failure {
+        Failure::NotFound(format!("{:?} has no document {key:?}", self.label))
+    }
+}
+
+/// What was written, as JSON.
+#[derive(Serialize)]
+struct Written<'a> {
+    session: Option<&'a SessionId>,
+    shared: bool,
+    label: &'a str,
+    key: Option<&'a str>,
+    /// The version that is the present one now.
+    version: u64,
+    /// The size of the text, in estimated tokens.
+    tokens: u64,
+}
+
+/// Tells what is under a label, or a key of it, now that it was written.
+pub(super) fn tell_written(
+    context: &mut Context,
+    held: &Held<'_>,
+    key: Option<&str>,
+) -> Result<()> {
+    let versions = held.versions(key)?;
+    let last = versions.last();
+    let version = last.map_or(0, |last| last.version);
+    let content = last.and_then(|last| last.content.as_deref());
+    let tokens = talktree::estimate_tokens(content.unwrap_or_default());
+    let (place, label) = (&held.place, &*held.label);
+    if context.is_json {
+        let (session, shared) = (place.id(), place.is_shared);
+        return Ok(context.out.json(&Written { session, shared, label, key, version, tokens })?);
+    }
+    let done = match content {
+        Some(_) => format!(" holds {}, version {version}", crate::clean::plural(tokens, "token")),
+        None => format!(" is removed, version {version}"),
+    };
+    Ok(context.out.line(&[
+        (paint::PLAIN, &place.name),
+        (paint::PLAIN, ": "),
+        (paint::LABEL, label),
+        (paint::PLAIN, if key.is_some() { " " } else { "" }),
+        (paint::ID, key.unwrap_or_default()),
+        (paint::PLAIN, &done),
+    ])?)
+}

@@ -1,0 +1,42 @@
+//! `talktree context prompt`: what a model was told.
+
+use serde::Serialize;
+use talktree::SessionId;
+
+use super::place::Place;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::paint;
+
+/// Read the frozen prompt
+///
+/// It is what a program froze, with its fixed texts, too; nothing is rendered.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context prompt [OPTIONS] <SESSION>")]
+pub(super) struct Args {
+    /// The conversation: its id, the beginning or the end of it, or its name.
+    session: String,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    session: Option<&'a SessionId>,
+    prompt: &'a str,
+    tokens: u64,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let place = Place::session(&store, &args.session)?;
+    let frozen = place.context([])?.frozen_prompt()?;
+    let prompt = &*frozen.ok_or_else(|| not_frozen(&place))?;
+    if context.is_json {
+        let tokens = talktree::estimate_tokens(prompt);
+        return Ok(context.out.json(&Answer { session: place.id(), prompt, tokens })?);
+    }
+    Ok(context.out.block(paint::PLAIN, "", prompt)?)
+}
+
+pub(super) fn not_frozen(place: &Place<'_>) -> Failure {
+    Failure::NotFound(format!("{}: no prompt is frozen", place.name))
+}

@@ -1,0 +1,56 @@
+//! `talktree context restore`: a former version again.
+
+use super::place::{self, Kind, Place, Whose, tell_written};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+
+/// Bring a version of a text or a document back, as a new one
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context restore [OPTIONS] <SESSION> <LABEL> <VERSION>")]
+pub(super) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// What it is under.
+    label: String,
+
+    /// The number of the version, as `talktree context history` lists it.
+    version: u64,
+
+    /// Bring this document back.
+    #[arg(long, value_parser = place::key())]
+    key: Option<String>,
+
+    /// What the documents are; needed where all of them were taken away.
+    #[arg(long, requires = "key")]
+    kind: Option<Kind>,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    let place = Place::of(&store, &args.whose)?;
+    let (label, key) = (&*args.label, args.key.as_deref());
+    let found = place.write(label)?;
+    let is_there = found.is_some();
+    let held = match found {
+        Some(held) => held,
+        None => place.empty(label, args.kind.unwrap_or(Kind::Skills))?,
+    };
+    if is_there {
+        held.check(key, args.kind)?;
+    }
+    if held.versions(key)?.is_empty() {
+        return Err(match key {
+            Some(key) if is_there => held.unknown_document(key),
+            _ => place.unknown(label),
+        });
+    }
+    // The store does not say what documents were that are gone, and only knowledge is searched.
+    if let (false, Some(_), None) = (is_there, key, args.kind) {
+        return Err(Failure::Usage(format!(
+            "all documents under {label:?} were taken away: say with --kind whether they are skills or knowledge"
+        )));
+    }
+    held.context.restore(label, key, args.version)?;
+    tell_written(context, &held, key)
+}

@@ -1,0 +1,38 @@
+//! `talktree context rm`: a document less.
+
+use super::place::{self, Place, Whose, tell_written};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+
+/// Take a document away
+///
+/// Its versions stay, so that `talktree context restore` brings it back.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree context rm [OPTIONS] <SESSION> <LABEL> <KEY>")]
+pub(super) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// What it is under.
+    label: String,
+
+    /// The document.
+    #[arg(value_parser = place::key())]
+    key: String,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    let place = Place::of(&store, &args.whose)?;
+    let held = place.write(&args.label)?.ok_or_else(|| place.unknown(&args.label))?;
+    if held.check_keyed().is_err() {
+        return Err(Failure::Usage(format!(
+            "{:?} is one text; `talktree context set` with a text of \"\" empties it",
+            args.label
+        )));
+    }
+    if !held.context.remove_document(&args.label, &args.key)? {
+        return Err(held.unknown_document(&args.key));
+    }
+    tell_written(context, &held, Some(&args.key))
+}

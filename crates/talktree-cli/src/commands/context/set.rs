@@ -1,0 +1,106 @@
+//! `talktree context set`: a new version of a text or a document.
+
+use talktree::Document;
+
+use super::place::{self, Kind, Place, Whose, tell_written};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::stdin;
+
+/// Write a text under a label, or a document of it
+///
+/// The versions before stay: `talktree context history` shows them. Put a text that begins with a
+/// minus after `--`: `talktree context set 7f3a memory -- "- Likes coffee."`. Limits that a program
+/// gives its texts are not known here, and not held.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "talktree context set [OPTIONS] <SESSION> <LABEL> [TEXT]\n       talktree context set [OPTIONS] <SESSION> <LABEL> --key <KEY> [TEXT]"
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// What it is to be under.
+    label: String,
+
+    /// The text; `-`, or none, reads it from stdin, without the line break at its end.
+    text: Option<String>,
+
+    /// Add it to what is there, on a line of its own.
+    #[arg(long)]
+    append: bool,
+
+    /// Write this document.
+    #[arg(long, value_parser = place::key())]
+    key: Option<String>,
+
+    /// What people call the document; as it was if it is not given.
+    #[arg(long, requires = "key")]
+    title: Option<String>,
+
+    /// What the document is about, in a line; as it was if it is not given.
+    #[arg(long, requires = "key")]
+    description: Option<String>,
+
+    /// What the documents are; needed where none are stored under the label.
+    #[arg(long, requires = "key")]
+    kind: Option<Kind>,
+}
+
+pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    let place = Place::of(&store, &args.whose)?;
+    let label = &*args.label;
+    let held = match (place.write(label)?, &args.key, args.kind) {
+        (Some(held), key, kind) => {
+            held.check(key.as_deref(), kind)?;
+            held
+        }
+        (None, None, _) => place.empty(label, Kind::Text)?,
+        (None, Some(_), Some(kind)) => place.empty(label, kind)?,
+        (None, Some(_), None) => {
+            return Err(Failure::Usage(format!(
+                "nothing is stored under {label:?}: say with --kind whether the documents are skills or knowledge"
+            )));
+        }
+    };
+    let text = match args.text {
+        Some(text) if text != "-" => text,
+        _ => from_stdin()?,
+    };
+    match &args.key {
+        None if args.append => drop(held.context.append(label, &text)?),
+        None => drop(held.context.set(label, &text)?),
+        Some(key) => {
+            let (mut title, mut description, mut content) = (None, None, text);
+            if let Some((known, before)) = held.document(key)? {
+                (title, description) = (known.title, known.description);
+                if args.append && !before.is_empty() {
+                    let between = if content.starts_with('\n') { "" } else { "\n" };
+                    content = format!("{before}{between}{content}");
+                }
+            }
+            let mut document = Document::new(key, content);
+            document.title = args.title.or(title).filter(|title| !title.is_empty());
+            document.description = args.description.or(description).filter(|text| !text.is_empty());
+            held.context.set_document(label, &document)?;
+        }
+    }
+    tell_written(context, &held, args.key.as_deref())
+}
+
+fn from_stdin() -> Result<String> {
+    let mut text = stdin::read("the text")?;
+    // Nothing comes where stdin was forgotten, too.
+    if text.is_empty() {
+        let why = "nothing came by stdin; a text of \"\" empties what is there";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
