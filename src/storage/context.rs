@@ -135,6 +135,9 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Returns the labels that hold any text, sorted.
     fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>>;
 
+    /// Checks a text as [`put`](Self::put) does before it writes.
+    fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()>;
+
     /// Returns the text under a key.
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>>;
 
