@@ -201,6 +201,9 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Forgets the frozen prompt.
     fn thaw(&self) -> Result<()>;
 
+    /// Returns whether a marker lies over the output of a tool call of a message.
+    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
+
     /// Lays a marker over the output of one tool call of a message, in place of one that lies
     /// there: histories show it, the stored message stays as it is.
     fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()>;

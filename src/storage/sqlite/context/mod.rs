@@ -260,6 +260,10 @@ impl ContextStore for SqliteContext {
         })
     }
 
+    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
+        self.database.read(|conn| elision::is_there(conn, &self.id, message, call))
+    }
+
     fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| elision::add(conn, &self.id, message, call, marker, max))
