@@ -136,7 +136,25 @@ impl Context {
         self.require(label)?.search(self.places(), query, limit)
     }
 
-    pub(super) fn append_document(&self, label: &str, document: &Document) -> Result<String> {
+    /// Adds to the content of a document, on a line of its own, and returns its key; it comes into being if it is not
+    /// there. Title and description stay as they are where the document given has none.
+    ///
+    /// Of texts that several threads or processes add to a stored document, none is lost.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("skills", Block::stored_skills()).open()?;
+    /// context.append_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    /// context.append_document("skills", &Document::new("pdf", "Mind the columns."))?;
+    /// assert_eq!(context.load("skills", "pdf")?.as_deref(), Some("Use pdftotext.\nMind the columns."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`set_document`](Self::set_document).
+    pub fn append_document(&self, label: &str, document: &Document) -> Result<String> {
         self.require(label)?.append_document(self.places(), document)
     }
 

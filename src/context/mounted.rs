@@ -119,11 +119,7 @@ impl Mounted {
         self.check_writable()?;
         let keyed = documents.into_iter().map(|document| {
             self.check_tokens(&document.content)?;
-            let key = match document.key.is_empty() {
-                true => slug::key(document.title.as_deref(), &document.content),
-                false => document.key,
-            };
-            Ok(Document { key, ..document })
+            Ok(keyed(document))
         });
         let documents = keyed.collect::<Result<Vec<_>>>()?;
         match &self.block.source {
@@ -146,7 +142,8 @@ impl Mounted {
     /// where nothing else is said.
     pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<String> {
         self.check_writable()?;
-        let Document { key, title, description, content } = more;
+        let more = keyed(more.clone());
+        let Document { key, title, description, content } = &more;
         if !self.block.source.is_stored() {
             let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
             let content = joined(&self.load(places, key)?.unwrap_or_default(), content);
@@ -348,6 +345,16 @@ impl Mounted {
         }
         drop(is_begun);
         call(provider).map_err(failed)
+    }
+}
+
+/// Returns the document with a key: its own, or one made of its title or its content.
+fn keyed(document: Document) -> Document {
+    match document.key.is_empty() {
+        true => {
+            Document { key: slug::key(document.title.as_deref(), &document.content), ..document }
+        }
+        false => document,
     }
 }
 

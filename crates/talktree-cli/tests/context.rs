@@ -62,8 +62,8 @@ fn list_tells_what_is_under_which_label() {
         list.starts_with("label        kind       documents  tokens  versions  changed"),
         "{list}"
     );
-    assert!(list.contains("memory       text                  8       2         20"), "{list}");
-    assert!(list.contains("skills       skills     1          5       1         20"), "{list}");
+    assert!(list.contains("memory       text                  7       2         20"), "{list}");
+    assert!(list.contains("skills       skills     1          6       1         20"), "{list}");
     assert!(list.contains("knowledge    knowledge  2          "), "{list}");
     assert!(list.lines().last().unwrap().ends_with("all sessions"), "{list}");
 
@@ -93,7 +93,7 @@ fn what_is_of_all_needs_no_session() {
     assert_eq!(rig.ok(["context", "show", "nobody", "house rules", "--shared"]), "Be brief.\n");
     assert_eq!(
         rig.ok(["context", "set", "nobody", "house rules", "Be kind.", "--append", "--shared"]),
-        "all sessions: house rules holds 5 tokens, version 2\n"
+        "all sessions: house rules holds 6 tokens, version 2\n"
     );
     assert_eq!(show(&rig, "house rules"), "Be brief.\nBe kind.\n");
     let page = rig.ok(["context", "export", "nobody", "--shared"]);
@@ -204,7 +204,7 @@ fn set_writes_texts_and_adds_to_them() {
     assert_eq!(fields(told), ["key", "label", "session", "shared", "tokens", "version"]);
     assert_eq!(
         *told,
-        json!({"key": null, "label": "notes", "session": "tour", "shared": false, "tokens": 3, "version": 1})
+        json!({"key": null, "label": "notes", "session": "tour", "shared": false, "tokens": 4, "version": 1})
     );
 }
 
@@ -317,7 +317,7 @@ fn history_lists_versions_and_what_each_changed() {
     assert!(lines[0].starts_with("version  changed"), "{history}");
     assert!(lines[1].starts_with("1  ") && lines[1].ends_with("  Likes tea."), "{history}");
     assert!(
-        lines[2].starts_with("2  ") && lines[2].ends_with("8       Likes coffee."),
+        lines[2].starts_with("2  ") && lines[2].ends_with("7       Likes coffee."),
         "{history}"
     );
 
@@ -413,7 +413,7 @@ fn the_frozen_prompt_is_read_and_what_has_moved_on_since() -> Outcome {
     assert_eq!(rig.json(["context", "drift", "tour"]).len(), 0);
 
     rig.ok(["context", "set", "tour", "memory", "Likes tea.\nLives in Bern."]);
-    rig.ok(["context", "set", "tour", "notes", "-- x"]);
+    rig.ok(["context", "set", "tour", "notes", "--", "-- x"]);
     rig.ok(["context", "set", "tour", "house rules", "Be kind.", "--shared"]);
     rig.ok(["context", "set", "x", "of others", "Not in this prompt.", "--shared"]);
     let drift = rig.ok(["context", "drift", "tour"]);

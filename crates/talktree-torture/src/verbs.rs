@@ -4,8 +4,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    COMPACTION_PREFIX, Compaction, CompactionId, DrawOptions, Incoming, Message, Part,
-    SessionDetails, Store,
+    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions, Incoming,
+    Message, Part, SessionDetails, Store,
 };
 
 /// One verb.
@@ -78,7 +78,28 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     chat.fork_as(&"fork".into(), &"m50".into(), "A fork")?;
     store.search("coffee").run()?;
     chat.append_all((1..=40).map(|n| message(&format!("p{n}"), "pending rollback budget")))?;
-    Ok(())
+    let loaded = serde_json::json!({"label": "skills", "key": "report"});
+    chat.append(message("load", "").with_part(Part::tool_call("load_context", "load", loaded)))?;
+    let result = Part::tool_result("load_context", "load", serde_json::json!("Say it briefly."));
+    chat.append(message("loaded", "").with_part(result))?;
+    let context = context(store)?;
+    context.set("memory", "Likes tea.")?;
+    context.set("memory", "Likes coffee.")?;
+    context.set_document("skills", &Document::new("report", "Say it briefly."))?;
+    let fact = |n| Document::new(format!("f{n}"), format!("fact {n} of the garden"));
+    context.set_documents("knowledge", (0..100).map(fact))?;
+    context.prompt().map(drop)
+}
+
+/// The context of the chat.
+fn context(store: &Store) -> talktree::Result<Context> {
+    store
+        .context("chat")
+        .block("memory", Block::stored())
+        .block("skills", Block::stored_skills())
+        .block("knowledge", Block::knowledge())
+        .cached_prompt()
+        .open()
 }
 
 /// The verbs.
@@ -138,6 +159,32 @@ pub(crate) const VERBS: &[Verb] = &[
         let details = SessionDetails { name, ..SessionDetails::default() };
         store.session("chat")?.set_details(&details).map(done)
     }),
+    write("set a block", |store, _| context(store)?.set("memory", "Likes neither.").map(done)),
+    write("add to a block", |store, _| context(store)?.append("memory", "Often.").map(done)),
+    write("restore a version", |store, _| context(store)?.restore("memory", None, 1).map(done)),
+    write("put documents", |store, _| {
+        let text = "many words of many facts ".repeat(20);
+        let documents = (50..250).map(|n| Document::new(format!("f{n}"), text.as_str()));
+        context(store)?.set_documents("knowledge", documents).map(done)
+    }),
+    write("remove a document", |store, _| {
+        context(store)?.remove_document("knowledge", "f7").map(done)
+    }),
+    write("refresh of the prompt", |store, _| {
+        let context = context(store)?;
+        context.add("task", Block::text("Book a table."))?;
+        context.refresh_prompt().map(done)
+    }),
+    write("unload a document", |store, _| {
+        context(store)?.unload("skills", "report").map(|copies| format!("{copies:?}"))
+    }),
+    read("search of documents", |store, _| {
+        let found = context(store)?.search("knowledge", "garden", 200)?;
+        let mut keys: Vec<_> = found.into_iter().map(|found| found.key).collect();
+        keys.sort();
+        Ok(keys.join(" "))
+    }),
+    read("frozen prompt", |store, _| context(store)?.prompt()),
     read("search and catch-up", |store, _| {
         let found = store.search("rollback").limit(100).run()?;
         let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.id.to_string()).collect();

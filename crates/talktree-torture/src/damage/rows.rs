@@ -17,6 +17,11 @@ const TABLES: &[&str] = &[
     "label",
     "head_log",
     "imported",
+    "context_block",
+    "context_entry",
+    "context_version",
+    "frozen_prompt",
+    "elision",
     "setting",
     "search_pending",
 ];
