@@ -23,7 +23,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Provider`](crate::Error::Provider) if what is behind a block fails; as every write.
+    /// [`Error::Provider`] if what is behind a block fails; as every write.
     pub fn prompt(&self) -> Result<String> {
         if !self.shared.options.is_cached {
             return Ok(text(&self.sections()?));
