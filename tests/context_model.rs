@@ -171,6 +171,7 @@ enum Step {
     Set(&'static str, &'static str),
     Append(&'static str, &'static str),
     SetDocuments(&'static str, Vec<Document>),
+    AppendDocument(&'static str, Document),
     RemoveDocument(&'static str, &'static str),
     Restore(&'static str, Option<&'static str>, u64),
     Prompt,
@@ -242,6 +243,13 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (label(), text()).prop_map(|(label, text)| Step::Append(label, text)),
         8 => (keyed(), prop::collection::vec(document(), 1..4))
             .prop_map(|(label, all)| Step::SetDocuments(label, all)),
+        4 => (keyed(), document()).prop_map(|(label, mut document)| {
+            // One without a key would be another document each time.
+            if document.key.is_empty() {
+                document.key = "a".to_owned();
+            }
+            Step::AppendDocument(label, document)
+        }),
         4 => (keyed(), key()).prop_map(|(label, key)| Step::RemoveDocument(label, key)),
         5 => restore,
         5 => Just(Step::Prompt),
@@ -487,6 +495,27 @@ impl Model {
         Ok(())
     }
 
+    fn append_document(&mut self, chat: usize, label: &str, more: &Document) -> Outcome {
+        let spec = self.mounted(chat, label)?;
+        if !spec.is_writable() {
+            return Err("BlockReadOnly");
+        }
+        if !spec.is_keyed() {
+            return Err("BlockCannot");
+        }
+        let was = present(self.texts(chat, spec), spec.label, &more.key).cloned();
+        let was = was.unwrap_or(Words { title: None, description: None, content: String::new() });
+        let words = Words {
+            title: more.title.clone().or(was.title),
+            description: more.description.clone().or(was.description),
+            content: joined(&was.content, &more.content),
+        };
+        check_limit(spec, &words.content)?;
+        self.can_write()?;
+        self.put(chat, spec, &more.key, Some(words));
+        Ok(())
+    }
+
     fn remove_document(&mut self, chat: usize, label: &str, key: &str) -> Outcome {
         let spec = self.mounted(chat, label)?;
         if !spec.is_keyed() {
@@ -520,6 +549,7 @@ impl Model {
             Step::Set(label, text) => self.write(chat, label, text, false),
             Step::Append(label, text) => self.write(chat, label, text, true),
             Step::SetDocuments(label, all) => self.set_documents(chat, label, all),
+            Step::AppendDocument(label, more) => self.append_document(chat, label, more),
             Step::RemoveDocument(label, key) => self.remove_document(chat, label, key),
             Step::Restore(label, key, version) => self.restore(chat, label, *key, *version),
             Step::Prompt => {
@@ -715,6 +745,9 @@ impl World {
                     assert!(!key.is_empty() && (document.key.is_empty() || document.key == key));
                     document.key = key;
                 }
+            }
+            Step::AppendDocument(label, more) => {
+                assert_eq!(context.append_document(label, more)?, more.key);
             }
             Step::RemoveDocument(label, key) => {
                 let was = Spec::of(label).and_then(|spec| {

@@ -1,7 +1,7 @@
 //! Documents of a block: skills that are loaded by key, knowledge that is searched.
 
 use super::Context;
-use super::loaded::loaded;
+use super::loaded::{Loaded, loaded};
 use super::provider::Document;
 use super::tool::answer;
 use crate::error::Result;
@@ -176,7 +176,25 @@ impl Context {
             return Ok(Vec::new());
         }
         let loaded = loaded(&self.newest()?);
-        Ok(loaded.documents().map(|(label, key)| (label.to_owned(), key.to_owned())).collect())
+        let mut documents = Vec::new();
+        for (label, key) in loaded.documents() {
+            if self.is_shown(&loaded, label, key)? {
+                documents.push((label.to_owned(), key.to_owned()));
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Returns whether a copy of a document is shown: one that a program unloaded is not, though no call of the model's
+    /// says so.
+    fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
+        let Some(store) = self.store() else { return Ok(true) };
+        for (message, call) in loaded.results(label, key) {
+            if !store.is_elided(message, call)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Hides each copy of a loaded document on the path to the head, and returns how many; `None` if it is not loaded.
@@ -191,7 +209,7 @@ impl Context {
             return Err(block.cannot("be unloaded from: it holds no skills"));
         }
         let loaded = loaded(&self.newest()?);
-        if !loaded.has(label, key) {
+        if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
             return Ok(None);
         }
         let results: Vec<_> = loaded.results(label, key).collect();

@@ -1,11 +1,11 @@
 //! Taking blocks over: from a system prompt or a document, into one, and what the store holds already.
 
-use super::Context;
-use super::block::{Block, Source};
+use super::block::{Block, Source, check_label};
 use super::markdown::{self, Passage};
 use super::prompt;
+use super::{Context, MAX_BLOCKS};
 use crate::error::{Error, Result};
-use crate::storage::context::{Owner, StoredLabel};
+use crate::storage::context::{NewEntry, Owner, StoredLabel};
 use crate::tokens::estimate_tokens;
 
 impl Context {
@@ -56,14 +56,24 @@ impl Context {
             Some(passages) => passages,
             None => markdown::read(text)?,
         };
+        let is_new = |passage: &&Passage| self.find(&passage.label).is_none();
+        if self.mounted().len() + passages.iter().filter(is_new).count() > MAX_BLOCKS {
+            return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
+        }
         for (at, passage) in passages.iter().enumerate() {
             let label = &passage.label;
             if passages[..at].iter().any(|other| other.label == *label) {
                 return Err(Error::BlockExists { label: label.clone() });
             }
-            if let Some(block) = self.find(label) {
+            check_label(label)?;
+            let block = self.find(label);
+            if let Some(block) = &block {
                 block.check_plain()?;
                 block.block.check_tokens(label, estimate_tokens(&passage.content))?;
+            }
+            if block.is_none_or(|block| block.block.source.is_stored()) {
+                let entry = NewEntry { content: &passage.content, ..NewEntry::default() };
+                self.places().store()?.check(label, &entry)?;
             }
         }
         for passage in &passages {

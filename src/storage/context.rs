@@ -135,6 +135,9 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Returns the labels that hold any text, sorted.
     fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>>;
 
+    /// Checks a text as [`put`](Self::put) does before it writes.
+    fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()>;
+
     /// Returns the text under a key.
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>>;
 
@@ -197,6 +200,9 @@ pub(crate) trait ContextStore: Send + Sync {
 
     /// Forgets the frozen prompt.
     fn thaw(&self) -> Result<()>;
+
+    /// Returns whether a marker lies over the output of a tool call of a message.
+    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
 
     /// Lays a marker over the output of one tool call of a message, in place of one that lies
     /// there: histories show it, the stored message stays as it is.

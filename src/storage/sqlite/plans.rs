@@ -106,6 +106,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a frozen prompt", prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("whether there are elisions", elision::HAS_ANY, &["PRIMARY KEY (address>? AND address<?)"]),
     ("the elisions of a message", elision::OF_MESSAGE, &["PRIMARY KEY (address=?)"]),
+    ("the elision of a call", elision::OF_CALL, &["PRIMARY KEY (address=? AND call=?)"]),
     ("elisions that go", elision::FORGET, &["PRIMARY KEY (address>? AND address<?)"]),
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];

@@ -66,6 +66,21 @@ pub(in super::super) fn has_any(conn: &Connection, session: i64) -> Outcome<bool
 pub(in super::super) const HAS_ANY: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address BETWEEN ?1 AND ?2)";
 
+/// Returns whether a marker lies over the output of a tool call; not over one of a message that went.
+pub(super) fn is_there(
+    conn: &Connection,
+    name: &SessionId,
+    id: &MessageId,
+    call: &str,
+) -> Outcome<bool> {
+    let Some(session) = catalog::find(conn, name)? else { return Ok(false) };
+    let Some(address) = message::find(conn, session.key, id)? else { return Ok(false) };
+    Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
+}
+
+pub(in super::super) const OF_CALL: &str =
+    "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
+
 /// Lays the elisions of a message over it.
 pub(in super::super) fn apply(
     conn: &Connection,

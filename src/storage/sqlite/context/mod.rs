@@ -152,6 +152,11 @@ impl ContextStore for SqliteContext {
         })
     }
 
+    fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
+        let checked = entry::check(label, new, self.database.config.max_message_bytes);
+        checked.map_err(|fault| fault.into_error(0))
+    }
+
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>> {
         self.read(owner, label, |conn, block| entry::read(conn, block, key))
     }
@@ -253,6 +258,10 @@ impl ContextStore for SqliteContext {
             Some(session) => prompt::thaw(conn, session.key),
             None => Ok(()),
         })
+    }
+
+    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
+        self.database.read(|conn| elision::is_there(conn, &self.id, message, call))
     }
 
     fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
