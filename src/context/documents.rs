@@ -212,10 +212,10 @@ impl Context {
         if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
             return Ok(None);
         }
-        let results: Vec<_> = loaded.results(label, key).collect();
-        for (message, call) in &results {
-            self.places().store()?.elide(message, call, &answer::elided(label, key))?;
-        }
+        let results = loaded.results(label, key);
+        let results: Vec<_> =
+            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
+        self.places().store()?.elide(&results, &answer::elided(label, key))?;
         Ok(Some(results.len()))
     }
 

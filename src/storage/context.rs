@@ -204,7 +204,7 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Returns whether a marker lies over the output of a tool call of a message.
     fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
 
-    /// Lays a marker over the output of one tool call of a message, in place of one that lies
-    /// there: histories show it, the stored message stays as it is.
-    fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()>;
+    /// Lays a marker over the outputs of tool calls, each named with the message that holds it, in place of one that lies
+    /// there: over all of them or none. Histories show it, the stored messages stay as they are.
+    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()>;
 }

@@ -264,8 +264,12 @@ impl ContextStore for SqliteContext {
         self.database.read(|conn| elision::is_there(conn, &self.id, message, call))
     }
 
-    fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
+    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| elision::add(conn, &self.id, message, call, marker, max))
+        self.database.write(|conn| {
+            results.iter().try_for_each(|(message, call)| {
+                elision::add(conn, &self.id, message, call, marker, max)
+            })
+        })
     }
 }
