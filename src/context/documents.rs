@@ -1,11 +1,11 @@
 //! Documents of a block: skills that are loaded by key, knowledge that is searched.
 
 use super::Context;
-use super::loaded::loaded;
+use super::loaded::{is_of_skills, loaded};
 use super::provider::Document;
 use super::tool::answer;
 use crate::error::Result;
-use crate::message::{Message, Part};
+use crate::message::Message;
 use crate::search::Matched;
 use crate::storage::context::EntryInfo;
 use crate::view::{Order, View};
@@ -177,13 +177,11 @@ impl Context {
             return Ok(None);
         }
         let results: Vec<_> = loaded.results(label, key).collect();
-        for (message, call) in &results {
-            self.places().store()?.elide(message, call, &answer::elided(label, key))?;
-        }
+        self.places().store()?.elide(&results, &answer::elided(label, key))?;
         Ok(Some(results.len()))
     }
 
-    /// Returns the newest messages of the path to the head, oldest first.
+    /// Returns the calls of skills in the newest messages of the path to the head, oldest first.
     fn newest(&self) -> Result<Vec<Message>> {
         let Some(conversation) = &self.places().conversation else { return Ok(Vec::new()) };
         let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
@@ -194,14 +192,15 @@ impl Context {
                 break;
             }
             looked_at += batch.len();
-            // What holds no call is not kept: it may be large.
-            messages.extend(batch.into_iter().filter(has_tools));
+            for mut message in batch {
+                // Ten thousand answers of other tools would be a lot to hold.
+                message.parts.retain(is_of_skills);
+                if !message.parts.is_empty() {
+                    messages.push(message);
+                }
+            }
         }
         messages.reverse();
         Ok(messages)
     }
-}
-
-fn has_tools(message: &Message) -> bool {
-    message.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_)))
 }

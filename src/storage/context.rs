@@ -198,7 +198,7 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Forgets the frozen prompt.
     fn thaw(&self) -> Result<()>;
 
-    /// Lays a marker over the output of one tool call of a message, in place of one that lies
-    /// there: histories show it, the stored message stays as it is.
-    fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()>;
+    /// Lays a marker over outputs of tool calls, each given by its message and its call, in place of
+    /// one that lies there: histories show it, the stored messages stay as they are. All or none.
+    fn elide(&self, outputs: &[(&MessageId, &str)], marker: &str) -> Result<()>;
 }

@@ -255,8 +255,12 @@ impl ContextStore for SqliteContext {
         })
     }
 
-    fn elide(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
+    fn elide(&self, outputs: &[(&MessageId, &str)], marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| elision::add(conn, &self.id, message, call, marker, max))
+        self.database.write(|conn| {
+            outputs.iter().try_for_each(|(message, call)| {
+                elision::add(conn, &self.id, message, call, marker, max)
+            })
+        })
     }
 }
