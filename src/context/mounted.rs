@@ -254,22 +254,35 @@ impl Mounted {
 
     /// Returns the versions of a stored text, oldest first.
     pub(super) fn versions(&self, places: &Places, key: &str) -> Result<Vec<EntryVersion>> {
-        if !self.block.source.is_stored() {
-            return Err(self.cannot("be asked for its versions: it is not kept in the store"));
-        }
+        self.check_stored()?;
         places.store()?.versions(self.owner(), &self.label, key)
+    }
+
+    /// Returns one version of a stored text.
+    pub(super) fn version(
+        &self,
+        places: &Places,
+        key: &str,
+        version: u64,
+    ) -> Result<EntryVersion> {
+        self.check_stored()?;
+        let found = places.store()?.version(self.owner(), &self.label, key, version)?;
+        found.ok_or_else(|| Error::UnknownVersion {
+            label: self.label.clone(),
+            key: Some(key.to_owned()).filter(|key| !key.is_empty()),
+            version,
+        })
     }
 
     /// Brings a former version back, as a new one.
     pub(super) fn restore(&self, places: &Places, key: &str, version: u64) -> Result<()> {
-        let versions = self.versions(places, key)?;
-        let found = versions.into_iter().find(|known| known.version == version);
+        let found = self.version(places, key, version)?;
+        // The label may have held texts of another kind; this block would not show them.
+        match key {
+            "" => self.check_plain()?,
+            _ => self.check_keyed()?,
+        }
         let label = &self.label;
-        let found = found.ok_or_else(|| Error::UnknownVersion {
-            label: label.clone(),
-            key: Some(key.to_owned()).filter(|key| !key.is_empty()),
-            version,
-        })?;
         let Some(content) = found.content else {
             places.store()?.remove(self.owner(), label, key)?;
             return Ok(());
@@ -296,6 +309,13 @@ impl Mounted {
 
     pub(super) fn cannot(&self, what: &'static str) -> Error {
         Error::BlockCannot { label: self.label.clone(), what }
+    }
+
+    fn check_stored(&self) -> Result<()> {
+        match self.block.source.is_stored() {
+            true => Ok(()),
+            false => Err(self.cannot("be asked for its versions: it is not kept in the store")),
+        }
     }
 
     fn check_documents(&self) -> Result<()> {
