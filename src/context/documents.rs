@@ -34,7 +34,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents; as [`set`](Self::set).
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents,
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is no line of text; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
         let keys = self.set_documents(label, [document.clone()])?;
         Ok(keys.into_iter().next().unwrap_or_default())
@@ -136,8 +137,30 @@ impl Context {
         self.require(label)?.search(self.places(), query, limit)
     }
 
-    pub(super) fn append_document(&self, label: &str, document: &Document) -> Result<String> {
+    /// Adds the content of a document to the one under its key, on a line of its own unless it begins with a line break;
+    /// without one there, stores it. Title and description stay as they are where the document has none.
+    ///
+    /// Of texts that several threads or processes add to a stored document, none is lost.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("knowledge", Block::knowledge()).open()?;
+    /// context.set_document("knowledge", &Document::new("shop", "Opens at nine."))?;
+    /// context.append_document("knowledge", &Document::new("shop", "Closes at six."))?;
+    /// assert_eq!(context.load("knowledge", "shop")?.unwrap(), "Opens at nine.\nCloses at six.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) without a key; as [`set_document`](Self::set_document).
+    pub fn append_document(&self, label: &str, document: &Document) -> Result<()> {
         self.require(label)?.append_document(self.places(), document)
+    }
+
+    pub(super) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
+        self.require(label)?.rewrite_document(self.places(), document)
     }
 
     /// Returns label and key of each document that the model has loaded and not unloaded, by what the path to the head

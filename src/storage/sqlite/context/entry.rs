@@ -278,8 +278,7 @@ pub(super) fn version(
     version.map_err(damaged(named(place.address)))
 }
 
-pub(in super::super) const VERSION: &str =
-    "SELECT version, title, description, content, changed_at
+pub(in super::super) const VERSION: &str = "SELECT version, title, description, content, changed_at
    FROM context_version
   WHERE entry = ?1 AND version = ?2
   UNION ALL
