@@ -137,8 +137,8 @@ impl Context {
         self.require(label)?.search(self.places(), query, limit)
     }
 
-    /// Adds the content of a document to the one under its key, on a line of its own unless it begins with a line break;
-    /// without one there, stores it. Title and description stay as they are where the document has none.
+    /// Adds to the content of a document, on a line of its own, and returns its key; it comes into being if it is not
+    /// there. Title and description stay as they are where the document given has none.
     ///
     /// Of texts that several threads or processes add to a stored document, none is lost.
     ///
@@ -146,16 +146,16 @@ impl Context {
     /// use talktree::{Block, Document, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("knowledge", Block::knowledge()).open()?;
-    /// context.set_document("knowledge", &Document::new("shop", "Opens at nine."))?;
-    /// context.append_document("knowledge", &Document::new("shop", "Closes at six."))?;
-    /// assert_eq!(context.load("knowledge", "shop")?.unwrap(), "Opens at nine.\nCloses at six.");
+    /// let context = store.context("assistant").block("skills", Block::stored_skills()).open()?;
+    /// context.append_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    /// context.append_document("skills", &Document::new("pdf", "Mind the columns."))?;
+    /// assert_eq!(context.load("skills", "pdf")?.as_deref(), Some("Use pdftotext.\nMind the columns."));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) without a key; as [`set_document`](Self::set_document).
-    pub fn append_document(&self, label: &str, document: &Document) -> Result<()> {
+    /// As [`set_document`](Self::set_document).
+    pub fn append_document(&self, label: &str, document: &Document) -> Result<String> {
         self.require(label)?.append_document(self.places(), document)
     }
 
@@ -199,7 +199,9 @@ impl Context {
         if !loaded.has(label, key) {
             return Ok(None);
         }
-        let results: Vec<_> = loaded.results(label, key).collect();
+        let results = loaded.results(label, key);
+        let results: Vec<_> =
+            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
         self.places().store()?.elide(&results, &answer::elided(label, key))?;
         Ok(Some(results.len()))
     }

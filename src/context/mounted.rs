@@ -132,12 +132,9 @@ impl Mounted {
         self.check_writable()?;
         let keyed = documents.into_iter().map(|document| {
             self.check_tokens(&document.content)?;
-            let key = match document.key.is_empty() {
-                true => slug::key(document.title.as_deref(), &document.content),
-                false => document.key,
-            };
-            check_key(&key)?;
-            Ok(Document { key, ..document })
+            let document = keyed(document);
+            check_key(&document.key)?;
+            Ok(document)
         });
         let documents = keyed.collect::<Result<Vec<_>>>()?;
         let _turn = (!self.block.source.is_stored()).then(|| self.turn());
@@ -164,17 +161,20 @@ impl Mounted {
 
     /// Adds to a document, on a line of its own; it comes into being if it is not there. What it is called stays as it is
     /// where nothing else is said.
-    pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<()> {
+    pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<String> {
         self.check_keyed()?;
         self.check_writable()?;
+        let more = keyed(more.clone());
         if self.block.source.is_stored() {
-            return self.renew_document(places, more, |was| joined(was, &more.content));
+            self.renew_document(places, &more, |was| joined(was, &more.content))?;
+            return Ok(more.key);
         }
         check_key(&more.key)?;
         let _turn = self.turn();
         let content = joined(&self.load(places, &more.key)?.unwrap_or_default(), &more.content);
         self.check_tokens(&content)?;
-        self.write_documents(places, &[Document { content, ..more.clone() }])
+        self.write_documents(places, &[Document { content, ..more.clone() }])?;
+        Ok(more.key)
     }
 
     /// Replaces the text of a document. What it is called stays as it is where nothing else is said.
@@ -404,6 +404,16 @@ impl Mounted {
         }
         drop(is_begun);
         call(provider).map_err(failed)
+    }
+}
+
+/// Returns the document with a key: its own, or one made of its title or its content.
+fn keyed(document: Document) -> Document {
+    match document.key.is_empty() {
+        true => {
+            Document { key: slug::key(document.title.as_deref(), &document.content), ..document }
+        }
+        false => document,
     }
 }
 

@@ -207,7 +207,7 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Forgets the frozen prompt.
     fn thaw(&self) -> Result<()>;
 
-    /// Lays a marker over outputs of tool calls, each given by its message and its call, in place of
-    /// one that lies there: histories show it, the stored messages stay as they are. All or none.
-    fn elide(&self, outputs: &[(&MessageId, &str)], marker: &str) -> Result<()>;
+    /// Lays a marker over the outputs of tool calls, each named with the message that holds it, in place of one that lies
+    /// there: over all of them or none. Histories show it, the stored messages stay as they are.
+    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()>;
 }

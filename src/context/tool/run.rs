@@ -50,7 +50,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             let document = Document { key, title, description, content };
             match action {
                 Action::Replace => context.rewrite_document(&label, &document)?,
-                Action::Append => context.append_document(&label, &document)?,
+                Action::Append => drop(context.append_document(&label, &document)?),
             }
             Ok(written(context, &label, Some(&document.key)))
         }

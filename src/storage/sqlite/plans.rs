@@ -150,7 +150,7 @@ fn filled() -> Result<Database> {
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));
         session.append(&Place::Head, &[Message::assistant("").with_part(result).with_id("r")])?;
-        context.elide(&[(&"r".into(), "call")], "gone")?;
+        context.elide(&[("r".into(), "call".into())], "gone")?;
         session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
     }
     std::sync::Arc::into_inner(database).ok_or(Error::Unsupported { what: "a shared database" })

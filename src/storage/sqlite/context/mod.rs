@@ -265,10 +265,10 @@ impl ContextStore for SqliteContext {
         })
     }
 
-    fn elide(&self, outputs: &[(&MessageId, &str)], marker: &str) -> Result<()> {
+    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
-            outputs.iter().try_for_each(|(message, call)| {
+            results.iter().try_for_each(|(message, call)| {
                 elision::add(conn, &self.id, message, call, marker, max)
             })
         })

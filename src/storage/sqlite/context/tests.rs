@@ -391,7 +391,7 @@ fn a_compaction_and_a_clear_thaw_the_prompt_and_blocks_stay() -> Result<()> {
     context.freeze(&section("one"))?;
     chat.add_compaction(&fold)?;
     assert_eq!(context.frozen()?, Some(section("one")), "it stood already");
-    context.elide(&[(&"r".into(), "call")], "unloaded")?;
+    context.elide(&[("r".into(), "call".into())], "unloaded")?;
     chat.clear()?;
     assert_eq!(context.frozen()?, None);
     assert_eq!(keys(&*context, "fox")?.0, ["k"]);
@@ -404,8 +404,8 @@ fn an_elision_is_shown_in_histories_and_the_row_stays() -> Result<()> {
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
-    context.elide(&[(&"r".into(), "call")], "first")?;
-    context.elide(&[(&"r".into(), "call")], "unloaded")?;
+    context.elide(&[("r".into(), "call".into())], "first")?;
+    context.elide(&[("r".into(), "call".into())], "unloaded")?;
     let shown = |view: &View, order| -> Result<Vec<String>> {
         Ok(outputs(&chat.cursor(view, order)?.next(10)?))
     };
@@ -429,10 +429,11 @@ fn an_elision_needs_the_result_of_a_call() -> Result<()> {
     let call = Part::tool_call("load", "open", json!({}));
     chat.append(&Place::Head, &[Message::assistant("").with_part(call).with_id("c")])?;
     for (id, call) in [("q", "call"), ("r", "other"), ("c", "open")] {
-        let answer = context.elide(&[(&"r".into(), "call"), (&id.into(), call)], "unloaded");
+        let answer =
+            context.elide(&[("r".into(), "call".into()), (id.into(), call.into())], "unloaded");
         assert!(matches!(answer, Err(Error::UnknownCall { .. })), "{answer:?}");
     }
-    let answer = context.elide(&[(&"nobody".into(), "call")], "unloaded");
+    let answer = context.elide(&[("nobody".into(), "call".into())], "unloaded");
     assert!(matches!(answer, Err(Error::UnknownMessage { .. })), "{answer:?}");
     assert_eq!(database.stats()?.elisions, 0, "all or none");
     Ok(())
@@ -450,7 +451,7 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
     let parts: Vec<Part> = parts.iter().map(|part| serde_json::from_str(part).unwrap()).collect();
     let stored = Message::new("assistant", parts).with_id("r");
     chat.append(&Place::Head, std::slice::from_ref(&stored))?;
-    database.context(&"s".into()).elide(&[(&"r".into(), "call")], "unloaded")?;
+    database.context(&"s".into()).elide(&[("r".into(), "call".into())], "unloaded")?;
     let shown = chat.history(None)?;
     assert_eq!(outputs(&shown), [MARKER, MARKER, MARKER]);
     assert!(!serde_json::to_string(&shown).unwrap().contains("\"result\""));
@@ -463,7 +464,7 @@ fn a_changed_output_and_a_deletion_take_elisions_away() -> Result<()> {
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
-    let elide = || context.elide(&[(&"r".into(), "call")], "unloaded");
+    let elide = || context.elide(&[("r".into(), "call".into())], "unloaded");
     let left = || -> Result<u64> { Ok(database.stats()?.elisions) };
     elide()?;
     let stored = chat.message(&"r".into())?.unwrap();
@@ -495,7 +496,7 @@ fn a_fork_begins_with_the_present_texts_and_the_elisions_on_its_path() -> Result
     put(&*context, "k", "blue fox")?;
     put(&*context, "gone", "green fox")?;
     context.remove(Owner::Session, "memory", "gone")?;
-    context.elide(&[(&"r".into(), "call")], "unloaded")?;
+    context.elide(&[("r".into(), "call".into())], "unloaded")?;
     context.freeze(&section("one"))?;
     let fork = chat.fork(&"r".into(), &"fork".into(), &SessionDetails::default())?;
     chat.fork(&"q".into(), &"early".into(), &SessionDetails::default())?;
@@ -526,7 +527,7 @@ fn what_is_removed_with_a_session_does_not_come_back_with_its_name() -> Result<(
     put(&*context, "k", "one")?;
     put(&*context, "k", "two")?;
     context.put(Owner::Shared, "memory", &text("k", "shared"), true, None)?;
-    context.elide(&[(&"r".into(), "call")], "unloaded")?;
+    context.elide(&[("r".into(), "call".into())], "unloaded")?;
     context.freeze(&section("one"))?;
     database.remove(&"s".into())?;
     with_result(&database)?;
@@ -595,7 +596,7 @@ fn what_is_damaged_is_told() -> Result<()> {
         put(&*context, "k", "one")?;
         put(&*context, "k", "two")?;
         context.freeze(&section("one"))?;
-        context.elide(&[(&"r".into(), "call")], "unloaded")?;
+        context.elide(&[("r".into(), "call".into())], "unloaded")?;
         sound(&database)?;
         database.write(|conn| Ok(conn.execute(sql, [])?))?;
         let damages = damages(&database)?;
