@@ -316,6 +316,8 @@ impl Error {
                 | Self::UnknownSession { .. }
                 | Self::UnknownCompaction { .. }
                 | Self::UnknownCall { .. }
+                | Self::UnknownBlock { .. }
+                | Self::UnknownVersion { .. }
         )
     }
 }

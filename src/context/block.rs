@@ -12,6 +12,9 @@ use crate::id::shorten;
 /// The longest label, in characters.
 pub(crate) const MAX_LABEL_CHARS: usize = 80;
 
+/// The longest description in a list of documents, in characters: the list stands in every prompt.
+pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1_024;
+
 /// One block of what a model should know: what is behind it, and how it is shown.
 ///
 /// ```
@@ -349,7 +352,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
 ///
 /// It stands in one line of the prompt, and the model has to write it exactly.
 pub(crate) fn check_label(label: &str) -> error::Result<()> {
-    let breaks_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let chars = label.chars().count();
     let why = if label.trim().is_empty() {
         "it is blank".to_owned()
@@ -369,6 +371,21 @@ pub(crate) fn check_label(label: &str) -> error::Result<()> {
 pub(crate) fn fold_whitespace(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns whether a character would end the line of a prompt that it stands in, or is none to be read.
+pub(crate) fn breaks_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Returns the line of a document in the list of those that can be loaded.
+pub(crate) fn listed(key: &str, description: &str) -> String {
+    let description = fold_whitespace(description);
+    match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
+        Some((end, _)) => format!("- {key}: {}…", &description[..end]),
+        None if description.is_empty() => format!("- {key}"),
+        None => format!("- {key}: {description}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Documents of a block: skills that are loaded by key, knowledge that is searched.
 
 use super::Context;
-use super::loaded::{Loaded, loaded};
+use super::loaded::{Loaded, is_of_skills, loaded};
 use super::provider::Document;
 use super::tool::answer;
 use crate::error::Result;
-use crate::message::{Message, Part};
+use crate::message::Message;
 use crate::search::Matched;
 use crate::storage::context::EntryInfo;
 use crate::view::{Order, View};
@@ -34,7 +34,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents; as [`set`](Self::set).
+    /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents,
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is no line of text; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
         let keys = self.set_documents(label, [document.clone()])?;
         Ok(keys.into_iter().next().unwrap_or_default())
@@ -158,6 +159,10 @@ impl Context {
         self.require(label)?.append_document(self.places(), document)
     }
 
+    pub(super) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
+        self.require(label)?.rewrite_document(self.places(), document)
+    }
+
     /// Returns label and key of each document that the model has loaded and not unloaded, by what the path to the head
     /// says: the calls of `load_context` in its last 10 000 messages.
     ///
@@ -219,7 +224,7 @@ impl Context {
         Ok(Some(results.len()))
     }
 
-    /// Returns the newest messages of the path to the head, oldest first.
+    /// Returns the calls of skills in the newest messages of the path to the head, oldest first.
     fn newest(&self) -> Result<Vec<Message>> {
         let Some(conversation) = &self.places().conversation else { return Ok(Vec::new()) };
         let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
@@ -230,14 +235,15 @@ impl Context {
                 break;
             }
             looked_at += batch.len();
-            // What holds no call is not kept: it may be large.
-            messages.extend(batch.into_iter().filter(has_tools));
+            for mut message in batch {
+                // Ten thousand answers of other tools would be a lot to hold.
+                message.parts.retain(is_of_skills);
+                if !message.parts.is_empty() {
+                    messages.push(message);
+                }
+            }
         }
         messages.reverse();
         Ok(messages)
     }
-}
-
-fn has_tools(message: &Message) -> bool {
-    message.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_)))
 }

@@ -4,14 +4,15 @@
 //! asked, so that what is edited is seen at the next refresh.
 //!
 //! Invariant: nothing outside the folder is read, whatever key, path or symbolic link says. Each
-//! document's true path is looked up and compared before the document is opened.
+//! document's true path is looked up and compared before the document is opened, and once more
+//! when it is open: a link may have been put in its place between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::block::fold_whitespace;
+use super::block::{breaks_line, listed};
 use super::front_matter;
 use super::provider::{BoxError, ReadProvider, SkillProvider};
 use crate::error::{Error, Result};
@@ -22,9 +23,6 @@ const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// What is read of a document to find its description, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-
-/// The longest description in the list, in characters.
-const MAX_DESCRIPTION_CHARS: usize = 1_024;
 
 /// The most skills in the list: it stands in every prompt.
 const MAX_SKILLS: usize = 1_000;
@@ -130,22 +128,16 @@ impl SkillFolder {
     fn document(&self, key: &str) -> Result<Option<(PathBuf, File)>> {
         let root = self.root()?;
         for place in [Path::new(key).join(DOCUMENT), PathBuf::from(format!("{key}.md"))] {
-            let path = match root.join(&place).canonicalize() {
-                Ok(path) => path,
-                Err(error) if is_absence(&error) => continue,
-                Err(source) => return Err(io(&root.join(place), source)),
-            };
-            if !path.starts_with(&root) {
-                return Err(Error::InvalidName {
-                    what: "skill key",
-                    given: shorten(key).into_owned(),
-                    why: format!("{} leads out of the folder of skills", place.display()),
-                });
-            }
+            let Some(path) = resolved(&root, key, &place)? else { continue };
+            // Nor is a pipe opened, which would wait for its writer.
             if !path.is_file() {
                 continue;
             }
             let file = File::open(&path).map_err(|source| io(&path, source))?;
+            if resolved(&root, key, &place)?.as_ref() != Some(&path) || !is_at(&file, &path)? {
+                let source = std::io::Error::other("it was replaced while it was opened");
+                return Err(io(&path, source));
+            }
             return Ok(Some((path, file)));
         }
         Ok(None)
@@ -154,19 +146,16 @@ impl SkillFolder {
 
 impl ReadProvider for SkillFolder {
     fn get(&self) -> std::result::Result<String, BoxError> {
-        let mut list = String::new();
+        let mut list = Vec::new();
         for key in self.keys()? {
             // It may have gone since the folder was read.
             let Some((path, file)) = self.document(&key)? else { continue };
             let mut head = Vec::new();
             let limited = file.take(HEAD_BYTES as u64);
             { limited }.read_to_end(&mut head).map_err(|source| io(&path, source))?;
-            let description = description(&String::from_utf8_lossy(&head));
-            let between = if description.is_empty() { "" } else { ": " };
-            let line_break = if list.is_empty() { "" } else { "\n" };
-            list += &format!("{line_break}- {key}{between}{description}");
+            list.push(listed(&key, &description(&String::from_utf8_lossy(&head))));
         }
-        Ok(list)
+        Ok(list.join("\n"))
     }
 }
 
@@ -195,6 +184,44 @@ impl SkillProvider for SkillFolder {
     }
 }
 
+/// Returns the true path of a place in the folder; `None` if nothing is there.
+fn resolved(root: &Path, key: &str, place: &Path) -> Result<Option<PathBuf>> {
+    let path = match root.join(place).canonicalize() {
+        Ok(path) => path,
+        Err(error) if is_absence(&error) => return Ok(None),
+        Err(source) => return Err(io(&root.join(place), source)),
+    };
+    if path.starts_with(root) {
+        return Ok(Some(path));
+    }
+    Err(Error::InvalidName {
+        what: "skill key",
+        given: shorten(key).into_owned(),
+        why: format!("{} leads out of the folder of skills", place.display()),
+    })
+}
+
+/// Returns whether a file that is open is the one at a path, which is no link.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+
+    let failed = |source| io(path, source);
+    let at = match fs::symlink_metadata(path) {
+        Ok(at) => at,
+        Err(error) if is_absence(&error) => return Ok(false),
+        Err(source) => return Err(failed(source)),
+    };
+    let open = file.metadata().map_err(failed)?;
+    Ok((open.dev(), open.ino()) == (at.dev(), at.ino()))
+}
+
+/// Returns whether a file that is open is the one at a path: here, whether that is a file and no link.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> Result<bool> {
+    Ok(fs::symlink_metadata(path).is_ok_and(|at| at.is_file()))
+}
+
 /// Returns whether there is simply nothing there, as a link to nowhere or a file in place of a
 /// folder.
 fn is_absence(error: &std::io::Error) -> bool {
@@ -207,7 +234,6 @@ fn io(path: &Path, source: std::io::Error) -> Error {
 
 /// Checks that a key is the name of a file and nothing that a system reads as more.
 fn check_key(key: &str) -> Result<()> {
-    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let why = if key.trim().is_empty() {
         "it is blank".to_owned()
     } else if key.len() > MAX_KEY_BYTES {
@@ -217,7 +243,7 @@ fn check_key(key: &str) -> Result<()> {
     } else if let Some(c) = key.chars().find(|c| matches!(c, '/' | '\\' | ':')) {
         // A colon stands after a drive and before a stream of a file.
         format!("it has a {c:?}; a key is the name of a skill, no path")
-    } else if key.contains(is_odd) {
+    } else if key.contains(breaks_line) {
         "it has a control character".to_owned()
     } else {
         return Ok(());
@@ -225,20 +251,16 @@ fn check_key(key: &str) -> Result<()> {
     Err(Error::InvalidName { what: "skill key", given: shorten(key).into_owned(), why })
 }
 
-/// Returns what a document says it is about, in one line.
+/// Returns what a document says it is about.
 fn description(document: &str) -> String {
-    let (fields, body): (BTreeMap<_, _>, _) = front_matter::split(document);
-    let stated = fields.get("description").map(|text| fold_whitespace(text));
-    let text = stated.filter(|text| !text.is_empty()).unwrap_or_else(|| {
+    let (mut fields, body): (BTreeMap<_, _>, _) = front_matter::split(document);
+    let stated = fields.remove("description").filter(|text| !text.trim().is_empty());
+    stated.unwrap_or_else(|| {
         let mut lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.clone().next();
         let heading = lines.find(|line| heading(line).is_some()).and_then(heading);
-        fold_whitespace(heading.or(first).unwrap_or_default())
-    });
-    match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+        heading.or(first).unwrap_or_default().to_owned()
+    })
 }
 
 fn heading(line: &str) -> Option<&str> {
@@ -377,6 +399,40 @@ mod tests {
         let link = outer.path().join("link");
         symlink(&path, &link)?;
         assert_eq!(SkillFolder::open(&link)?.load("a")?.as_deref(), Some("one"));
+        Ok(())
+    }
+
+    /// Between looking where a document truly lies and opening it, a link was put in its place, and followed.
+    #[cfg(unix)]
+    #[test]
+    fn no_link_that_comes_while_a_document_is_opened_leaves_the_folder() -> Outcome {
+        use std::os::unix::fs::symlink;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::time::{Duration, Instant};
+
+        let (outer, path) = folder(&[("a.md", "one")])?;
+        let (file, link) = (outer.path().join("file"), outer.path().join("link"));
+        let (skills, is_done) = (SkillFolder::open(&path)?, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| -> io::Result<()> {
+                while !is_done.load(Ordering::Relaxed) {
+                    symlink(outer.path().join("secret.md"), &link)?;
+                    fs::rename(&link, path.join("a.md"))?;
+                    fs::write(&file, "one")?;
+                    fs::rename(&file, path.join("a.md"))?;
+                }
+                Ok(())
+            });
+            let end = Instant::now() + Duration::from_secs(1);
+            let mut texts = BTreeSet::new();
+            while Instant::now() < end {
+                texts.extend(skills.load("a").ok().flatten());
+            }
+            // Before anything is judged: a panic would wait for the other thread.
+            is_done.store(true, Ordering::Relaxed);
+            assert_eq!(texts, BTreeSet::from(["one".to_owned()]));
+            swapping.join().unwrap()
+        })?;
         Ok(())
     }
 

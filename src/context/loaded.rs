@@ -69,11 +69,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
         for part in &message.parts {
             let part = part.typed();
             let Part::Tool(tool) = part.as_ref() else { continue };
-            let is_load = match tool.name.as_str() {
-                LOAD_CONTEXT => true,
-                UNLOAD_CONTEXT => false,
-                _ => continue,
-            };
+            let Some(is_load) = is_load(tool) else { continue };
             if let Some(call) = call_of(tool, is_load) {
                 open.insert(tool.call_id.clone(), call);
             }
@@ -94,6 +90,19 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
         }
     }
     loaded
+}
+
+/// Returns whether a part is a call that loads or unloads, or the answer to one.
+pub(crate) fn is_of_skills(part: &Part) -> bool {
+    matches!(part.typed().as_ref(), Part::Tool(tool) if is_load(tool).is_some())
+}
+
+fn is_load(tool: &Tool) -> Option<bool> {
+    match tool.name.as_str() {
+        LOAD_CONTEXT => Some(true),
+        UNLOAD_CONTEXT => Some(false),
+        _ => None,
+    }
 }
 
 fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {

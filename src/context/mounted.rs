@@ -3,13 +3,14 @@
 //! Invariant: nothing of a block is kept here. What it holds is asked for each time, so that handles, threads and processes
 //! never disagree, and a write that failed has changed nothing.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::block::{Block, BlockInfo, Source, check_label, fold_whitespace};
+use super::block::{Block, BlockInfo, Source, breaks_line, check_label, listed};
 use super::places::Places;
-use super::provider::{BoxError, Document, ReadProvider};
+use super::provider::{BoxError, Document, ReadProvider, WriteProvider};
 use super::slug;
 use crate::error::{Error, Result};
+use crate::id::shorten;
 use crate::search::{Hit, Matched, Scope, SearchRequest};
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
 
@@ -23,8 +24,9 @@ pub(super) struct Mounted {
     pub(super) block: Block,
     /// Whether the provider was told its label.
     is_begun: Mutex<bool>,
-    /// Held while a provider's content is read, changed and written.
-    appending: Mutex<()>,
+    /// Held while a provider is written: an addition reads what is there first, and what another thread wrote between
+    /// would be lost.
+    writing: Mutex<()>,
 }
 
 impl Mounted {
@@ -35,7 +37,7 @@ impl Mounted {
             let what = "be shared across sessions: it is not kept in the store";
             return Err(Error::BlockCannot { label, what });
         }
-        Ok(Self { label, block, is_begun: Mutex::new(false), appending: Mutex::new(()) })
+        Ok(Self { label, block, is_begun: Mutex::new(false), writing: Mutex::new(()) })
     }
 
     /// Returns the block as it reads now.
@@ -60,11 +62,10 @@ impl Mounted {
             }
             Source::StoredSkills => {
                 let lines = self.documents(places)?.into_iter().map(|document| {
-                    let about = document.description.or(document.title).unwrap_or_default();
-                    match fold_whitespace(&about) {
-                        about if about.is_empty() => format!("- {}", document.key),
-                        about => format!("- {}: {about}", document.key),
-                    }
+                    listed(
+                        &document.key,
+                        &document.description.or(document.title).unwrap_or_default(),
+                    )
                 });
                 Ok(lines.collect::<Vec<_>>().join("\n"))
             }
@@ -82,31 +83,43 @@ impl Mounted {
     /// Replaces the content.
     pub(super) fn set(&self, places: &Places, content: &str) -> Result<BlockInfo> {
         self.check_plain()?;
-        self.check_tokens(content)?;
         match &self.block.source {
             Source::Write(provider) => {
-                self.ask(provider.as_ref(), |provider| provider.set(content))?;
+                let _turn = self.turn();
+                self.write(provider.as_ref(), content.to_owned())
             }
             _ => {
+                self.check_tokens(content)?;
                 let entry = NewEntry { content, ..NewEntry::default() };
                 places.store()?.put(self.owner(), &self.label, &entry, false, None)?;
+                Ok(self.block.info(&self.label, content.to_owned()))
             }
         }
-        Ok(self.block.info(&self.label, content.to_owned()))
     }
 
     /// Adds to the content, on a line of its own.
     pub(super) fn append(&self, places: &Places, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
-        if let Source::Write(_) = &self.block.source {
-            let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
-            return self.set(places, &joined(&self.content(places)?, text));
+        if let Source::Write(provider) = &self.block.source {
+            let _turn = self.turn();
+            return self.write(provider.as_ref(), joined(&self.content(places)?, text));
         }
         let content = self.renew(places, "", |present| {
             let was = present.map(|entry| entry.content).unwrap_or_default();
             Document { content: joined(&was, text), ..Document::default() }
         })?;
         Ok(self.block.info(&self.label, content))
+    }
+
+    fn write(&self, provider: &dyn WriteProvider, content: String) -> Result<BlockInfo> {
+        self.check_tokens(&content)?;
+        self.ask(provider, |provider| provider.set(&content))?;
+        Ok(self.block.info(&self.label, content))
+    }
+
+    /// Waits until no other thread writes to the provider.
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores documents of a keyed block and returns the keys they are under. In the store it is all of them or none.
@@ -119,9 +132,17 @@ impl Mounted {
         self.check_writable()?;
         let keyed = documents.into_iter().map(|document| {
             self.check_tokens(&document.content)?;
-            Ok(keyed(document))
+            let document = keyed(document);
+            check_key(&document.key)?;
+            Ok(document)
         });
         let documents = keyed.collect::<Result<Vec<_>>>()?;
+        let _turn = (!self.block.source.is_stored()).then(|| self.turn());
+        self.write_documents(places, &documents)?;
+        Ok(documents.into_iter().map(|document| document.key).collect())
+    }
+
+    fn write_documents(&self, places: &Places, documents: &[Document]) -> Result<()> {
         match &self.block.source {
             Source::Skills(provider) => documents.iter().try_for_each(|document| {
                 self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
@@ -135,22 +156,45 @@ impl Mounted {
                 places.store()?.put_all(self.owner(), &self.label, &entries, is_searchable)?;
             }
         }
-        Ok(documents.into_iter().map(|document| document.key).collect())
+        Ok(())
     }
 
     /// Adds to a document, on a line of its own; it comes into being if it is not there. What it is called stays as it is
     /// where nothing else is said.
     pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<String> {
+        self.check_keyed()?;
         self.check_writable()?;
         let more = keyed(more.clone());
-        let Document { key, title, description, content } = &more;
-        if !self.block.source.is_stored() {
-            let _turn = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
-            let content = joined(&self.load(places, key)?.unwrap_or_default(), content);
-            self.set_documents(places, vec![Document { content, ..more.clone() }])?;
-            return Ok(key.clone());
+        if self.block.source.is_stored() {
+            self.renew_document(places, &more, |was| joined(was, &more.content))?;
+            return Ok(more.key);
         }
+        check_key(&more.key)?;
+        let _turn = self.turn();
+        let content = joined(&self.load(places, &more.key)?.unwrap_or_default(), &more.content);
+        self.check_tokens(&content)?;
+        self.write_documents(places, &[Document { content, ..more.clone() }])?;
+        Ok(more.key)
+    }
+
+    /// Replaces the text of a document. What it is called stays as it is where nothing else is said.
+    pub(super) fn rewrite_document(&self, places: &Places, new: &Document) -> Result<()> {
         self.check_keyed()?;
+        self.check_writable()?;
+        match self.block.source.is_stored() {
+            true => self.renew_document(places, new, |_| new.content.clone()),
+            false => self.set_documents(places, vec![new.clone()]).map(drop),
+        }
+    }
+
+    fn renew_document(
+        &self,
+        places: &Places,
+        new: &Document,
+        content: impl Fn(&str) -> String,
+    ) -> Result<()> {
+        let Document { key, title, description, .. } = new;
+        check_key(key)?;
         self.renew(places, key, |present| {
             let (was, known) = match &present {
                 Some(entry) => (entry.content.as_str(), (&entry.title, &entry.description)),
@@ -160,10 +204,10 @@ impl Mounted {
                 key: key.clone(),
                 title: title.as_ref().or(known.0.as_ref()).cloned(),
                 description: description.as_ref().or(known.1.as_ref()).cloned(),
-                content: joined(was, content),
+                content: content(was),
             }
         })?;
-        Ok(key.clone())
+        Ok(())
     }
 
     /// Makes a new version of a stored text from the present one, however many others do so, and returns its content.
@@ -251,22 +295,30 @@ impl Mounted {
 
     /// Returns the versions of a stored text, oldest first.
     pub(super) fn versions(&self, places: &Places, key: &str) -> Result<Vec<EntryVersion>> {
-        if !self.block.source.is_stored() {
-            return Err(self.cannot("be asked for its versions: it is not kept in the store"));
-        }
+        self.check_stored()?;
         places.store()?.versions(self.owner(), &self.label, key)
+    }
+
+    /// Returns one version of a stored text.
+    pub(super) fn version(&self, places: &Places, key: &str, version: u64) -> Result<EntryVersion> {
+        self.check_stored()?;
+        let found = places.store()?.version(self.owner(), &self.label, key, version)?;
+        found.ok_or_else(|| Error::UnknownVersion {
+            label: self.label.clone(),
+            key: Some(key.to_owned()).filter(|key| !key.is_empty()),
+            version,
+        })
     }
 
     /// Brings a former version back, as a new one.
     pub(super) fn restore(&self, places: &Places, key: &str, version: u64) -> Result<()> {
-        let versions = self.versions(places, key)?;
-        let found = versions.into_iter().find(|known| known.version == version);
+        let found = self.version(places, key, version)?;
+        // The label may have held texts of another kind; this block would not show them.
+        match key {
+            "" => self.check_plain()?,
+            _ => self.check_keyed()?,
+        }
         let label = &self.label;
-        let found = found.ok_or_else(|| Error::UnknownVersion {
-            label: label.clone(),
-            key: Some(key.to_owned()).filter(|key| !key.is_empty()),
-            version,
-        })?;
         let Some(content) = found.content else {
             places.store()?.remove(self.owner(), label, key)?;
             return Ok(());
@@ -293,6 +345,13 @@ impl Mounted {
 
     pub(super) fn cannot(&self, what: &'static str) -> Error {
         Error::BlockCannot { label: self.label.clone(), what }
+    }
+
+    fn check_stored(&self) -> Result<()> {
+        match self.block.source.is_stored() {
+            true => Ok(()),
+            false => Err(self.cannot("be asked for its versions: it is not kept in the store")),
+        }
     }
 
     fn check_documents(&self) -> Result<()> {
@@ -358,6 +417,19 @@ fn keyed(document: Document) -> Document {
     }
 }
 
+/// Checks that a key can stand in a line of the prompt, for a model to name the document by.
+fn check_key(key: &str) -> Result<()> {
+    let why = if key.trim().is_empty() {
+        "it is blank"
+    } else if key.contains(breaks_line) {
+        "it has a line break or a control character"
+    } else {
+        return Ok(());
+    };
+    let (what, given) = ("document key", shorten(key).into_owned());
+    Err(Error::InvalidName { what, given, why: why.to_owned() })
+}
+
 /// Returns the content with a text on a line of its own behind it.
 fn joined(content: &str, text: &str) -> String {
     match content.is_empty() || text.starts_with('\n') {
@@ -369,8 +441,9 @@ fn joined(content: &str, text: &str) -> String {
 fn entry_of(document: &Document) -> NewEntry<'_> {
     NewEntry {
         key: &document.key,
-        title: document.title.as_deref(),
-        description: document.description.as_deref(),
+        // An empty one says nothing, and takes away what was said.
+        title: document.title.as_deref().filter(|title| !title.is_empty()),
+        description: document.description.as_deref().filter(|text| !text.is_empty()),
         content: &document.content,
     }
 }

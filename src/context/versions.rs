@@ -2,7 +2,9 @@
 
 use super::Context;
 use super::drift::unified;
-use crate::error::{Error, Result};
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::error::Result;
 use crate::storage::context::EntryVersion;
 
 impl Context {
@@ -40,25 +42,21 @@ impl Context {
     /// # Errors
     /// [`Error::UnknownVersion`]; as [`versions`](Self::versions).
     pub fn diff(&self, label: &str, key: Option<&str>, from: u64, to: u64) -> Result<String> {
-        let versions = self.versions(label, key)?;
+        let block = self.require(label)?;
         let content = |number: u64| {
-            let found = versions.iter().find(|known| known.version == number);
-            let unknown = || Error::UnknownVersion {
-                label: label.to_owned(),
-                key: key.map(str::to_owned),
-                version: number,
-            };
-            found.map(|found| found.content.as_deref().unwrap_or_default()).ok_or_else(unknown)
+            let found = block.version(self.places(), key.unwrap_or_default(), number)?;
+            Ok(found.content.unwrap_or_default())
         };
-        Ok(unified(content(from)?, content(to)?))
+        Ok(unified(&content(from)?, &content(to)?))
     }
 
-    /// Brings a version back, as a new one.
+    /// Brings a version back, as a new one. Of a version that was a removal, the text is removed again.
     ///
     /// [`versions`](Self::versions) has an example.
     ///
     /// # Errors
-    /// [`Error::UnknownVersion`], [`Error::BlockOverLimit`]; as [`versions`](Self::versions) and as every write.
+    /// [`Error::UnknownVersion`], [`Error::BlockOverLimit`]; [`Error::BlockKeyed`] without a key where there are documents,
+    /// [`Error::BlockCannot`] with one where there are none; as [`versions`](Self::versions) and as every write.
     pub fn restore(&self, label: &str, key: Option<&str>, version: u64) -> Result<()> {
         self.require(label)?.restore(self.places(), key.unwrap_or_default(), version)
     }

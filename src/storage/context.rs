@@ -175,6 +175,15 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Returns the versions of a text, oldest first, the present one included.
     fn versions(&self, owner: Owner, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
 
+    /// Returns one version of a text; the others, which may be large and many, are not read.
+    fn version(
+        &self,
+        owner: Owner,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>>;
+
     /// Searches a label's searchable texts, best first: for all words and, where that finds
     /// nothing, for any of them.
     ///

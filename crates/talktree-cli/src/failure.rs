@@ -90,7 +90,6 @@ impl From<Error> for Failure {
                 Self::Output(source)
             }
             _ if error.is_unknown() => Self::NotFound(text),
-            Error::UnknownBlock { .. } | Error::UnknownVersion { .. } => Self::NotFound(text),
             // What was given is at fault: other words would have done.
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }

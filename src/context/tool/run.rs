@@ -48,11 +48,11 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
     match call {
         Call::SetContext { label, content, action, title, description, key: Some(key) } => {
             let document = Document { key, title, description, content };
-            let key = match action {
-                Action::Replace => context.set_document(&label, &document)?,
-                Action::Append => context.append_document(&label, &document)?,
-            };
-            Ok(written(context, &label, Some(&key)))
+            match action {
+                Action::Replace => context.rewrite_document(&label, &document)?,
+                Action::Append => drop(context.append_document(&label, &document)?),
+            }
+            Ok(written(context, &label, Some(&document.key)))
         }
         Call::SetContext { label, content, action, .. } => {
             let info = match action {

@@ -80,6 +80,11 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("documents", entry::DOCUMENTS, &["INDEX context_present (block=? AND key>?)"]),
     ("how many documents", entry::COUNT, &["COVERING INDEX context_present (block=? AND key>?)"]),
     ("former versions", entry::FORMER, &["PRIMARY KEY (entry=?)"]),
+    (
+        "one version",
+        entry::VERSION,
+        &["PRIMARY KEY (entry=? AND version=?)", "INTEGER PRIMARY KEY (rowid=?)"],
+    ),
     ("the present version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     (
         "a document that goes",

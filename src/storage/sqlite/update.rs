@@ -32,8 +32,7 @@ pub(super) fn update(
         return Ok(Updated { is_changed: false, covered_by });
     }
     index::refresh(conn, address)?;
-    // A marker stands for the output that was there.
-    elision::forget(conn, address, address)?;
+    elision::forget_changed(conn, address, message)?;
     conn.prepare_cached(
         "UPDATE message
             SET role = ?2, parts = ?3, metadata = ?4, extra = ?5, tokens = ?6

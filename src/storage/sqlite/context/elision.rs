@@ -115,6 +115,40 @@ pub(in super::super) fn forget(conn: &Connection, first: Address, last: Address)
 
 pub(in super::super) const FORGET: &str = "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
 
+/// Takes away the elisions of a message whose outputs a new content of it changes.
+///
+/// A marker stands for the output that was there. What else a message comes to hold does not matter:
+/// a program may write one message anew with every step of a turn, also after an unloading.
+pub(in super::super) fn forget_changed(
+    conn: &Connection,
+    address: Address,
+    new: &Message,
+) -> Outcome<()> {
+    let calls: Vec<String> = conn
+        .prepare_cached(OF_MESSAGE)?
+        .query_map([address], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    if calls.is_empty() {
+        return Ok(());
+    }
+    // What cannot be read can be written anew; nothing is known of its outputs.
+    let was = message::stored(conn, address).ok().and_then(|stored| stored.message);
+    for call in calls {
+        let now = outputs(new, &call);
+        if now.is_empty() || was.as_ref().is_none_or(|was| outputs(was, &call) != now) {
+            conn.prepare_cached("DELETE FROM elision WHERE address = ?1 AND call = ?2")?
+                .execute(params![address, call])?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what a tool call was answered with.
+fn outputs(message: &Message, call: &str) -> Vec<(Option<Json>, Option<Json>)> {
+    let results = message.parts.iter().filter_map(|part| result_of(part, call));
+    results.map(|mut tool| (tool.output, tool.extra.remove("result"))).collect()
+}
+
 /// Copies the elisions of a stretch of messages to the copies of these, `by` further on.
 pub(in super::super) fn copy(
     conn: &Connection,

@@ -262,6 +262,30 @@ pub(in super::super) const PRESENT: &str = "SELECT version, title, description, 
    FROM context_entry
   WHERE address = ?1";
 
+/// Returns one version of a text.
+pub(super) fn version(
+    conn: &Connection,
+    block: i64,
+    key: &str,
+    number: u64,
+) -> Outcome<Option<EntryVersion>> {
+    let Some(place) = find(conn, block, key)? else { return Ok(None) };
+    // No version has a number that no column can hold.
+    let Ok(number) = i64::try_from(number) else { return Ok(None) };
+    let mut statement = conn.prepare_cached(VERSION)?;
+    let mut rows = statement.query(params![place.address, number])?;
+    let version = rows.next()?.map(read_version).transpose();
+    version.map_err(damaged(named(place.address)))
+}
+
+pub(in super::super) const VERSION: &str = "SELECT version, title, description, content, changed_at
+   FROM context_version
+  WHERE entry = ?1 AND version = ?2
+  UNION ALL
+ SELECT version, title, description, content, changed_at
+   FROM context_entry
+  WHERE address = ?1 AND version = ?2";
+
 /// Reads a row of `version, title, description, content, changed_at`.
 pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
     Ok(EntryVersion {

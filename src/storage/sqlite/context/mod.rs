@@ -209,6 +209,16 @@ impl ContextStore for SqliteContext {
         self.read(owner, label, |conn, block| entry::versions(conn, block, key))
     }
 
+    fn version(
+        &self,
+        owner: Owner,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>> {
+        self.read(owner, label, |conn, block| entry::version(conn, block, key, number))
+    }
+
     fn search(
         &self,
         owner: Owner,

@@ -33,9 +33,6 @@ pub(super) struct Request {
     limit: usize,
 }
 
-/// What was found, with its address: of equals the oldest comes first.
-type Found = Vec<(Address, Entry)>;
-
 impl Request {
     pub(super) fn of(text: &str, limit: usize) -> Self {
         let mut query = Query::parse(text);
@@ -161,14 +158,15 @@ impl Search<'_> {
             .reading
             .pairs(|unit| known.as_ref().is_none_or(|(frequencies, _)| frequencies[unit] > 0.0));
         let scanner = Scanner::new(&self.reading.units, &pairs);
-        let (mut found, mut candidates) = (Found::new(), Vec::new());
+        let (mut found, mut candidates) = (Vec::new(), Vec::new());
         for &address in addresses {
             self.watch.check()?;
             // The index is checked by `verify`: what it names and is not there is passed over here.
             let Some(entry) = entry::at(self.conn, address)? else { continue };
             let scan = scanner.scan(&ranked_text(&entry), MAX_SCAN_BYTES);
             candidates.push(Candidate { session: 0, is_user: false, is_in_time: false, scan });
-            found.push((address, entry));
+            // Not the text: a thousand of them are ranked, each as large as the store allows.
+            found.push(address);
         }
         let among = among(&candidates);
         let (frequencies, corpus) = match known {
@@ -179,9 +177,11 @@ impl Search<'_> {
         };
         let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
         let mut ranked: Vec<_> = found.into_iter().zip(ranking.messages).collect();
-        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.0.cmp(&b.0.0)));
+        // Of equals the oldest comes first.
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         ranked.truncate(limit);
-        Ok(ranked.into_iter().map(|((_, entry), _)| entry).collect())
+        let best = ranked.into_iter().map(|(address, _)| entry::at(self.conn, address));
+        Ok(best.collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

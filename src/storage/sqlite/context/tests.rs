@@ -429,11 +429,13 @@ fn an_elision_needs_the_result_of_a_call() -> Result<()> {
     let call = Part::tool_call("load", "open", json!({}));
     chat.append(&Place::Head, &[Message::assistant("").with_part(call).with_id("c")])?;
     for (id, call) in [("q", "call"), ("r", "other"), ("c", "open")] {
-        let answer = context.elide(&[(id.into(), call.into())], "unloaded");
+        let answer =
+            context.elide(&[("r".into(), "call".into()), (id.into(), call.into())], "unloaded");
         assert!(matches!(answer, Err(Error::UnknownCall { .. })), "{answer:?}");
     }
     let answer = context.elide(&[("nobody".into(), "call".into())], "unloaded");
     assert!(matches!(answer, Err(Error::UnknownMessage { .. })), "{answer:?}");
+    assert_eq!(database.stats()?.elisions, 0, "all or none");
     Ok(())
 }
 
@@ -458,7 +460,7 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
 }
 
 #[test]
-fn an_update_and_a_deletion_take_elisions_away() -> Result<()> {
+fn a_changed_output_and_a_deletion_take_elisions_away() -> Result<()> {
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
@@ -469,7 +471,12 @@ fn an_update_and_a_deletion_take_elisions_away() -> Result<()> {
     chat.update(&stored)?;
     assert_eq!(left()?, 1, "nothing was changed");
     chat.update(&stored.clone().with_part("more".into()))?;
-    assert_eq!((left()?, outputs(&chat.history(None)?)), (0, vec![STORED.to_owned()]));
+    assert_eq!((left()?, outputs(&chat.history(None)?)), (1, vec![MARKER.to_owned()]));
+    let other = Part::tool_result("load", "call", json!("another skill"));
+    chat.update(&Message::assistant("here").with_part(other).with_id("r"))?;
+    assert_eq!(left()?, 0);
+    chat.update(&stored)?;
+    assert_eq!(outputs(&chat.history(None)?), [STORED]);
     elide()?;
     chat.delete(&["r".into()])?;
     assert_eq!(left()?, 0);

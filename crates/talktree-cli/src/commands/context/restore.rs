@@ -34,7 +34,10 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let is_there = found.is_some();
     let held = match found {
         Some(held) => held,
-        None => place.empty(label, args.kind.unwrap_or(Kind::Skills))?,
+        None => {
+            let kind = if key.is_some() { Kind::Skills } else { Kind::Text };
+            place.empty(label, args.kind.unwrap_or(kind))?
+        }
     };
     if is_there {
         held.check(key, args.kind)?;

@@ -72,18 +72,17 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
         None if args.append => drop(held.context.append(label, &text)?),
         None => drop(held.context.set(label, &text)?),
         Some(key) => {
-            let (mut title, mut description, mut content) = (None, None, text);
-            if let Some((known, before)) = held.document(key)? {
-                (title, description) = (known.title, known.description);
-                if args.append && !before.is_empty() {
-                    let between = if content.starts_with('\n') { "" } else { "\n" };
-                    content = format!("{before}{between}{content}");
+            let mut document = Document::new(key, text);
+            (document.title, document.description) = (args.title, args.description);
+            if args.append {
+                held.context.append_document(label, &document)?;
+            } else {
+                if let Some((known, _)) = held.document(key)? {
+                    document.title = document.title.or(known.title);
+                    document.description = document.description.or(known.description);
                 }
+                held.context.set_document(label, &document)?;
             }
-            let mut document = Document::new(key, content);
-            document.title = args.title.or(title).filter(|title| !title.is_empty());
-            document.description = args.description.or(description).filter(|text| !text.is_empty());
-            held.context.set_document(label, &document)?;
         }
     }
     tell_written(context, &held, args.key.as_deref())

@@ -1,0 +1,134 @@
+//! What a block holds survives what happens around it.
+//!
+//! Each of these was lost or let through once: a marker over an unloaded skill when its message was written anew, the
+//! title of a document when a model wrote its text, what another thread wrote while a text was added to, a line of the
+//! prompt that a key or a description was not meant to be.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use talktree::{
+    Block, BoxError, Document, Error, Message, Part, ReadProvider, Result, Store, WriteProvider,
+};
+
+#[test]
+fn an_unloaded_skill_stays_hidden_when_its_message_grows() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+    chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    let call = |name: &str, id: &str| -> Result<Message> {
+        let input = json!({"label": "skills", "key": "pdf"});
+        let answer = chat.tools().call(name, &input)?;
+        Ok(Message::assistant("")
+            .with_part(Part::tool_call(name, id, input))
+            .with_part(Part::tool_result(name, id, json!(answer))))
+    };
+    // A program that keeps a whole turn in one message writes it anew with each step.
+    let mut turn = call("load_context", "1")?.with_id("turn");
+    chat.append(turn.clone())?;
+    turn.parts.extend(call("unload_context", "2")?.parts);
+    chat.update(turn)?;
+
+    let shown = serde_json::to_string(&chat.history()?).unwrap_or_default();
+    assert!(shown.contains("[unloaded; ") && !shown.contains("pdftotext"), "{shown}");
+    assert!(chat.context().loaded()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_model_that_rewrites_a_document_keeps_what_it_is_called() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let context = store.context("s").block("skills", Block::stored_skills()).open()?;
+    let pdf = Document::new("pdf", "old").titled("PDF").described("Reads PDFs");
+    context.set_document("skills", &pdf)?;
+    let input = json!({"label": "skills", "content": "new", "metadata": {"key": "pdf"}});
+    context.tools().call("set_context", &input)?;
+    assert_eq!(context.load("skills", "pdf")?.as_deref(), Some("new"));
+    let known = &context.documents("skills")?[0];
+    let names = (known.title.as_deref(), known.description.as_deref());
+    assert_eq!(names, (Some("PDF"), Some("Reads PDFs")));
+    Ok(())
+}
+
+#[test]
+fn a_list_of_skills_has_one_short_line_for_each() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let context = store.context("s").block("skills", Block::stored_skills()).open()?;
+    context.set_document("skills", &Document::new("a", "x").described("é".repeat(100_000)))?;
+    context.set_document("skills", &Document::new("b", "x").described("two\n- lines"))?;
+    for key in ["c\n- d", "c\u{2028}d", "c\0", " "] {
+        let documents = [Document::new("before", "x"), Document::new(key, "x")];
+        let refused = context.set_documents("skills", documents);
+        let is_refused = matches!(refused, Err(Error::InvalidName { what: "document key", .. }));
+        assert!(is_refused, "{key:?}: {refused:?}");
+        let refused = context.append_document("skills", &Document::new(key, "x"));
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{key:?}");
+    }
+    let list = context.block("skills")?.unwrap_or_default().content;
+    assert_eq!(list, format!("- a: {}…\n- b: two - lines", "é".repeat(1_024)));
+    Ok(())
+}
+
+#[test]
+fn a_version_of_another_kind_of_block_is_not_restored() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let text = store.context("s").block("memory", Block::stored()).open()?;
+    text.set("memory", "tea")?;
+    let knowledge = store.context("s").block("memory", Block::knowledge()).open()?;
+    knowledge.set_document("memory", &Document::new("shop", "Opens at nine."))?;
+
+    let refused = knowledge.restore("memory", None, 1);
+    assert!(matches!(refused, Err(Error::BlockKeyed { .. })), "{refused:?}");
+    let refused = text.restore("memory", Some("shop"), 1);
+    assert!(matches!(refused, Err(Error::BlockCannot { .. })), "{refused:?}");
+    // Each would have changed what is found.
+    assert_eq!(knowledge.search("memory", "nine", 10)?.len(), 1);
+    assert_eq!(knowledge.search("memory", "tea", 10)?.len(), 0);
+    for version in [0, 2, u64::MAX] {
+        let unknown = text.restore("memory", None, version).unwrap_err();
+        assert!(unknown.is_unknown(), "{unknown}");
+    }
+    assert!(text.diff("memory", None, 1, 2).is_err_and(|error| error.is_unknown()));
+    Ok(())
+}
+
+/// A text that takes its time to be read, and says when it begins.
+struct Slow {
+    text: Arc<Mutex<String>>,
+    reading: Mutex<Sender<()>>,
+}
+
+impl ReadProvider for Slow {
+    fn get(&self) -> std::result::Result<String, BoxError> {
+        let text = self.text.lock().unwrap().clone();
+        let _ = self.reading.lock().unwrap().send(());
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(text)
+    }
+}
+
+impl WriteProvider for Slow {
+    fn set(&self, content: &str) -> std::result::Result<(), BoxError> {
+        *self.text.lock().unwrap() = content.to_owned();
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_set_while_another_thread_adds_is_not_lost() -> Result<()> {
+    let text = Arc::new(Mutex::new("old".to_owned()));
+    let (reading, is_reading) = channel();
+    let slow = Slow { text: Arc::clone(&text), reading: Mutex::new(reading) };
+    let store = Store::open_in_memory()?;
+    let context = store.context("s").block("memory", Block::write(slow)).open()?;
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| context.append("memory", "more").map(drop));
+        is_reading.recv().unwrap();
+        context.set("memory", "new")?;
+        adding.join().unwrap()
+    })?;
+    assert_eq!(*text.lock().unwrap(), "new");
+    Ok(())
+}
