@@ -602,22 +602,22 @@ fn no_control_character_of_a_context_is_printed() -> Outcome {
     context.set("text", hostile)?;
     context.prompt()?;
     context.set("text", &format!("{hostile}\r\nmore"))?;
-    let document = Document::new("k\u{1b}", hostile).titled(hostile).described(hostile);
+    let document = Document::new("k\u{202e}", hostile).titled(hostile).described(hostile);
     context.set_document(label, &document)?;
     for args in [
         &["list", "tour"][..],
         &["show", "tour", "text"],
         &["show", "tour", label],
-        &["show", "tour", label, "k\u{1b}"],
+        &["show", "tour", label, "k\u{202e}"],
         &["show", "tour", label, "no\u{1b}"],
         &["history", "tour", "text"],
         &["history", "tour", "text", "--diff"],
-        &["history", "tour", label, "k\u{1b}"],
+        &["history", "tour", label, "k\u{202e}"],
         &["search", "tour", label, "word"],
         &["prompt", "tour"],
         &["drift", "tour"],
-        &["restore", "tour", label, "1", "--key", "k\u{1b}"],
-        &["rm", "tour", label, "k\u{1b}"],
+        &["restore", "tour", label, "1", "--key", "k\u{202e}"],
+        &["rm", "tour", label, "k\u{202e}"],
     ] {
         for json in [&[][..], &["--json"]] {
             let answer = rig.run(["context"].iter().chain(args).chain(json));
