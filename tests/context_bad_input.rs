@@ -459,7 +459,11 @@ fn keys_of_documents_are_held_to_the_limit_of_names() -> Result<()> {
     assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
     assert!(context.documents("facts")?.is_empty(), "all of them or none");
     assert_eq!(context.load("facts", &too_long.key)?, None);
-    let odd = [longest.as_str(), "../x", "/etc/passwd", "a\0b", "'", "memory", " ", "键"];
+    for odd in ["a\0b", " ", "a\nb"] {
+        let refused = context.set_document("facts", &Document::new(odd, "x"));
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+    }
+    let odd = [longest.as_str(), "../x", "/etc/passwd", "'", "memory", "a b", "键"];
     context.set_documents("facts", odd.map(|key| Document::new(key, key)))?;
     for key in odd {
         assert_eq!(context.load("facts", key)?.as_deref(), Some(key));

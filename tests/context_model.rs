@@ -384,11 +384,7 @@ impl Model {
             Kind::Knowledge => {
                 count(self.documents(chat, spec).len(), "entry indexed", "entries indexed")
             }
-            Kind::History => count(
-                self.chats[chat].messages.len(),
-                "message can be searched",
-                "messages can be searched",
-            ),
+            Kind::History => "What was said in this conversation.".to_owned(),
         }
     }
 

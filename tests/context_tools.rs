@@ -135,7 +135,7 @@ fn set_context_writes_documents_by_title_and_by_key() -> Result<()> {
     // The same title is the same document; one that only looks like it is not.
     set("Use wget.", "replace", json!({"title": "web"}))?;
     assert_eq!(load("web")?.as_deref(), Some("Use wget."));
-    assert_eq!(content(&chat, "skills")?, "- web: web");
+    assert_eq!(content(&chat, "skills")?, "- web: Reads pages");
     let answer = set("A spider's.", "replace", json!({"title": "Web"}))?;
     assert_eq!(chat.context().documents("skills")?.len(), 2, "{answer}");
     assert_eq!(load("web")?.as_deref(), Some("Use wget."));

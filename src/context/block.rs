@@ -34,6 +34,8 @@ pub struct Block {
     pub(crate) is_reminding: bool,
     /// Whether what is stored of it belongs to all sessions.
     pub(crate) is_shared: bool,
+    /// Whether nobody writes through this block, though what is behind it could be written.
+    pub(crate) is_read_only: bool,
 }
 
 /// What is behind a block.
@@ -71,6 +73,11 @@ impl Source {
 
     pub(crate) fn is_skill(&self) -> bool {
         matches!(self, Self::Skills(_) | Self::StoredSkills)
+    }
+
+    /// Returns whether it holds documents under keys.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.is_skill() || self.is_searchable()
     }
 
     pub(crate) fn is_searchable(&self) -> bool {
@@ -206,7 +213,14 @@ impl Block {
     }
 
     pub(crate) fn of(source: Source) -> Self {
-        Self { source, description: None, max_tokens: None, is_reminding: false, is_shared: false }
+        Self {
+            source,
+            description: None,
+            max_tokens: None,
+            is_reminding: false,
+            is_shared: false,
+            is_read_only: false,
+        }
     }
 
     /// Returns the block with a description, which stands beside its label; white space folds.
@@ -220,7 +234,8 @@ impl Block {
         Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
     }
 
-    /// Returns the block with a limit, in estimated tokens; writes over it are refused.
+    /// Returns the block with a limit, in estimated tokens; writes over it are refused. Of a block of
+    /// documents it is the limit of each document.
     ///
     /// ```
     /// let memory = talktree::Block::stored().max_tokens(1_100);
@@ -258,6 +273,26 @@ impl Block {
         Self { is_shared: true, ..self }
     }
 
+    /// Returns the block as one that is only read: no tool writes it, and no call of the program through this context. What
+    /// a program alone shall write, it writes through a context of its own.
+    ///
+    /// ```
+    /// use talktree::{Block, Document, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let knowledge = || Block::knowledge().across_sessions();
+    /// let editor = store.context("editor").block("faq", knowledge()).open()?;
+    /// editor.set_document("faq", &Document::new("hours", "We open at nine."))?;
+    ///
+    /// let chat = store.session_builder("s").context("faq", knowledge().read_only()).open()?;
+    /// assert_eq!(chat.context().search("faq", "open", 5)?.len(), 1);
+    /// assert!(chat.context().remove_document("faq", "hours").is_err());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn read_only(self) -> Self {
+        Self { is_read_only: true, ..self }
+    }
+
     /// Returns the block as it reads with this content.
     pub(crate) fn info(&self, label: &str, content: String) -> BlockInfo {
         BlockInfo {
@@ -265,11 +300,16 @@ impl Block {
             description: self.description.clone(),
             tokens: crate::tokens::estimate_tokens(&content),
             content,
-            max_tokens: self.max_tokens,
-            is_writable: self.source.is_writable(),
+            // Of documents it is the limit of each; what is shown of them is a list.
+            max_tokens: self.max_tokens.filter(|_| !self.source.is_keyed()),
+            is_writable: self.is_writable(),
             is_skill: self.source.is_skill(),
             is_searchable: self.source.is_searchable(),
         }
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.source.is_writable() && !self.is_read_only
     }
 
     /// Checks that a content of this many tokens is within the block's limit.

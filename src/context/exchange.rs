@@ -2,6 +2,7 @@
 
 use super::block::{Block, Source, check_label};
 use super::markdown::{self, Passage};
+use super::mounted::Mounted;
 use super::prompt;
 use super::{Context, MAX_BLOCKS};
 use crate::error::{Error, Result};
@@ -9,7 +10,8 @@ use crate::storage::context::{NewEntry, Owner, StoredLabel};
 use crate::tokens::estimate_tokens;
 
 impl Context {
-    /// Returns all blocks as one Markdown document: a heading for each, its description, its content.
+    /// Returns the blocks that are one text as one Markdown document: a heading for each, its description, its content.
+    /// Documents of skills and knowledge are not in it.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -24,7 +26,8 @@ impl Context {
     /// # Errors
     /// As [`block`](Self::block).
     pub fn to_markdown(&self) -> Result<String> {
-        let passages = self.blocks()?.into_iter().map(|block| Passage {
+        let texts = self.blocks()?.into_iter().filter(|block| !block.is_keyed());
+        let passages = texts.map(|block| Passage {
             label: block.label,
             description: block.description,
             content: block.content,
@@ -68,6 +71,9 @@ impl Context {
             check_label(label)?;
             let block = self.find(label);
             if let Some(block) = &block {
+                if self.stands(block, &passage.content)? {
+                    continue;
+                }
                 block.check_plain()?;
                 block.block.check_tokens(label, estimate_tokens(&passage.content))?;
             }
@@ -81,7 +87,10 @@ impl Context {
                 let described = passage.description.as_deref().unwrap_or_default();
                 self.add(&passage.label, Block::stored().describe(described))?;
             }
-            self.set(&passage.label, &passage.content)?;
+            let block = self.require(&passage.label)?;
+            if !self.stands(&block, &passage.content)? {
+                block.set(self.places(), &passage.content)?;
+            }
         }
         Ok(passages.into_iter().map(|passage| passage.label).collect())
     }
@@ -123,6 +132,11 @@ impl Context {
             (found.label, block)
         });
         Ok(own.chain(shared).collect())
+    }
+
+    /// Returns whether a block that cannot be written, or not as a whole, reads so already.
+    fn stands(&self, block: &Mounted, content: &str) -> Result<bool> {
+        Ok(block.check_plain().is_err() && block.content(self.places())? == content)
     }
 
     /// Returns the label of the block that a prompt shows so, in upper case.

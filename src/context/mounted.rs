@@ -73,10 +73,11 @@ impl Mounted {
                 1 => Ok("1 entry indexed.".to_owned()),
                 count => Ok(format!("{count} entries indexed.")),
             },
-            Source::History => match places.conversation()?.path_length(None)? {
-                1 => Ok("1 message can be searched.".to_owned()),
-                count => Ok(format!("{count} messages can be searched.")),
-            },
+            Source::History => {
+                // Not how many: it would be another text after each message, and drift.
+                places.conversation()?;
+                Ok("What was said in this conversation.".to_owned())
+            }
         }
     }
 
@@ -240,6 +241,7 @@ impl Mounted {
     /// Takes a stored document away; its versions stay.
     pub(super) fn remove_document(&self, places: &Places, key: &str) -> Result<bool> {
         self.check_documents()?;
+        self.check_writable()?;
         match key {
             "" => Ok(false),
             _ => places.store()?.remove(self.owner(), &self.label, key),
@@ -313,6 +315,7 @@ impl Mounted {
     /// Brings a former version back, as a new one.
     pub(super) fn restore(&self, places: &Places, key: &str, version: u64) -> Result<()> {
         let found = self.version(places, key, version)?;
+        self.check_writable()?;
         // The label may have held texts of another kind; this block would not show them.
         match key {
             "" => self.check_plain()?,
@@ -362,7 +365,7 @@ impl Mounted {
     }
 
     fn check_writable(&self) -> Result<()> {
-        match self.block.source.is_writable() {
+        match self.block.is_writable() {
             true => Ok(()),
             false => Err(Error::BlockReadOnly { label: self.label.clone() }),
         }

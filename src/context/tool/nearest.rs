@@ -15,7 +15,16 @@ pub(super) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
         let allowed = (given.len().max(letters.len()) * 2 / 5).max(1);
         (distance <= allowed && distance < letters.len()).then_some((distance, *name))
     });
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    let near = near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name);
+    // The key of a document may end in a hash, which nobody types.
+    let begun = || {
+        let mut begun = names.iter().filter(|name| {
+            let mut letters = name.chars().flat_map(char::to_lowercase);
+            !given.is_empty() && given.iter().all(|letter| letters.next() == Some(*letter))
+        });
+        begun.next().filter(|_| begun.next().is_none()).copied()
+    };
+    near.or_else(begun)
 }
 
 /// Returns `; did you mean "name"?`, or nothing if no name is near.

@@ -3,8 +3,8 @@
 use super::answer;
 use super::call::{Action, Call};
 use super::nearest::suggestion;
-use crate::context::Context;
 use crate::context::provider::Document;
+use crate::context::{BlockInfo, Context};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
@@ -52,7 +52,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
                 Action::Replace => context.rewrite_document(&label, &document)?,
                 Action::Append => drop(context.append_document(&label, &document)?),
             }
-            Ok(written(context, &label, Some(&document.key)))
+            written(context, &label, &document.key)
         }
         Call::SetContext { label, content, action, .. } => {
             let info = match action {
@@ -111,12 +111,17 @@ fn near(context: &Context, label: &str, key: &str) -> Result<String> {
     Ok(suggestion(key, &keys))
 }
 
-/// A write is done even where the block cannot be read back.
-fn written(context: &Context, label: &str, key: Option<&str>) -> String {
-    match context.block(label) {
-        Ok(Some(info)) => answer::written(&info, key),
-        _ => format!("Written to {label:?}."),
-    }
+/// Tells how large a document is now. It is written even where it cannot be read back.
+fn written(context: &Context, label: &str, key: &str) -> Result<String> {
+    let max_tokens = context.require(label)?.block.max_tokens;
+    Ok(match context.load(label, key) {
+        Ok(Some(content)) => {
+            let (label, tokens) = (label.to_owned(), estimate_tokens(&content));
+            let info = BlockInfo { label, tokens, max_tokens, ..BlockInfo::default() };
+            answer::written(&info, Some(key))
+        }
+        _ => format!("Written to {label:?} under the key {key:?}."),
+    })
 }
 
 /// Searches messages.
