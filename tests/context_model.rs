@@ -493,11 +493,10 @@ impl Model {
 
     fn append_document(&mut self, chat: usize, label: &str, more: &Document) -> Outcome {
         let spec = self.mounted(chat, label)?;
-        if !spec.is_writable() {
-            return Err("BlockReadOnly");
-        }
-        if !spec.is_keyed() {
-            return Err("BlockCannot");
+        match spec.kind {
+            Kind::History => return Err("BlockReadOnly"),
+            _ if !spec.is_keyed() => return Err("BlockCannot"),
+            _ => {}
         }
         let was = present(self.texts(chat, spec), spec.label, &more.key).cloned();
         let was = was.unwrap_or(Words { title: None, description: None, content: String::new() });

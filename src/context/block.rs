@@ -75,11 +75,6 @@ impl Source {
         matches!(self, Self::Skills(_) | Self::StoredSkills)
     }
 
-    /// Returns whether it holds documents under keys.
-    pub(crate) fn is_keyed(&self) -> bool {
-        self.is_skill() || self.is_searchable()
-    }
-
     pub(crate) fn is_searchable(&self) -> bool {
         matches!(self, Self::Search(_) | Self::Knowledge | Self::History)
     }
@@ -300,8 +295,7 @@ impl Block {
             description: self.description.clone(),
             tokens: crate::tokens::estimate_tokens(&content),
             content,
-            // Of documents it is the limit of each; what is shown of them is a list.
-            max_tokens: self.max_tokens.filter(|_| !self.source.is_keyed()),
+            max_tokens: self.max_tokens,
             is_writable: self.is_writable(),
             is_skill: self.source.is_skill(),
             is_searchable: self.source.is_searchable(),
