@@ -1,88 +1,30 @@
 //! Contexts of several sessions in several processes: each sees its own at once and no other's, no added line is lost,
 //! and a frozen prompt is the same bytes everywhere.
 //!
-//! The test binary starts itself again: `TALKTREE_CHILD` says what the child is to do, and [`child`] is the test it
-//! runs.
-
-#![allow(clippy::print_stdout, reason = "the processes talk through it")]
+//! What a process does that a test has started is in [`child`].
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 
 use common::folder;
+use common::process::{Other, say, task};
 use serde_json::{Value, json};
 use talktree::{Block, Document, Durability, Error, Result, Session, Store};
-
-const CHILD: &str = "TALKTREE_CHILD";
-const STORE: &str = "TALKTREE_STORE";
-/// What the lines of a child begin with: the test harness prints lines of its own.
-const SAYS: &str = "child: ";
 
 /// How many threads add lines at once in each process, and how many each adds.
 const THREADS: usize = 4;
 const LINES: usize = 200;
 
-/// A child process of this test.
-struct Other {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+/// Returns the next thing a child says, which is JSON; null when it has ended.
+fn hear(child: &mut Other) -> Value {
+    child.hear().map_or(Value::Null, |line| serde_json::from_str(&line).unwrap())
 }
 
-impl Other {
-    fn start(task: &str, store: &Path) -> Result<Self> {
-        let io = |source| Error::Io { path: "a child process".into(), source };
-        let mut process = Command::new(std::env::current_exe().map_err(io)?)
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
-            .env(CHILD, task)
-            .env(STORE, store)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(io)?;
-        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err(Error::Unsupported { what: "a child without pipes" });
-        };
-        Ok(Self { process, input, output: BufReader::new(output) })
-    }
-
-    /// Returns the next thing the child says; null when it has ended.
-    fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        while self.output.read_line(&mut line).is_ok_and(|count| count > 0) {
-            // The harness begins a line that a child's may end.
-            if let Some(at) = line.find(SAYS)
-                && line.ends_with('\n')
-            {
-                return serde_json::from_str(&line[at + SAYS.len()..]).unwrap();
-            }
-            line.clear();
-        }
-        Value::Null
-    }
-
-    fn tell(&mut self, what: &Value) {
-        writeln!(self.input, "{what}").unwrap_or_else(|error| panic!("the child is gone: {error}"));
-    }
-
-    fn ask(&mut self, what: &Value) -> Value {
-        self.tell(what);
-        self.hear()
-    }
-
-    fn wait(mut self) {
-        drop(self.input);
-        assert!(self.process.wait().is_ok_and(|status| status.success()), "a child failed");
-    }
-}
-
-fn say(what: &Value) {
-    println!("\n{SAYS}{what}");
+fn ask(child: &mut Other, what: &Value) -> Value {
+    child.tell(what);
+    hear(child)
 }
 
 fn open_store(path: &Path) -> Result<Store> {
@@ -101,10 +43,8 @@ fn open(store: &Store, id: &str) -> Result<Session> {
 /// What a child process does; nothing where this is run as a test.
 #[test]
 fn child() -> Result<()> {
-    let (Ok(task), Some(path)) = (std::env::var(CHILD), std::env::var_os(STORE)) else {
-        return Ok(());
-    };
-    let store = open_store(Path::new(&path))?;
+    let Some((task, path)) = task() else { return Ok(()) };
+    let store = open_store(&path)?;
     match task.split_once(' ').unwrap_or((&task, "")) {
         ("serve", id) => serve(&store, id),
         ("add", name) => add(&store, name),
@@ -128,7 +68,7 @@ fn serve(store: &Store, id: &str) -> Result<()> {
         if told["refresh"] == true {
             chat.refresh_prompt()?;
         }
-        say(&held(&chat)?);
+        say(held(&chat)?);
     }
     Ok(())
 }
@@ -179,11 +119,11 @@ fn frozen_by(store: &Store, name: &str, n: usize) -> Result<String> {
 }
 
 fn freeze(store: &Store, name: &str) -> Result<()> {
-    say(&json!("ready"));
+    say(json!("ready"));
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
     let prompts = (0..PROMPTS).map(|n| frozen_by(store, name, n));
-    say(&json!(prompts.collect::<Result<Vec<_>>>()?));
+    say(json!(prompts.collect::<Result<Vec<_>>>()?));
     Ok(())
 }
 
@@ -211,15 +151,15 @@ fn sessions_and_processes_see_their_own_at_once_and_no_others() -> Result<()> {
                 let told = json!({"memory": text("memory"), "fact": text("fact"),
                                   "refresh": round == 3});
                 children[which].tell(&told);
-                assert!(children[which].hear().is_object());
+                assert!(hear(&mut children[which]).is_object());
             }
             let own = held(&here[which])?;
             assert_eq!(own["blocks"][0]["content"], text("memory"));
             assert_eq!(own["found"], json!([text("fact")]));
             assert_eq!(own["versions"].as_array().map(Vec::len), Some(round + 1));
-            assert_eq!(children[which].ask(&json!({})), own, "the two processes disagree");
+            assert_eq!(ask(&mut children[which], &json!({})), own, "the two processes disagree");
             // Nothing of it is in the other session, here or there.
-            for seen in [held(&here[1 - which])?, children[1 - which].ask(&json!({}))] {
+            for seen in [held(&here[1 - which])?, ask(&mut children[1 - which], &json!({}))] {
                 assert!(!seen.to_string().contains(&format!("of {}\"", ids[which])), "{seen}");
                 assert!(!seen.to_string().contains(&format!("of {}\\n", ids[which])), "{seen}");
             }
@@ -228,7 +168,7 @@ fn sessions_and_processes_see_their_own_at_once_and_no_others() -> Result<()> {
     // What the other session was asked for last: its own, whatever the first did.
     assert_eq!(held(&here[0])?["document"], "fact 5 of a");
     assert_eq!(held(&here[1])?["document"], "fact 5 of a_memory");
-    children.into_iter().for_each(Other::wait);
+    children.into_iter().for_each(|child| drop(child.wait()));
     Ok(())
 }
 
@@ -238,7 +178,7 @@ fn of_lines_that_processes_and_threads_add_at_once_none_is_lost() -> Result<()> 
     let path = folder.path().join("talk.db");
     open_store(&path)?;
     let children = [Other::start("add a", &path)?, Other::start("add b", &path)?];
-    children.into_iter().for_each(Other::wait);
+    children.into_iter().for_each(|child| drop(child.wait()));
 
     let chat = open(&open_store(&path)?, "s")?;
     let memory = chat.block("memory")?.unwrap_or_default().content;
@@ -269,7 +209,7 @@ fn a_frozen_prompt_is_the_same_bytes_in_another_process_and_after_reopening() ->
     assert!(frozen.contains("\u{0}\r\n\ttea \u{2028}\n\n\n\n"));
 
     let mut other = Other::start("serve s", &path)?;
-    let answer = other.ask(&json!({"memory": "Likes coffee."}));
+    let answer = ask(&mut other, &json!({"memory": "Likes coffee."}));
     assert_eq!(answer["prompt"], frozen);
     assert_eq!(answer["frozen"], frozen);
     assert_eq!(answer["blocks"][0]["content"], "Likes coffee.");
@@ -278,7 +218,7 @@ fn a_frozen_prompt_is_the_same_bytes_in_another_process_and_after_reopening() ->
     // Here it is another process that goes on, there it is this one.
     let chat = open(&open_store(&path)?, "s")?;
     assert_eq!(chat.prompt()?, frozen);
-    let refreshed = other.ask(&json!({"refresh": true}));
+    let refreshed = ask(&mut other, &json!({"refresh": true}));
     assert_ne!(refreshed["prompt"], frozen);
     assert_eq!(refreshed["prompt"], chat.prompt()?);
     other.wait();
@@ -294,11 +234,11 @@ fn processes_that_freeze_at_once_get_the_same_bytes() -> Result<()> {
     let store = open_store(&path)?;
     let mut children = [Other::start("freeze left", &path)?, Other::start("freeze right", &path)?];
     for child in &mut children {
-        assert_eq!(child.hear(), "ready");
+        assert_eq!(hear(child), "ready");
     }
-    children.iter_mut().for_each(|child| child.tell(&json!("go")));
-    let [left, right] = children.each_mut().map(Other::hear);
-    children.into_iter().for_each(Other::wait);
+    children.iter_mut().for_each(|child| child.tell(json!("go")));
+    let [left, right] = children.each_mut().map(hear);
+    children.into_iter().for_each(|child| drop(child.wait()));
     assert_eq!(left.as_array().map(Vec::len), Some(PROMPTS));
     assert_eq!(left, right);
     for (n, prompt) in left.as_array().into_iter().flatten().enumerate() {

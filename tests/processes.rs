@@ -1,94 +1,19 @@
 //! Several processes on one store, some of which are killed.
 //!
-//! The test binary starts itself again: `TALKTREE_CHILD` says what the child is to do, and
-//! [`child`] is the test it runs.
-
-#![allow(clippy::print_stdout, reason = "the processes talk through it")]
+//! What a process does that a test has started is in [`child`].
 
 mod common;
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use common::folder;
+use common::process::{Other, say, task};
 use talktree::{Error, Message, MessageId, Result, Session, Store};
-
-const CHILD: &str = "TALKTREE_CHILD";
-const STORE: &str = "TALKTREE_STORE";
-/// What the lines of a child begin with: the test harness prints lines of its own.
-const SAYS: &str = "child: ";
-
-/// A child process of this test.
-struct Other {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Other {
-    fn start(task: &str, store: &Path) -> Result<Self> {
-        let io = |source| Error::Io { path: "a child process".into(), source };
-        let mut process = Command::new(std::env::current_exe().map_err(io)?)
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
-            .env(CHILD, task)
-            .env(STORE, store)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(io)?;
-        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err(Error::Unsupported { what: "a child without pipes" });
-        };
-        Ok(Self { process, input, output: BufReader::new(output) })
-    }
-
-    /// Returns the next thing the child says; `None` when it has ended.
-    fn hear(&mut self) -> Option<String> {
-        let mut line = String::new();
-        while self.output.read_line(&mut line).is_ok_and(|count| count > 0) {
-            // The harness begins a line that a child's may end.
-            if let Some(at) = line.find(SAYS)
-                && line.ends_with('\n')
-            {
-                return Some(line[at + SAYS.len()..].trim_end().to_owned());
-            }
-            line.clear();
-        }
-        None
-    }
-
-    fn tell(&mut self, word: &str) {
-        writeln!(self.input, "{word}").unwrap_or_else(|error| panic!("the child is gone: {error}"));
-    }
-
-    fn kill(mut self) -> Vec<String> {
-        self.process.kill().unwrap_or_else(|error| panic!("cannot be killed: {error}"));
-        let said = std::iter::from_fn(|| self.hear()).collect();
-        let _ = self.process.wait();
-        said
-    }
-
-    fn wait(mut self) -> Vec<String> {
-        let said = std::iter::from_fn(|| self.hear()).collect();
-        let status = self.process.wait();
-        assert!(status.is_ok_and(|status| status.success()), "a child failed: {said:?}");
-        said
-    }
-}
-
-fn say(word: impl std::fmt::Display) {
-    println!("\n{SAYS}{word}");
-}
 
 /// What a child process does; nothing where this is run as a test.
 #[test]
 fn child() -> Result<()> {
-    let (Ok(task), Some(store)) = (std::env::var(CHILD), std::env::var_os(STORE)) else {
-        return Ok(());
-    };
+    let Some((task, store)) = task() else { return Ok(()) };
     let store = Store::open(store)?;
     match task.split_once(' ').unwrap_or((&task, "")) {
         ("echo", _) => echo(&store.session("s")?),
@@ -146,8 +71,7 @@ fn what_one_process_appends_another_reads_and_finds_at_once() -> Result<()> {
         let reply = chat.append(Message::user(format!("{word}, you say?")))?.id;
         assert_eq!(chat.message(&reply)?.and_then(|message| message.parent), Some(id));
     }
-    drop(other.input);
-    assert!(other.process.wait().is_ok_and(|status| status.success()));
+    other.wait();
     assert_eq!(chat.path_length()?, 7);
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 pub mod data;
 pub mod model;
+pub mod process;
 
 use talktree::{Durability, Message, Result, Store};
 
