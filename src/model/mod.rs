@@ -47,6 +47,7 @@ mod turns;
 mod validate;
 
 pub use anthropic::{from_anthropic, to_anthropic};
+pub(crate) use openai_chat::Chat;
 pub use openai_chat::{from_openai_chat, to_openai_chat};
 pub use openai_responses::{from_openai_responses, to_openai_responses};
 pub use sanitize::sanitize;

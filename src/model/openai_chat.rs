@@ -58,25 +58,25 @@ pub fn to_openai_chat(messages: &[Message]) -> Value {
 }
 
 /// A chat as it is written, message by message.
-struct Chat {
+pub(crate) struct Chat {
     turns: Turns,
     ids: CallIds,
 }
 
 impl Chat {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { turns: Turns::default(), ids: CallIds::new(MAX_ID) }
     }
 
     /// Returns the messages that are sure once this one has come.
-    fn take(&mut self, message: &Message) -> Vec<Value> {
+    pub(crate) fn take(&mut self, message: &Message) -> Vec<Value> {
         self.turns.take(message);
         let turns = self.turns.ended();
         self.write(turns)
     }
 
     /// Returns the messages that were held back.
-    fn finish(mut self) -> Vec<Value> {
+    pub(crate) fn finish(mut self) -> Vec<Value> {
         let turns = std::mem::take(&mut self.turns).finish();
         self.write(turns)
     }
