@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "report",
     ],
     &["tree"],
+    &["model"],
     &["storage"],
     &["storage::sqlite"],
     &["context"],

@@ -18,6 +18,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use crate::id::MessageId;
 
 pub use json::Json;
+pub(crate) use json::replace_lone_surrogates;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
 pub(crate) use wire::{
