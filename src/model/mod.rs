@@ -2,8 +2,8 @@
 //!
 //! A history is a list of messages as people and programs stored them: calls of tools whose results
 //! lie under a summary, results without a call, two users in a row, an image from another program.
-//! Providers refuse most of that. [`sanitize`] puts the pairs of calls and results in order,
-//! [`truncate`] cuts what is old and long, and [`to_anthropic`], [`to_openai_chat`] and
+//! Providers refuse most of that. [`sanitize()`] puts the pairs of calls and results in order,
+//! [`truncate()`] cuts what is old and long, and [`to_anthropic`], [`to_openai_chat`] and
 //! [`to_openai_responses`] write what each provider takes; [`from_anthropic`] and the others read
 //! its response into a message. Stored messages never change.
 //!
