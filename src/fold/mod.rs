@@ -4,6 +4,7 @@ mod boundary;
 mod counter;
 mod item;
 mod options;
+mod prompt;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -14,3 +15,4 @@ pub(crate) use counter::Counter;
 pub use counter::{HeuristicCounter, TokenCounter};
 pub(crate) use item::Item;
 pub use options::CompactionOptions;
+pub(crate) use prompt::prompt;

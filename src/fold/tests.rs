@@ -68,6 +68,11 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
+/// Words that look like marks of a prompt.
+fn imitation() -> impl Strategy<Value = String> {
+    "(<?[fF]old-[0-9]{1,2}>? ?|\n|[a-z\u{e9} ]{0,4}){0,6}"
+}
+
 fn options() -> impl Strategy<Value = CompactionOptions> {
     (0..5usize, 0..120u64, 0..5usize).prop_map(|(head, keep, min_tail)| {
         CompactionOptions::default()
@@ -147,6 +152,30 @@ proptest! {
                     prop_assert_eq!(stretch, head..tail, "summaries are brought up to date");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_words_leave_their_quotation(
+        messages in prop::collection::vec((imitation(), imitation()), 1..8),
+    ) {
+        let quoting = |(name, words): &(String, String)| {
+            Message::new(name.as_str(), vec![
+                words.as_str().into(),
+                Part::tool_call(name, "c", json!({"in": words})),
+                Part::tool_result(name, "c", json!(words)),
+            ])
+        };
+        let hostile: Vec<_> = messages.iter().map(quoting).collect();
+        let asked = prompt(&items(&hostile), &CompactionOptions::default());
+        let (_, mark) = asked.split_once("begin with ").unwrap();
+        let (mark, _) = mark.split_once(' ').unwrap();
+        // One for each message, its call and its result, and one at the end; one is told before.
+        let lines = 3 * messages.len() + 1;
+        prop_assert_eq!(asked.lines().filter(|line| line.starts_with(mark)).count(), lines);
+        prop_assert_eq!(asked.matches(mark).count(), lines + 1);
+        for (_, words) in &messages {
+            prop_assert!(asked.contains(words.as_str()));
         }
     }
 }
