@@ -57,7 +57,9 @@ pub use context::{
 };
 pub use error::{Error, Result};
 pub use event::{Change, Event, Subscription};
-pub use fold::{CompactionOptions, HeuristicCounter, NotFolded, TokenCounter};
+pub use fold::{
+    CompactionOptions, HeuristicCounter, NotFolded, SummaryRefused, TokenCounter, WindowUsage,
+};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{

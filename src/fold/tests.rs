@@ -156,6 +156,36 @@ proptest! {
     }
 
     #[test]
+    fn folding_makes_a_view_shorter_until_there_is_nothing_to_fold(
+        mut messages in prop::collection::vec(message(), 0..32),
+        options in options(),
+        words in prop::collection::vec(0..60usize, 8),
+    ) {
+        let counter = Counter::default();
+        for (round, words) in words.into_iter().enumerate() {
+            let view: Vec<_> = messages.iter().map(|message| Item::of(message, &counter)).collect();
+            let before = WindowUsage::of(&view, 9, &options);
+            let parts = [before.head, before.summaries, before.middle, before.tail];
+            prop_assert_eq!(before.total, 9 + parts.iter().sum::<u64>());
+            prop_assert_eq!(before.total, 9 + tokens_of(&view));
+
+            let Ok(stretch) = boundary(&view, &options) else { break };
+            let replaced = tokens_of(&view[stretch.clone()]);
+            prop_assert!(!prompt(&view[stretch.clone()], &options).is_empty());
+            let text = "word ".repeat(words);
+            let Ok(tokens) = judge(&text, replaced, &counter) else { continue };
+            let seen: Vec<_> = [&messages[..stretch.start], &messages[stretch.end..]].concat();
+            messages.splice(stretch, [summary(&round.to_string(), &text)]);
+
+            let view: Vec<_> = messages.iter().map(|message| Item::of(message, &counter)).collect();
+            let after = WindowUsage::of(&view, 9, &options);
+            prop_assert_eq!(after.total, before.total - replaced + tokens);
+            prop_assert!(after.total < before.total);
+            prop_assert!(seen.iter().all(|message| messages.contains(message)));
+        }
+    }
+
+    #[test]
     fn no_words_leave_their_quotation(
         messages in prop::collection::vec((imitation(), imitation()), 1..8),
     ) {
