@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "report",
     ],
     &["tree"],
+    &["fold"],
     &["storage"],
     &["storage::sqlite"],
     &["context"],
