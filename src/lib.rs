@@ -25,6 +25,11 @@ mod compaction;
 mod context;
 mod error;
 mod event;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "a session does not fold by it yet")
+)]
+mod fold;
 mod id;
 mod message;
 mod outcome;
@@ -53,6 +58,9 @@ pub use context::{
 };
 pub use error::{Error, Result};
 pub use event::{Change, Event, Subscription};
+pub use fold::{
+    CompactionOptions, HeuristicCounter, NotFolded, SummaryRefused, TokenCounter, WindowUsage,
+};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{

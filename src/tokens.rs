@@ -55,47 +55,52 @@ fn is_js_space(c: char) -> bool {
 
 /// Returns the estimate of a message: 4 and its parts, each rounded up by itself.
 pub(crate) fn of_message(message: &Message) -> u64 {
-    PER_MESSAGE + message.parts.iter().map(of_part).sum::<u64>()
+    of_message_by(message, &estimate_tokens)
 }
 
-fn of_part(part: &Part) -> u64 {
+/// Returns what a message takes by another count of texts: 4 and the texts of its parts.
+pub(crate) fn of_message_by(message: &Message, count: &impl Fn(&str) -> u64) -> u64 {
+    PER_MESSAGE + message.parts.iter().map(|part| of_part(part, count)).sum::<u64>()
+}
+
+fn of_part(part: &Part, count: &impl Fn(&str) -> u64) -> u64 {
     match part {
-        Part::Text(text) => estimate_tokens(&text.text),
-        Part::Reasoning(reasoning) => estimate_tokens(&reasoning.text),
+        Part::Text(text) => count(&text.text),
+        Part::Reasoning(reasoning) => count(&reasoning.text),
         Part::Tool(tool) => {
             let output = tool.output.as_ref().filter(|json| !json.is_null());
             let output = output.or_else(|| tool.extra.get("result"));
-            tool.input.iter().chain(output).map(|json| of_json(&json.value())).sum()
+            tool.input.iter().chain(output).map(|json| of_json(&json.value(), count)).sum()
         }
         Part::File(file) => {
             let text = ["text", "result"].iter().find_map(|field| file.extra.get(*field));
-            text.map_or(0, |json| of_json(&json.value()))
+            text.map_or(0, |json| of_json(&json.value(), count))
         }
-        Part::Other(json) => of_unknown(&json.value()),
+        Part::Other(json) => of_unknown(&json.value(), count),
     }
 }
 
-fn of_unknown(part: &serde_json::Value) -> u64 {
+fn of_unknown(part: &serde_json::Value, count: &impl Fn(&str) -> u64) -> u64 {
     let kind = part["type"].as_str().unwrap_or_default();
     let first_of = |fields: [&str; 2]| {
         let value = fields.iter().map(|field| &part[*field]).find(|value| !value.is_null());
-        value.map_or(0, of_json)
+        value.map_or(0, |value| of_json(value, count))
     };
     match kind {
         "text" | "reasoning" => first_of(["text", "reasoning"]),
         _ if kind.starts_with("tool-") || kind == "dynamic-tool" => {
-            of_json(&part["input"]) + first_of(["output", "result"])
+            of_json(&part["input"], count) + first_of(["output", "result"])
         }
         _ => first_of(["text", "result"]),
     }
 }
 
 /// Strings count as they are, other values as compact JSON, null not at all.
-fn of_json(value: &serde_json::Value) -> u64 {
+fn of_json(value: &serde_json::Value, count: &impl Fn(&str) -> u64) -> u64 {
     match value {
         serde_json::Value::Null => 0,
-        serde_json::Value::String(text) => estimate_tokens(text),
-        other => estimate_tokens(&other.to_string()),
+        serde_json::Value::String(text) => count(text),
+        other => count(&other.to_string()),
     }
 }
 

@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     &["tree"],
     &["model"],
+    &["fold"],
     &["storage"],
     &["storage::sqlite"],
     &["context"],

@@ -167,9 +167,20 @@ impl Context {
     /// says: the calls of `load_context` in its last 10 000 messages.
     ///
     /// ```
-    /// use talktree::{Block, Message, Store, Part};
+    /// use serde_json::json;
+    /// use talktree::{Block, Document, Message, Part, Store};
     ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+    /// chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    ///
+    /// let input = json!({"label": "skills", "key": "pdf"});
+    /// let answer = chat.tools().call("load_context", &input)?;
+    /// chat.append(Message::new("assistant", vec![Part::tool_call("load_context", "c1", input)]))?;
+    /// chat.append(Message::new("tool", vec![Part::tool_result("load_context", "c1", json!(answer))]))?;
+    /// assert_eq!(chat.context().loaded()?, [("skills".to_owned(), "pdf".to_owned())]);
+    ///
+    /// assert_eq!(chat.context().unload("skills", "pdf")?, Some(1)); // one copy is hidden
     /// assert!(chat.context().loaded()?.is_empty());
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -205,6 +216,8 @@ impl Context {
     /// Hides each copy of a loaded document on the path to the head, and returns how many; `None` if it is not loaded.
     ///
     /// Histories show a short marker in its place from then on. The stored messages stay as they are.
+    ///
+    /// [`loaded`](Self::loaded) has an example.
     ///
     /// # Errors
     /// [`Error::UnknownBlock`](crate::Error::UnknownBlock); as every write.

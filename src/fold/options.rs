@@ -1,0 +1,118 @@
+//! What the policy is told.
+
+/// What of a conversation is folded, and how long its summary may be.
+///
+/// ```
+/// use talktree::CompactionOptions;
+///
+/// let options = CompactionOptions::default()
+///     .protect_head(1) // the first message stays as it is
+///     .keep_recent_tokens(8_000); // and so does the end, up to this size
+/// assert_ne!(options, CompactionOptions::default());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "options do nothing until something is folded with them"]
+pub struct CompactionOptions {
+    pub(crate) protect_head: usize,
+    pub(crate) keep_recent_tokens: u64,
+    pub(crate) min_tail: usize,
+    pub(crate) max_tool_chars: usize,
+    pub(crate) target_share: f64,
+    pub(crate) min_summary_tokens: u64,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> Self {
+        Self {
+            protect_head: 3,
+            keep_recent_tokens: 20_000,
+            min_tail: 2,
+            max_tool_chars: 500,
+            target_share: 0.2,
+            min_summary_tokens: 100,
+        }
+    }
+}
+
+impl CompactionOptions {
+    /// How many messages at the start are never folded; 3 if it is not called. A summary ends the
+    /// head, however short it is: what comes before it was left when the summary was made.
+    pub fn protect_head(mut self, messages: usize) -> Self {
+        self.protect_head = messages;
+        self
+    }
+
+    /// How many tokens at the end are never folded; 20 000 if it is not called.
+    pub fn keep_recent_tokens(mut self, tokens: u64) -> Self {
+        self.keep_recent_tokens = tokens;
+        self
+    }
+
+    /// How many messages at the end are never folded, however long they are; 2 if it is not called,
+    /// and at least 1.
+    pub fn min_tail(mut self, messages: usize) -> Self {
+        self.min_tail = messages.max(1);
+        self
+    }
+
+    /// How much a summarizer is shown of what a tool was called with and of what it answered, in
+    /// characters of JSON; 500 each if it is not called.
+    pub fn max_tool_chars(mut self, chars: usize) -> Self {
+        self.max_tool_chars = chars;
+        self
+    }
+
+    /// How long a summary should be, as a share of what it replaces; 0.2 if it is not called. Below
+    /// 0 and above 1, it is taken as these; what is no number, as 0.
+    pub fn target_share(mut self, share: f64) -> Self {
+        self.target_share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
+        self
+    }
+
+    /// How many tokens a summarizer is given at the least; 100 if it is not called.
+    pub fn min_summary_tokens(mut self, tokens: u64) -> Self {
+        self.min_summary_tokens = tokens;
+        self
+    }
+
+    /// Returns how many tokens a summary of this many should have: the share of them, rounded down,
+    /// but no fewer than the minimum.
+    ///
+    /// ```
+    /// use talktree::CompactionOptions;
+    ///
+    /// let options = CompactionOptions::default();
+    /// assert_eq!(options.target_tokens(30_000), 6_000);
+    /// assert_eq!(options.target_tokens(504), 100);
+    /// ```
+    #[must_use]
+    pub fn target_tokens(&self, replaced: u64) -> u64 {
+        let share = (replaced as f64 * self.target_share).floor() as u64;
+        share.max(self.min_summary_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_a_fifth_but_no_fewer_than_a_hundred() {
+        let options = CompactionOptions::default();
+        for (replaced, target) in
+            [(0, 100), (1, 100), (504, 100), (505, 101), (509, 101), (510, 102), (100_003, 20_000)]
+        {
+            assert_eq!(options.target_tokens(replaced), target, "{replaced}");
+        }
+    }
+
+    #[test]
+    fn shares_that_are_none_are_taken_as_the_nearest() {
+        for (share, target) in
+            [(2.0, 1_000), (f64::INFINITY, 1_000), (-1.0, 5), (f64::NAN, 5), (0.5, 500)]
+        {
+            let options = CompactionOptions::default().target_share(share).min_summary_tokens(5);
+            assert_eq!(options.target_tokens(1_000), target, "{share}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The context's storage, seen from inside.
+
+mod damage;
+mod elision;
+mod model;
+mod prompt;
+mod search;
+mod texts;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::connection::{Config, Database};
+use super::super::session::SqliteSession;
+use super::search::{BEST, HOW_MANY, MATCHING};
+use crate::compaction::Compaction;
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, SessionId};
+use crate::message::{Message, Part};
+use crate::outcome::SessionDetails;
+use crate::search::Matched;
+use crate::storage::SessionProvider;
+use crate::storage::context::{ContextStore, MAX_VERSIONS, NewEntry, Owner, Put, Section};
+use crate::view::{Order, Place, View};
+
+const OWNERS: [Owner; 2] = [Owner::Session, Owner::Shared];
+
+fn in_memory() -> Result<Arc<Database>> {
+    Ok(Arc::new(Database::open_in_memory(Config::default())?))
+}
+
+fn session(database: &Arc<Database>, id: &str) -> SqliteSession {
+    SqliteSession::new(Arc::clone(database), SessionId::from(id))
+}
+
+fn text<'a>(key: &'a str, content: &'a str) -> NewEntry<'a> {
+    NewEntry { key, content, ..NewEntry::default() }
+}
+
+fn put(context: &dyn ContextStore, key: &str, content: &str) -> Result<Put> {
+    context.put(Owner::Session, "memory", &text(key, content), true, None)
+}
+
+fn keys(context: &dyn ContextStore, query: &str) -> Result<(Vec<String>, Matched)> {
+    let (found, matched) = context.search(Owner::Session, "memory", query, 10)?;
+    Ok((found.into_iter().map(|entry| entry.key).collect(), matched))
+}
+
+fn damages(database: &Database) -> Result<Vec<String>> {
+    let verified = database.verify(|_| {})?;
+    Ok(verified
+        .damages
+        .into_iter()
+        .map(|damage| format!("{}: {}", damage.kind, damage.what))
+        .collect())
+}
+
+#[track_caller]
+fn sound(database: &Database) -> Result<()> {
+    assert_eq!(damages(database)?, Vec::<String>::new());
+    Ok(())
+}
+
+fn section(content: &str) -> Vec<Section> {
+    vec![Section { label: "memory".into(), header: "MEMORY".into(), content: content.into() }]
+}
+
+/// A conversation whose second message is the result of a tool.
+fn with_result(database: &Arc<Database>) -> Result<SqliteSession> {
+    let chat = session(database, "s");
+    let result = Part::tool_result("load", "call", json!({"text": "a very long skill"}));
+    chat.append(
+        &Place::Head,
+        &[
+            Message::user("load it").with_id("q"),
+            Message::assistant("here").with_part(result).with_id("r"),
+            Message::user("thanks").with_id("t"),
+        ],
+    )?;
+    Ok(chat)
+}
+
+/// Returns what tools have answered, as it is shown.
+fn outputs(messages: &[Message]) -> Vec<String> {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    parts
+        .filter_map(|part| match part {
+            Part::Tool(tool) => {
+                Some(tool.output.as_ref().map_or("none".to_owned(), |it| it.to_string()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+const STORED: &str = r#"{"text":"a very long skill"}"#;
+const MARKER: &str = "\"unloaded\"";
+
+/// Returns the labels that hold any text.
+fn stored_labels(context: &dyn ContextStore, owner: Owner) -> Result<Vec<String>> {
+    Ok(context.labels(owner)?.into_iter().map(|found| found.label).collect())
+}

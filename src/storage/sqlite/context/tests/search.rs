@@ -1,0 +1,122 @@
+//! Searching the texts of a block.
+
+use super::super::{block, entry};
+use super::*;
+
+#[test]
+fn all_words_are_looked_for_first_then_any_word() -> Result<()> {
+    let database = in_memory()?;
+    let context = database.context(&"s".into());
+    put(&*context, "deploy", "How to deploy on a Friday")?;
+    put(&*context, "bake", "How to bake bread")?;
+    put(&*context, "beijing", "故宫在北京")?;
+    for (query, expected, matched) in [
+        ("deploying fridays", &["deploy"][..], Matched::All),
+        ("bread friday", &["bake", "deploy"], Matched::Relaxed),
+        ("\"deploy on\"", &["deploy"], Matched::All),
+        ("\"on deploy\"", &[], Matched::All),
+        ("how -bread", &["deploy"], Matched::All),
+        ("brea*", &["bake"], Matched::All),
+        ("北京", &["beijing"], Matched::All),
+        ("宫", &["beijing"], Matched::All),
+        ("bake role:user in:tools", &["bake"], Matched::All),
+        ("nowhere", &[], Matched::All),
+        ("", &[], Matched::All),
+        ("-bread", &[], Matched::All),
+        ("\" OR AND ( *", &[], Matched::All),
+    ] {
+        let (mut found, how) = keys(&*context, query)?;
+        found.sort();
+        assert_eq!(
+            (found.as_slice(), how),
+            (&expected.iter().map(|it| it.to_string()).collect::<Vec<_>>()[..], matched),
+            "{query}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_titles_and_descriptions_are_found_and_weigh_more() -> Result<()> {
+    let database = in_memory()?;
+    let context = database.context(&"s".into());
+    put(&*context, "one", "a word on sailing among other words of this long text")?;
+    let titled = NewEntry {
+        key: "boats",
+        title: Some("Sailing"),
+        description: Some("for beginners"),
+        content: "the first words of a text that is as long as that",
+    };
+    context.put(Owner::Session, "memory", &titled, true, None)?;
+    assert_eq!(keys(&*context, "sailing")?.0, ["boats", "one"]);
+    assert_eq!(keys(&*context, "beginner")?.0, ["boats"]);
+    assert_eq!(keys(&*context, "boat")?.0, ["boats"]);
+    Ok(())
+}
+
+#[test]
+fn what_is_not_searchable_is_not_found_until_it_is() -> Result<()> {
+    let database = in_memory()?;
+    let context = database.context(&"s".into());
+    let set = |is_searchable| {
+        context.put(Owner::Session, "memory", &text("k", "fox"), is_searchable, None)
+    };
+    set(false)?;
+    assert_eq!(keys(&*context, "fox")?.0.len(), 0);
+    assert_eq!(set(true)?, Put::Unchanged { version: 1 });
+    assert_eq!(keys(&*context, "fox")?.0, ["k"]);
+    set(false)?;
+    assert_eq!(keys(&*context, "fox")?.0.len(), 0);
+    sound(&database)
+}
+
+#[test]
+fn of_very_many_that_match_the_best_are_found() -> Result<()> {
+    let database = in_memory()?;
+    let context = database.context(&"s".into());
+    database.write(|conn| {
+        let block = block::find_or_make(conn, 0, "memory")?;
+        for n in 0..1_500 {
+            let (key, content) = (n.to_string(), format!("fox number {n} in a row of foxes"));
+            entry::insert(conn, block, &text(&key, &content), true)?;
+        }
+        entry::insert(conn, block, &text("fox", "a den"), true)?;
+        entry::insert(conn, block, &text("last", "fox den"), true)?;
+        Ok(())
+    })?;
+    let search = |query: &str, limit| context.search(Owner::Shared, "memory", query, limit);
+    let first = |query: &str| -> Result<(String, Matched)> {
+        let (found, matched) = search(query, 1)?;
+        Ok((found[0].key.clone(), matched))
+    };
+    assert_eq!(first("fox")?, ("fox".to_owned(), Matched::All));
+    assert_eq!(first("fox 777")?, ("777".to_owned(), Matched::All));
+    assert_eq!(first("row 1234 nowhere")?, ("1234".to_owned(), Matched::Relaxed));
+    assert_eq!(search("fox", 0)?.0.len(), 0);
+    assert_eq!(search("fox", 1_200)?.0.len(), 1_200);
+    Ok(())
+}
+
+#[test]
+fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
+    let database = in_memory()?;
+    put(&*database.context(&"s".into()), "k", "fox")?;
+    for sql in [MATCHING, BEST, HOW_MANY] {
+        let details: Vec<String> = database.read(|conn| {
+            let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            for at in 1..=statement.parameter_count() {
+                statement.raw_bind_parameter(at, 1)?;
+            }
+            let mut rows = statement.raw_query();
+            let mut details = Vec::new();
+            while let Some(row) = rows.next()? {
+                details.push(row.get(3)?);
+            }
+            Ok(details)
+        })?;
+        // FTS5 names what it was given: M a match, > and < the ends of a range of rowids.
+        let plan = details.join("\n");
+        assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M2><"), "{sql}: {plan}");
+    }
+    Ok(())
+}
