@@ -1,6 +1,7 @@
 //! Messages of the OpenAI chat API, written as they are read.
 //!
-//! What becomes of a message is told in [`model`](crate::model): the conversion is the same.
+//! What becomes of a message is told in [`model`](crate::model): the conversion is the same, but
+//! for what tools are called with, which stays as the model wrote it.
 
 use std::io::Write;
 
@@ -38,7 +39,7 @@ impl Session {
         let head = head.strip_suffix('}').unwrap_or_default();
         let mut list = List { output, is_first: true };
         list.write(&format!("{head},\"messages\":["))?;
-        let mut chat = Chat::new();
+        let mut chat = Chat::to_keep();
         for message in self.stream(view.clone()) {
             list.add(&chat.take(&message?))?;
         }

@@ -6,7 +6,7 @@ use super::OPENING;
 use super::answer;
 use super::call_id::CallIds;
 use super::content::{Content, Outcome, Taken, arguments, mention, taken, tool_name};
-use super::turns::{Model, Said, Turn, Turns, is_blank};
+use super::turns::{Model, Said, Turn, Turns};
 use crate::message::{File, Message, Part, Reasoning};
 
 /// The longest id of a call; the provider publishes a pattern and no length.
@@ -172,8 +172,7 @@ fn signature(reasoning: &Reasoning) -> Option<String> {
 }
 
 fn result_block(id: &str, outcome: &Outcome) -> Value {
-    let is_empty = |piece: &&Content| matches!(piece, Content::Text(text) if is_blank(text));
-    let content: Vec<_> = outcome.content.iter().filter(|piece| !is_empty(piece)).collect();
+    let content: Vec<_> = outcome.content.iter().filter(|piece| !piece.is_blank()).collect();
     let mut result = json!({"type": "tool_result", "tool_use_id": id});
     match content[..] {
         [] => {}

@@ -11,6 +11,9 @@ const MAX_NAME: usize = 64;
 /// Images that all providers take.
 const IMAGES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp"];
 
+/// What is told of a failure whose text is blank: with an error providers want one.
+const NO_REASON: &str = "(failed without a word)";
+
 /// One piece of what is said.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
@@ -19,6 +22,10 @@ pub(super) enum Content {
 }
 
 impl Content {
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self, Self::Text(text) if is_blank(text))
+    }
+
     /// Returns the piece as text: a file is named.
     pub(super) fn text(&self) -> String {
         match self {
@@ -33,6 +40,11 @@ pub(super) fn joined(content: &[Content]) -> String {
     content.iter().map(Content::text).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns what a tool is called with; the AI SDK keeps what it could not read under another name.
+pub(super) fn input(tool: &Tool) -> Option<&Json> {
+    tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
+}
+
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
@@ -42,24 +54,35 @@ pub(super) struct Outcome {
 
 /// Returns what came of a call, if the part tells.
 pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
-    if let Some(error) = &tool.error_text {
-        return Some(Outcome { content: vec![Content::Text(error.clone())], is_error: true });
+    if !has_outcome(tool) {
+        return None;
     }
-    let content = match output(tool) {
-        Some(output) => pieces(output),
-        None if has_outcome(tool) => Vec::new(),
-        None => return None,
+    let mut content = match (&tool.error_text, output(tool)) {
+        (Some(error), _) => vec![Content::Text(error.clone())],
+        (None, Some(output)) => pieces(output),
+        (None, None) => denial(tool).map(Content::Text).into_iter().collect(),
     };
-    Some(Outcome { content, is_error: false })
+    let is_error = tool.error_text.is_some()
+        || matches!(tool.state.as_deref(), Some("output-error" | "output-denied"));
+    if is_error && content.iter().all(Content::is_blank) {
+        content = vec![Content::Text(NO_REASON.to_owned())];
+    }
+    Some(Outcome { content, is_error })
 }
 
 /// Returns whether the part tells what came of the call.
 ///
-/// A tool that answers nothing has a state and no output.
+/// A tool that answers nothing, or that a person did not allow, has a state and no output.
 pub(super) fn has_outcome(tool: &Tool) -> bool {
     tool.error_text.is_some()
         || output(tool).is_some()
-        || tool.state.as_deref() == Some("output-available")
+        || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
+}
+
+/// Returns why a person did not allow the call.
+fn denial(tool: &Tool) -> Option<String> {
+    let approval = tool.extra.get("approval")?.value();
+    approval["reason"].as_str().map(str::to_owned)
 }
 
 /// Returns the output; an older shape calls it `result`.
@@ -74,7 +97,7 @@ fn pieces(output: &Json) -> Vec<Content> {
         && let Some(mut pieces) = items.iter().map(piece).collect::<Option<Vec<_>>>()
         && !pieces.is_empty()
     {
-        pieces.retain(|piece| !matches!(piece, Content::Text(text) if is_blank(text)));
+        pieces.retain(|piece| !piece.is_blank());
         return pieces;
     }
     vec![Content::Text(plain(output))]
@@ -101,12 +124,12 @@ fn piece(item: &Value) -> Option<Content> {
 }
 
 /// Returns a JSON string's text, or the JSON as text.
-fn plain(json: &Json) -> String {
+pub(super) fn plain(json: &Json) -> String {
     let text = json.as_str().starts_with('"').then(|| json.value());
     text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| json.to_string())
 }
 
-/// Returns what a tool is called with as an object, which all providers want.
+/// Returns an input as an object, which a model's provider wants; what is none is put into one.
 pub(super) fn arguments(input: &Json) -> Map<String, Value> {
     match input.value() {
         Value::Object(fields) => fields,

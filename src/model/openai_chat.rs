@@ -6,10 +6,10 @@ use super::OPENING;
 use super::answer;
 use super::call_id::CallIds;
 use super::content::{
-    Content, Taken, arguments_of, arguments_text, joined, mention, taken, tool_name,
+    Content, Taken, arguments_of, arguments_text, joined, mention, plain, taken, tool_name,
 };
 use super::turns::{Model, Turn, Turns};
-use crate::message::{File, Message, Part};
+use crate::message::{File, Json, Message, Part};
 
 /// The longest id of a call that every version of the API takes.
 const MAX_ID: usize = 40;
@@ -45,7 +45,7 @@ const MAX_ID: usize = 40;
 /// ```
 #[must_use]
 pub fn to_openai_chat(messages: &[Message]) -> Value {
-    let mut chat = Chat::new();
+    let mut chat = Chat::for_model();
     let mut written = Vec::new();
     for message in messages.iter().filter(|message| !message.is_aside) {
         written.extend(chat.take(message));
@@ -61,11 +61,20 @@ pub fn to_openai_chat(messages: &[Message]) -> Value {
 pub(crate) struct Chat {
     turns: Turns,
     ids: CallIds,
+    /// Spells what a tool is called with.
+    spell: fn(&Json) -> String,
 }
 
 impl Chat {
-    pub(crate) fn new() -> Self {
-        Self { turns: Turns::default(), ids: CallIds::new(MAX_ID) }
+    /// Returns a chat to be given to a model: tools are called with objects, as the templates of
+    /// many servers demand.
+    fn for_model() -> Self {
+        Self { turns: Turns::default(), ids: CallIds::new(MAX_ID), spell: arguments_text }
+    }
+
+    /// Returns a chat to be kept: tools are called with what the model wrote, whatever that is.
+    pub(crate) fn to_keep() -> Self {
+        Self { spell: plain, ..Self::for_model() }
     }
 
     /// Returns the messages that are sure once this one has come.
@@ -108,7 +117,7 @@ impl Chat {
         let (mut calls, mut results) = (Vec::new(), Vec::new());
         for call in &model.calls {
             let id = self.ids.give(&call.id);
-            let arguments = arguments_text(&call.input);
+            let arguments = (self.spell)(&call.input);
             let function = json!({"name": tool_name(&call.name), "arguments": arguments});
             calls.push(json!({"id": id, "type": "function", "function": function}));
             let content = joined(&call.outcome().content);

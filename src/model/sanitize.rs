@@ -1,20 +1,22 @@
 //! Pairs of calls and results in a view.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::content::has_outcome;
-use super::turns::is_blank;
-use crate::id::COMPACTION_PREFIX;
+use super::content::{has_outcome, input};
+use super::turns::{is_blank, is_step_start};
+use crate::id::CompactionId;
 use crate::message::{Message, Part};
 
 /// Returns the view with every call of a tool paired with its result, as providers demand.
 ///
-/// A result whose call is not before it goes. A call whose result is not behind it is given one that
-/// says so, and that points to the summary under which the result may lie, if the view has one.
-/// Messages that say nothing then go, and asides. A view in which nothing is wrong is lent back.
+/// A result whose call is not before it goes, and so does a call whose input has not come yet. A call
+/// whose result is not behind it is given one that says so, and that points to the next summary
+/// behind the call, if there is one: the result may lie under it. Where an id is used again, a result
+/// belongs to the nearest call of it that waits. Messages that say nothing then go, and asides. A
+/// view in which nothing is wrong is lent back.
 ///
 /// ```
 /// use serde_json::json;
@@ -34,7 +36,7 @@ use crate::message::{Message, Part};
 #[must_use]
 pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
     let faults = Faults::of(view);
-    if faults.stubs.is_empty() && faults.orphans.is_empty() && !view.iter().any(is_unsaid) {
+    if faults.stubs.is_empty() && faults.strays.is_empty() && !view.iter().any(is_unsaid) {
         return Cow::Borrowed(view);
     }
     let mut sane = Vec::with_capacity(view.len());
@@ -51,7 +53,7 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
                 tool.state = Some("output-available".to_owned());
                 *part = Part::Tool(tool);
             }
-            faults.orphans.binary_search(&here).is_err()
+            !faults.strays.contains(&here)
         });
         if !is_unsaid(&message) {
             sane.push(message);
@@ -67,30 +69,32 @@ type Spot = (usize, usize);
 struct Faults {
     /// What the results of calls without one say.
     stubs: BTreeMap<Spot, String>,
-    /// Results without a call, in order.
-    orphans: Vec<Spot>,
+    /// Results without a call, and calls without an input.
+    strays: BTreeSet<Spot>,
 }
 
 impl Faults {
     fn of(view: &[Message]) -> Self {
-        let mut open: HashMap<String, VecDeque<Spot>> = HashMap::new();
-        let mut orphans = Vec::new();
+        let mut open: HashMap<String, Vec<Spot>> = HashMap::new();
+        let mut strays = BTreeSet::new();
         for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
             for (place, part) in message.parts.iter().enumerate() {
                 let typed = part.typed();
                 let Part::Tool(tool) = typed.as_ref() else { continue };
-                match (tool.input.is_some(), has_outcome(tool)) {
+                match (input(tool).is_some(), has_outcome(tool)) {
+                    (true, true) => {}
                     (true, false) => {
-                        open.entry(tool.call_id.clone()).or_default().push_back((at, place));
+                        open.entry(tool.call_id.clone()).or_default().push((at, place));
                     }
                     (false, true) => {
-                        // Of several calls with one id the oldest is answered first.
-                        let call = open.get_mut(&tool.call_id);
-                        if call.and_then(VecDeque::pop_front).is_none() {
-                            orphans.push((at, place));
+                        let answered = open.get_mut(&tool.call_id).and_then(take_nearest);
+                        if answered.is_none() {
+                            strays.insert((at, place));
                         }
                     }
-                    _ => {}
+                    (false, false) => {
+                        strays.insert((at, place));
+                    }
                 }
             }
         }
@@ -101,32 +105,39 @@ impl Faults {
             let spots = open.into_values().flatten();
             stubs.extend(spots.map(|spot| (spot, stub(view, &summaries, spot))));
         }
-        Self { stubs, orphans }
+        Self { stubs, strays }
     }
+}
+
+/// Takes the call that a result answers out of those of one id: the first of the newest message.
+fn take_nearest(open: &mut Vec<Spot>) -> Option<Spot> {
+    let (newest, _) = *open.last()?;
+    let first = open.partition_point(|(at, _)| *at < newest);
+    Some(open.remove(first))
 }
 
 /// Returns what is said in the place of a result that is not there.
 fn stub(view: &[Message], summaries: &[usize], (at, _): Spot) -> String {
-    let next = summaries.partition_point(|summary| *summary <= at);
-    // A result comes after its call, so it is more likely under the summary that follows.
-    let (place, summary) = match (summaries.get(next), next.checked_sub(1)) {
-        (Some(summary), _) => ("below", *summary),
-        (None, Some(before)) => ("above", summaries[before]),
-        (None, None) => return "[the result is not here]".to_owned(),
-    };
-    format!("[the result is not here; the summary {place} may tell it: {}]", view[summary].id)
+    // A result comes after its call: it cannot lie under a summary before it.
+    match summaries.get(summaries.partition_point(|summary| *summary <= at)) {
+        Some(&summary) => {
+            let id = &view[summary].id;
+            format!("[the result is not here; the summary below may tell it: {id}]")
+        }
+        None => "[the result is not here]".to_owned(),
+    }
 }
 
 fn is_summary(message: &Message) -> bool {
-    message.id.as_str().starts_with(COMPACTION_PREFIX)
+    CompactionId::from_message(&message.id).is_some()
 }
 
 /// Returns whether a model would be told nothing by the message.
 fn is_unsaid(message: &Message) -> bool {
     message.is_aside
-        || message.parts.iter().all(|part| match part {
+        || message.parts.iter().all(|part| match part.typed().as_ref() {
             Part::Text(text) => is_blank(&text.text),
-            Part::Tool(tool) => tool.input.is_none() && !has_outcome(tool),
+            Part::Other(json) => is_step_start(json),
             _ => false,
         })
 }
@@ -137,8 +148,9 @@ mod tests {
 
     use super::*;
 
-    /// Messages drawn as words: `c1` calls, `r1` is a result, `b1` both, `s` a summary, `e` empty,
-    /// `x` an aside, others say their word; `+` joins parts of one message.
+    /// Messages drawn as words: `c1` calls, `r1` is a result, `b1` both, `i1` neither, `s` a summary,
+    /// `e` empty, `p` the start of a step, `x` an aside, others say their word; `+` joins parts of one
+    /// message.
     fn message(word: &str) -> Message {
         let mut message = Message::new("assistant", Vec::new());
         for part in word.split('+') {
@@ -153,6 +165,10 @@ mod tests {
                     }
                     message.parts.push(both);
                 }
+                "i" => message.parts.push(read(json!({
+                    "type": "tool-t", "toolCallId": id, "state": "input-streaming",
+                }))),
+                "p" => message.parts.push(read(json!({"type": "step-start"}))),
                 "s" => message = Message::assistant("sum").with_id(format!("compaction_{id}")),
                 "e" => message.parts.push(Part::text("  ")),
                 "x" => message = Message::assistant("x").as_aside(),
@@ -162,14 +178,17 @@ mod tests {
         message
     }
 
-    /// Draws a message back; a call that was given a result is `C`, with `^` or `v` for the summary.
+    fn read(part: Value) -> Part {
+        serde_json::from_value(part).unwrap()
+    }
+
+    /// Draws a message back; a call that was given a result is `C`, with `v` if it names a summary.
     fn drawn(message: &Message) -> String {
         let word = |part: &Part| match part {
             Part::Tool(tool) if tool.input.is_none() => format!("r{}", tool.call_id),
             Part::Tool(tool) if tool.error_text.is_some() => format!("b{}", tool.call_id),
             Part::Tool(tool) => match tool.output.as_ref().map(|output| output.to_string()) {
                 None => format!("c{}", tool.call_id),
-                Some(stub) if stub.contains("above") => format!("C{}^", tool.call_id),
                 Some(stub) if stub.contains("below") => format!("C{}v", tool.call_id),
                 Some(_) => format!("C{}", tool.call_id),
             },
@@ -188,10 +207,18 @@ mod tests {
             ("u c1 u", "u C1 u"),
             ("r1 u", "u"),
             ("r1 c1", "C1"),
-            ("s1 c1 u", "s C1^ u"),
+            ("s1 c1 u", "s C1 u"),
             ("c1 s1 r2 u", "C1v s u"),
             ("s1 c1 s2", "s C1v s"),
-            ("c1 c1 r1", "c1 C1 r1"),
+            // Ids are used again: the nearest call is answered, in its own order.
+            ("c1 u c1 r1", "C1 u c1 r1"),
+            ("c1 u c1 r1 r1", "c1 u c1 r1 r1"),
+            ("c1 r1 u c1 r1", "c1 r1 u c1 r1"),
+            ("c1+c1 r1", "c1+C1 r1"),
+            ("c1+i2 r1", "c1 r1"),
+            ("i1 u", "u"),
+            ("i1 r1 u", "u"),
+            ("p+c1 p+r1 p+r1 u", "?+c1 ?+r1 u"),
             ("c1 r1 r1 u", "c1 r1 u"),
             ("b1 r1", "b1"),
             ("a+c1 e u", "a+C1 u"),

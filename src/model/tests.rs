@@ -82,9 +82,13 @@ fn parts() -> impl Strategy<Value = Part> {
             let json = json!({"type": "tool-get", "toolCallId": id, "errorText": "no"});
             serde_json::from_value(json).unwrap()
         }),
-        1 => Just(serde_json::from_str(
-            r#"{"type": "tool-get", "toolCallId": "a", "input": {"q": "\ud800"}}"#
-        ).unwrap()),
+        1 => prop_oneof![
+            Just(r#"{"type": "tool-get", "toolCallId": "a", "input": {"q": "\ud800"}}"#),
+            Just(r#"{"type": "tool-get", "toolCallId": "a", "state": "input-streaming"}"#),
+            Just(r#"{"type": "tool-get", "toolCallId": "a", "state": "output-denied", "input": 1}"#),
+            Just(r#"{"type": "tool-get", "toolCallId": "b", "rawInput": "{", "errorText": " "}"#),
+            Just(r#"{"type": "tool-get", "toolCallId": "b", "state": "output-available"}"#),
+        ].prop_map(|json| serde_json::from_str(json).unwrap()),
         1 => files.prop_map(|(media, url)| Part::file(media, url)),
         1 => reasoning.prop_map(|extra| {
             let mut part = Part::reasoning("hm");
@@ -216,6 +220,51 @@ fn anthropic_messages_take_turns_and_results_come_first() {
     }
 }
 
+/// States of the AI SDK that tell what came of a call beside its output.
+#[test]
+fn a_call_that_failed_is_told_with_a_reason() {
+    for (part, told) in [
+        (json!({"input": {}, "errorText": "no"}), "no"),
+        (json!({"input": {}, "errorText": " "}), "(failed without a word)"),
+        (json!({"rawInput": "{", "errorText": "no JSON"}), "no JSON"),
+        (json!({"input": {}, "state": "output-error", "output": "no"}), "no"),
+        (json!({"input": {}, "state": "output-denied"}), "(failed without a word)"),
+        (
+            json!({"input": {}, "state": "output-denied", "approval": {"reason": "not now"}}),
+            "not now",
+        ),
+    ] {
+        let mut whole = json!({"type": "tool-get", "toolCallId": "1"});
+        for (field, value) in part.as_object().unwrap() {
+            whole[field] = value.clone();
+        }
+        let view = [Message::user("u"), model(vec![serde_json::from_value(whole).unwrap()])];
+        assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
+        let result = &to_anthropic(&view)["messages"][2]["content"][0];
+        assert_eq!((&result["content"], &result["is_error"]), (&json!(told), &json!(true)));
+        check(&view);
+    }
+}
+
+/// Many servers read the arguments as JSON before they give them to a model.
+#[test]
+fn a_model_is_given_calls_with_objects() {
+    for (input, arguments) in [
+        (json!({"q": 1}), r#"{"q":1}"#),
+        (json!("{\"q\": 1}"), r#"{"q": 1}"#),
+        (json!("{\"q\": "), r#"{"input":"{\"q\": "}"#),
+        (json!([1]), r#"{"input":[1]}"#),
+        (json!(null), "{}"),
+    ] {
+        let view = [Message::user("u"), model(vec![Part::tool_call("get", "1", input)])];
+        let chat = to_openai_chat(&view);
+        assert_eq!(chat[1]["tool_calls"][0]["function"]["arguments"], arguments);
+        assert_eq!(to_openai_responses(&view)[1]["arguments"], arguments);
+        let input: Value = serde_json::from_str(arguments).unwrap();
+        assert_eq!(to_anthropic(&view)["messages"][1]["content"][0]["input"], input);
+    }
+}
+
 #[test]
 fn images_in_results_are_images_where_the_provider_takes_them() {
     let image = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
@@ -299,7 +348,7 @@ fn broken_requests_are_told() {
     let uses = |id: &str| json!({"type": "tool_use", "id": id, "name": "t", "input": {}});
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "x"});
     let text = |text: &str| json!({"type": "text", "text": text});
-    let function = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
+    let function = |id: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
     let calls = |calls: Value| json!({"role": "assistant", "content": null, "tool_calls": calls});
     let told = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
     let call =
@@ -352,26 +401,43 @@ fn broken_requests_are_told() {
             json!([hears(json!([{"type": "image", "source": {"type": "url", "url": "cat.png"}}]))]),
             "messages[0].content[0].source",
         ),
+        (
+            Anthropic,
+            json!([
+                user(),
+                says(json!([uses("1")])),
+                hears(json!([{"type": "tool_result", "tool_use_id": "1", "is_error": true}])),
+            ]),
+            "messages[2].content[0].content",
+        ),
         (OpenAiChat, json!([]), "messages"),
         (OpenAiChat, json!([hears(json!(""))]), "messages[0].content"),
         (OpenAiChat, json!([{"role": "critic", "content": "c"}]), "messages[0].role"),
         (OpenAiChat, json!([says(json!(null))]), "messages[0].content"),
         (OpenAiChat, json!([calls(json!([]))]), "messages[0].tool_calls"),
-        (OpenAiChat, json!([calls(json!([function("1", "{}")]))]), "messages[0].tool_calls[0]"),
         (
             OpenAiChat,
-            json!([calls(json!([function("1", "{}")])), user(), told("1")]),
+            json!([calls(json!([function("1", "{}".into())]))]),
+            "messages[0].tool_calls[0]",
+        ),
+        (
+            OpenAiChat,
+            json!([calls(json!([function("1", "{}".into())])), user(), told("1")]),
             "messages[0].tool_calls[0]",
         ),
         (OpenAiChat, json!([user(), told("1")]), "messages[1]"),
         (
             OpenAiChat,
-            json!([calls(json!([function("1", "{\"a\": ")])), told("1")]),
+            json!([calls(json!([function("1", json!({}))])), told("1")]),
             "messages[0].tool_calls[0].function.arguments",
         ),
         (
             OpenAiChat,
-            json!([calls(json!([function("1", "{}"), function("1", "{}")])), told("1"), told("1")]),
+            json!([
+                calls(json!([function("1", "{}".into()), function("1", "{}".into())])),
+                told("1"),
+                told("1")
+            ]),
             "messages[0].tool_calls[1].id",
         ),
         (OpenAiChat, json!([hears(image("cat.png"))]), "messages[0].content[0].image_url.url"),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::id::COMPACTION_PREFIX;
+use crate::id::CompactionId;
 use crate::message::{Json, Message, Part, Role, Tool};
 
 /// What stands for a value for which there is no room.
@@ -84,7 +84,7 @@ pub fn truncate<'a>(view: &'a [Message], options: &TruncateOptions) -> Cow<'a, [
 fn is_kept(message: &Message) -> bool {
     matches!(&message.role, Role::System)
         || message.role.as_str() == "developer"
-        || message.id.as_str().starts_with(COMPACTION_PREFIX)
+        || CompactionId::from_message(&message.id).is_some()
 }
 
 /// Returns the part as it is cut; `None` if it stays.

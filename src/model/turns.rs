@@ -11,7 +11,7 @@
 
 use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool};
 
-use super::content::{Content, Outcome, joined, mention, outcome};
+use super::content::{Content, Outcome, input, joined, mention, outcome};
 
 /// What stands for the result of a call that has none.
 const NO_RESULT: &str = "(no result)";
@@ -57,6 +57,8 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) input: Json,
     result: Option<Outcome>,
+    /// Which message it stands in.
+    message: usize,
 }
 
 impl Call {
@@ -78,6 +80,8 @@ pub(super) struct Turns {
     behind: Vec<Turn>,
     /// Whether the newest call is of the same step as a call that came now would be.
     in_step: bool,
+    /// How many messages were taken.
+    taken: usize,
 }
 
 impl Turns {
@@ -92,6 +96,7 @@ impl Turns {
 
     pub(super) fn take(&mut self, message: &Message) {
         self.in_step = false;
+        self.taken += 1;
         let is_model = message.role == Role::Assistant;
         let mut content = Vec::new();
         for part in &message.parts {
@@ -156,7 +161,7 @@ impl Turns {
 
     fn take_tool(&mut self, tool: &Tool) {
         let result = outcome(tool);
-        if let Some(input) = &tool.input {
+        if let Some(input) = input(tool) {
             // A call made before others are answered belongs to them.
             let belongs = self.model.calls.is_empty() || self.in_step || self.awaits();
             if !self.behind.is_empty() || !belongs {
@@ -168,12 +173,12 @@ impl Turns {
                 name: tool.name.clone(),
                 input: input.clone(),
                 result,
+                message: self.taken,
             });
             return;
         }
         let Some(result) = result else { return };
-        let mut calls = self.model.calls.iter_mut();
-        match calls.find(|call| call.id == tool.call_id && call.result.is_none()) {
+        match self.nearest(&tool.call_id) {
             Some(call) => call.result = Some(result),
             None => {
                 let text = joined(&result.content);
@@ -184,16 +189,24 @@ impl Turns {
     }
 
     fn take_other(&mut self, json: &Json) {
-        let part = json.value();
-        match part["type"].as_str() {
-            Some("step-start") => self.in_step = false,
-            Some("redacted_thinking") => {
-                if let Some(data) = part["data"].as_str().filter(|data| !data.is_empty()) {
-                    self.say(Said::Redacted(data.to_owned()));
-                }
-            }
-            _ => {}
+        if is_step_start(json) {
+            self.in_step = false;
+            return;
         }
+        let part = json.value();
+        if part["type"] == "redacted_thinking"
+            && let Some(data) = part["data"].as_str().filter(|data| !data.is_empty())
+        {
+            self.say(Said::Redacted(data.to_owned()));
+        }
+    }
+
+    /// Returns the call that a result answers, as [`sanitize`](super::sanitize()) pairs them: of those
+    /// of one id that wait, the first of the newest message.
+    fn nearest(&mut self, id: &str) -> Option<&mut Call> {
+        let waits = |call: &Call| call.id == id && call.result.is_none();
+        let newest = self.model.calls.iter().rev().find(|call| waits(call))?.message;
+        self.model.calls.iter_mut().find(|call| waits(call) && call.message == newest)
     }
 
     fn awaits(&self) -> bool {
@@ -208,6 +221,11 @@ impl Turns {
         self.done.append(&mut self.behind);
         self.in_step = false;
     }
+}
+
+/// Returns whether the part only says that what follows is another step.
+pub(super) fn is_step_start(part: &Json) -> bool {
+    part.value()["type"] == "step-start"
 }
 
 /// Returns whether providers would call the text empty.

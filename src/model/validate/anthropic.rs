@@ -2,7 +2,7 @@
 //!
 //! The first message is a user's and the roles take turns. Each `tool_use` of a message is answered
 //! by one `tool_result` in the next; the results come first there, and calls come last in theirs.
-//! Texts are not blank. Ids of calls match `^[a-zA-Z0-9_-]+$` and none comes twice. Reasoning is
+//! Texts are not blank, and an error has one. Ids of calls match `^[a-zA-Z0-9_-]+$` and none comes twice. Reasoning is
 //! signed and not the last in a message.
 
 use std::collections::BTreeSet;
@@ -114,7 +114,13 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
             continue;
         }
         let place = format!("{place}.content");
-        match &block["content"] {
+        let content = &block["content"];
+        if block["is_error"] == true
+            && (content.is_null() || content == "" || content == &Value::Array(Vec::new()))
+        {
+            report.add(&place, "is empty in an error");
+        }
+        match content {
             Value::Null | Value::String(_) => {}
             Value::Array(blocks) => {
                 for (at, block) in blocks.iter().enumerate() {
