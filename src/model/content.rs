@@ -1,9 +1,11 @@
 //! What a message or the result of a tool holds, as every provider is told it.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::turns::is_blank;
-use crate::message::{File, Json, Tool, replace_lone_surrogates};
+use crate::message::{File, Json, Part, Tool, output_of, replace_lone_surrogates, tool_of};
 
 /// The longest name of a tool that all providers take.
 const MAX_NAME: usize = 64;
@@ -40,6 +42,15 @@ pub(super) fn joined(content: &[Content]) -> String {
     content.iter().map(Content::text).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the part in the typed shape that comes nearest; what it says of a tool is read as far as it
+/// goes.
+pub(super) fn read(part: &Part) -> Cow<'_, Part> {
+    match (part, tool_of(part)) {
+        (Part::Other(_), Some(tool)) => Cow::Owned(Part::Tool(tool.into_owned())),
+        _ => part.typed(),
+    }
+}
+
 /// Returns what a tool is called with; the AI SDK keeps what it could not read under another name.
 pub(super) fn input(tool: &Tool) -> Option<&Json> {
     tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
@@ -57,7 +68,7 @@ pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
     if !has_outcome(tool) {
         return None;
     }
-    let mut content = match (&tool.error_text, output(tool)) {
+    let mut content = match (&tool.error_text, output_of(tool)) {
         (Some(error), _) => vec![Content::Text(error.clone())],
         (None, Some(output)) => pieces(output),
         (None, None) => denial(tool).map(Content::Text).into_iter().collect(),
@@ -75,7 +86,7 @@ pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
 /// A tool that answers nothing, or that a person did not allow, has a state and no output.
 pub(super) fn has_outcome(tool: &Tool) -> bool {
     tool.error_text.is_some()
-        || output(tool).is_some()
+        || output_of(tool).is_some()
         || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
 }
 
@@ -83,11 +94,6 @@ pub(super) fn has_outcome(tool: &Tool) -> bool {
 fn denial(tool: &Tool) -> Option<String> {
     let approval = tool.extra.get("approval")?.value();
     approval["reason"].as_str().map(str::to_owned)
-}
-
-/// Returns the output; an older shape calls it `result`.
-fn output(tool: &Tool) -> Option<&Json> {
-    tool.output.as_ref().or_else(|| tool.extra.get("result"))
 }
 
 /// Returns the pieces of an output that is a list of texts and images, else the output as text.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::content::{has_outcome, input};
+use super::content::{has_outcome, input, read};
 use super::turns::{is_blank, is_step_start};
 use crate::id::CompactionId;
 use crate::message::{Message, Part};
@@ -47,7 +47,7 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
             let here = (at, place);
             place += 1;
             if let Some(stub) = faults.stubs.get(&here)
-                && let Part::Tool(mut tool) = part.typed().into_owned()
+                && let Part::Tool(mut tool) = read(part).into_owned()
             {
                 tool.output = Some(Value::from(stub.as_str()).into());
                 tool.state = Some("output-available".to_owned());
@@ -79,8 +79,8 @@ impl Faults {
         let mut strays = BTreeSet::new();
         for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
             for (place, part) in message.parts.iter().enumerate() {
-                let typed = part.typed();
-                let Part::Tool(tool) = typed.as_ref() else { continue };
+                let part = read(part);
+                let Part::Tool(tool) = part.as_ref() else { continue };
                 match (input(tool).is_some(), has_outcome(tool)) {
                     (true, true) => {}
                     (true, false) => {
@@ -135,7 +135,7 @@ fn is_summary(message: &Message) -> bool {
 /// Returns whether a model would be told nothing by the message.
 fn is_unsaid(message: &Message) -> bool {
     message.is_aside
-        || message.parts.iter().all(|part| match part.typed().as_ref() {
+        || message.parts.iter().all(|part| match read(part).as_ref() {
             Part::Text(text) => is_blank(&text.text),
             Part::Other(json) => is_step_start(json),
             _ => false,

@@ -85,6 +85,8 @@ fn parts() -> impl Strategy<Value = Part> {
         1 => prop_oneof![
             Just(r#"{"type": "tool-get", "toolCallId": "a", "input": {"q": "\ud800"}}"#),
             Just(r#"{"type": "tool-get", "toolCallId": "a", "state": "input-streaming"}"#),
+            Just(r#"{"type": "tool-get", "toolCallId": "a", "input": null, "errorText": null}"#),
+            Just(r#"{"type": "dynamic-tool", "output": "x", "state": null}"#),
             Just(r#"{"type": "tool-get", "toolCallId": "a", "state": "output-denied", "input": 1}"#),
             Just(r#"{"type": "tool-get", "toolCallId": "b", "rawInput": "{", "errorText": " "}"#),
             Just(r#"{"type": "tool-get", "toolCallId": "b", "state": "output-available"}"#),
@@ -244,6 +246,24 @@ fn a_call_that_failed_is_told_with_a_reason() {
         assert_eq!((&result["content"], &result["is_error"]), (&json!(told), &json!(true)));
         check(&view);
     }
+}
+
+/// Programs that write every field they know, and ids that are numbers.
+#[test]
+fn a_part_that_does_not_fit_is_told_as_far_as_it_goes() {
+    let call: Part = serde_json::from_value(json!({
+        "type": "tool-get", "toolCallId": 7, "input": {"q": 1}, "output": null, "errorText": null,
+    }))
+    .unwrap();
+    assert!(matches!(call, Part::Other(_)));
+    let result = json!({"type": "tool-get", "toolCallId": 7, "output": "x", "errorText": null});
+    let result = serde_json::from_value(result).unwrap();
+    let view = [Message::user("u"), model(vec![call.clone()]), Message::new("tool", vec![result])];
+    assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
+    let request = to_anthropic(&view);
+    assert_eq!(request["messages"][2]["content"][0]["content"], "x", "{request:#}");
+    let request = to_anthropic(&sanitize(&[model(vec![call])]));
+    assert_eq!(request["messages"][2]["content"][0]["content"], "[the result is not here]");
 }
 
 /// Many servers read the arguments as JSON before they give them to a model.

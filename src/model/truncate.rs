@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::content::read;
 use crate::id::CompactionId;
 use crate::message::{Json, Message, Part, Role, Tool};
 
@@ -89,7 +90,7 @@ fn is_kept(message: &Message) -> bool {
 
 /// Returns the part as it is cut; `None` if it stays.
 fn shortened(part: &Part, options: &TruncateOptions) -> Option<Part> {
-    match part.typed().as_ref() {
+    match read(part).as_ref() {
         Part::Text(text) => {
             let mut text = text.clone();
             text.text = shorten_text(&text.text, options.max_text_chars)?;

@@ -11,7 +11,7 @@
 
 use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool};
 
-use super::content::{Content, Outcome, input, joined, mention, outcome};
+use super::content::{Content, Outcome, input, joined, mention, outcome, read};
 
 /// What stands for the result of a call that has none.
 const NO_RESULT: &str = "(no result)";
@@ -100,7 +100,7 @@ impl Turns {
         let is_model = message.role == Role::Assistant;
         let mut content = Vec::new();
         for part in &message.parts {
-            match part.typed().as_ref() {
+            match read(part).as_ref() {
                 Part::Text(text) if is_blank(&text.text) => {}
                 Part::Text(text) if is_model => self.say(Said::Text(text.text.clone())),
                 Part::Text(text) => content.push(Content::Text(text.text.clone())),
