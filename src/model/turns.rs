@@ -5,7 +5,7 @@
 //! call's own message or in any later one, or nowhere. So what a model says is held back as a turn
 //! until another begins, with the results that came meanwhile; what others say while results are
 //! awaited is put behind them. A call without a result gets one that says so; a result without a
-//! call is told as a user's words.
+//! call, or that comes after the call's turn, is told as a user's words.
 //!
 //! Invariant: no more is held than the turn that is open and what others said since.
 
@@ -13,8 +13,8 @@ use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool};
 
 use super::content::{Content, Outcome, input, joined, mention, outcome, read};
 
-/// What stands for the result of a call that has none.
-const NO_RESULT: &str = "(no result)";
+/// What stands for the result of a call that has none when its turn ends; it may come later.
+const NO_RESULT: &str = "(no result yet)";
 
 /// What one side says before the other does.
 #[derive(Debug)]
