@@ -386,7 +386,7 @@ impl SessionProvider for MemorySession {
         Ok(tree.nearest(tree.head).cloned())
     }
 
-    fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+    fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let tree = self.tree();
         let fold = tree.folds.iter().find(|fold| fold.compaction.id == *id);
         let fold = fold
