@@ -25,10 +25,6 @@ mod compaction;
 mod context;
 mod error;
 mod event;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "a session does not fold by it yet")
-)]
 mod fold;
 mod id;
 mod message;
@@ -56,8 +52,8 @@ pub use context::{
     SearchProvider, SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
 };
 pub use error::{BoxError, Error, Result};
-pub use event::{Change, Event, Subscription};
-pub use fold::{CompactionOptions, NotFolded, WindowUsage};
+pub use event::{Change, Event, Phase, Subscription};
+pub use fold::{CompactionOptions, FoldPlan, NotFolded, Plan, Summarizer, WindowUsage};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
@@ -68,7 +64,9 @@ pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{
     Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
 };
-pub use session::{Messages, PageBuilder, Session, SessionBuilder, SessionSearch};
+pub use session::{
+    Compacted, Folded, LeavePlan, Messages, PageBuilder, Session, SessionBuilder, SessionSearch,
+};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};

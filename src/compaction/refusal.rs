@@ -82,12 +82,6 @@ pub enum Stale {
         /// The compaction that went.
         id: CompactionId,
     },
-    /// The head is elsewhere, so what is left is another branch.
-    #[error("the head moved to {found:?}")]
-    HeadMoved {
-        /// Where it is.
-        found: Option<MessageId>,
-    },
 }
 
 #[cfg(test)]

@@ -117,15 +117,31 @@ fn attach_point(
         Place::Root => Ok(None),
         Place::To(id) => message::require(conn, Some(session.key), name, id).map(Some),
         Place::HeadAt(expected) => {
-            let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
-            // A retry after a lost answer finds its own message as the head: that is no refusal.
-            if found != *expected && !are_known(conn, session, messages)? {
-                let expected = expected.clone();
-                return Err(Fault::Own(Error::HeadMoved { expected, found }));
-            }
+            check_head(conn, session, expected.as_ref(), messages)?;
             Ok(session.head)
         }
+        Place::Leaving { from, to } => {
+            let to = message::require(conn, Some(session.key), name, to)?;
+            check_head(conn, session, Some(from), messages)?;
+            Ok(Some(to))
+        }
     }
+}
+
+/// Checks that the head is where the caller saw it.
+fn check_head(
+    conn: &Connection,
+    session: &SessionRow,
+    expected: Option<&MessageId>,
+    messages: &[Message],
+) -> Outcome<()> {
+    let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
+    // A retry after a lost answer finds its own message as the head: that is no refusal.
+    if found.as_ref() != expected && !are_known(conn, session, messages)? {
+        let expected = expected.cloned();
+        return Err(Fault::Own(Error::HeadMoved { expected, found }));
+    }
+    Ok(())
 }
 
 /// Returns whether all of the messages stand already.
