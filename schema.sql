@@ -20,6 +20,9 @@ CREATE TABLE session (
     source         TEXT,                              -- the program or file it comes from
     metadata       TEXT,                              -- JSON
     end_reason     TEXT,                              -- why it was closed, if it was
+    visible_tokens INTEGER,                           -- what a model sees on the path to the head; NULL: to be counted
+    counter        INTEGER NOT NULL DEFAULT 0,        -- what counted them: key of a token_counter
+    changes        INTEGER NOT NULL DEFAULT 0,        -- how often anything but an append at the head changed them
     created_at     INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL                   -- of the last write to it
 ) STRICT;
@@ -35,7 +38,8 @@ CREATE TABLE message (
     parts      TEXT    NOT NULL,           -- JSON array
     metadata   TEXT,                       -- JSON
     extra      TEXT,                       -- JSON object: fields that talktree does not know
-    tokens     INTEGER NOT NULL,           -- estimate, stamped when written
+    tokens     INTEGER NOT NULL,           -- estimate, stamped when written ..
+    counter    INTEGER NOT NULL DEFAULT 0, -- .. by this: key of a token_counter
     aside      INTEGER NOT NULL DEFAULT 0, -- 1: not shown to a model
     origin     INTEGER,                    -- address it was first written at, in a copy made by a fork
     created_at INTEGER NOT NULL,
@@ -62,6 +66,12 @@ CREATE INDEX aside ON message (address) WHERE aside = 1;
 -- Serves: the copies of one message in forks.
 CREATE INDEX copy ON message (origin) WHERE origin IS NOT NULL;
 
+-- What counts the tokens of messages. 0 has no row: it is talktree's own estimate.
+CREATE TABLE token_counter (
+    key  INTEGER PRIMARY KEY,
+    name TEXT    NOT NULL UNIQUE
+) STRICT;
+
 -- A summary laid over the stretch first .. last of a path when it is read.
 CREATE TABLE compaction (
     key        INTEGER PRIMARY KEY AUTOINCREMENT, -- of two with the same ends the greater shows
@@ -72,6 +82,10 @@ CREATE TABLE compaction (
     first_id   TEXT    NOT NULL,                  -- message ids when it was made
     last_id    TEXT    NOT NULL,
     count      INTEGER NOT NULL,                  -- messages it stood for when it was made
+    before     INTEGER NOT NULL,                  -- tokens that a model saw there then ..
+    after      INTEGER NOT NULL,                  -- .. and those of the summary
+    folds      TEXT,                              -- JSON array of the ids of the summaries it took in
+    model      TEXT,                              -- what wrote the summary
     summary    TEXT    NOT NULL,
     details    TEXT,                              -- JSON
     created_at INTEGER NOT NULL,

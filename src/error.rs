@@ -5,7 +5,11 @@
 
 use std::path::PathBuf;
 
+use crate::compaction::{Stale, SummaryRefused};
 use crate::id::{CompactionId, MessageId, SessionId};
+
+/// Any error, so that what a caller hands in can use `?` on whatever it calls.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A [`Result`](std::result::Result) whose error is talktree's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -123,9 +127,32 @@ pub enum Error {
         /// The last message of the stretch.
         last: MessageId,
     },
-    /// A summary without text.
-    #[error("a summary needs text; the one given is blank")]
-    BlankSummary,
+    /// A summary that may not stand in place of anything, or not of this; ask for another.
+    #[error("{why}")]
+    SummaryRefused {
+        /// What is wrong with it.
+        why: SummaryRefused,
+    },
+    /// A plan that no longer stands; make another. Nothing was stored.
+    #[error("the plan no longer stands: {why}")]
+    Stale {
+        /// What changed meanwhile.
+        why: Stale,
+    },
+    /// The summarizer failed or panicked; the conversation is as it was.
+    #[error("the summarizer failed: {source}")]
+    Summarizer {
+        /// What it said.
+        source: BoxError,
+    },
+    /// A summary was asked for, and the session has no summarizer.
+    #[error(
+        "session {session:?} has no summarizer; give its builder one, or plan and commit by hand"
+    )]
+    NoSummarizer {
+        /// The session.
+        session: SessionId,
+    },
     /// A content larger than the limit of its context block; the block is as it was.
     #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
     BlockOverLimit {
@@ -192,7 +219,7 @@ pub enum Error {
         /// The block.
         label: String,
         /// What the provider said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: BoxError,
     },
     /// The session has used up its 4 294 967 294 places.
     #[error("session {session:?} is full: it has taken {max} messages")]
@@ -289,7 +316,7 @@ pub enum Error {
     #[error("the store failed: {source}")]
     Storage {
         /// What the database said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: BoxError,
     },
 }
 

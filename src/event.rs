@@ -91,8 +91,50 @@ pub enum Change {
         /// Where it stands now; `None` before the first message.
         id: Option<MessageId>,
     },
+    /// How large the window is, in a session with a threshold: after each append, and when its
+    /// compaction begins and ends.
+    Window {
+        /// What is being done about it.
+        phase: Phase,
+        /// The tokens of prompt and history.
+        tokens: u64,
+        /// Over how many of them the history is folded.
+        threshold: u64,
+    },
+    /// The window is over its threshold, and nothing of it can be folded. Told once, until it can.
+    CannotShorten {
+        /// The tokens of prompt and history.
+        tokens: u64,
+        /// The threshold.
+        threshold: u64,
+        /// Why nothing can be.
+        why: String,
+    },
+    /// A compaction by itself failed; the conversation is as it was.
+    CompactionFailed {
+        /// What went wrong.
+        why: String,
+    },
     /// The session was removed with everything of it.
     Remove,
+}
+
+/// What is being done about the size of a window.
+///
+/// ```
+/// use talktree::{Change, Phase};
+///
+/// let change = Change::Window { phase: Phase::Compacting, tokens: 120_000, threshold: 100_000 };
+/// let json = serde_json::to_string(&change).unwrap();
+/// assert_eq!(json, r#"{"change":"window","phase":"compacting","tokens":120000,"threshold":100000}"#);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing.
+    Idle,
+    /// A summarizer is at work.
+    Compacting,
 }
 
 type Listener = Arc<dyn Fn(&Event) + Send + Sync>;

@@ -25,10 +25,6 @@ mod compaction;
 mod context;
 mod error;
 mod event;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "a session does not fold by it yet")
-)]
 mod fold;
 mod id;
 mod message;
@@ -51,31 +47,31 @@ pub mod model;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use compaction::Compaction;
+pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
 pub use context::{
-    Block, BlockInfo, BoxError, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
+    Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
     SearchProvider, SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
 };
-pub use error::{Error, Result};
-pub use event::{Change, Event, Subscription};
-pub use fold::{
-    CompactionOptions, HeuristicCounter, NotFolded, SummaryRefused, TokenCounter, WindowUsage,
-};
+pub use error::{BoxError, Error, Result};
+pub use event::{Change, Event, Phase, Subscription};
+pub use fold::{CompactionOptions, FoldPlan, NotFolded, Plan, Summarizer, WindowUsage};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
-    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, Page, Recent, RowStat, SessionDetails,
-    SessionInfo, Updated, Upserted,
+    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, Page, Recent, RowStat,
+    SessionDetails, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{
     Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
 };
-pub use session::{Messages, PageBuilder, Session, SessionBuilder, SessionSearch};
+pub use session::{
+    Compacted, Folded, LeavePlan, Messages, PageBuilder, Session, SessionBuilder, SessionSearch,
+};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
-pub use tokens::estimate_tokens;
+pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tree::{DrawOptions, Fold, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, Order, Place, View};
 

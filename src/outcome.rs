@@ -44,6 +44,26 @@ impl Appended {
     }
 }
 
+/// What an append at the head came to.
+///
+/// ```
+/// use talktree::{Message, Place, SessionProvider, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let grown = chat.provider().append_counted(&Place::Head, &[Message::user("Hello world")])?;
+/// assert!(grown.answers[0].is_new);
+/// assert_eq!(grown.visible_tokens, Some(7));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grown {
+    /// The answers, one for each message.
+    pub answers: Vec<Appended>,
+    /// How many tokens a model sees on the path to the head since, if the storage knows it without
+    /// counting.
+    pub visible_tokens: Option<u64>,
+}
+
 /// What an update did.
 ///
 /// ```

@@ -98,6 +98,13 @@ pub enum Place {
     To(MessageId),
     /// At the head, if the head is here (`None`: before the first message).
     HeadAt(Option<MessageId>),
+    /// At this message, if the head is where a branch is being left.
+    Leaving {
+        /// Where the head is.
+        from: MessageId,
+        /// Where to attach.
+        to: MessageId,
+    },
 }
 
 /// How much of the end of a conversation to read.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::provider::{BoxError, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
-use crate::error::{self, Error};
+use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
+use crate::error::{self, BoxError, Error};
 use crate::id::shorten;
 
 /// The longest label, in characters.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use super::block::{breaks_line, listed};
 use super::front_matter;
-use super::provider::{BoxError, ReadProvider, SkillProvider};
-use crate::error::{Error, Result};
+use super::provider::{ReadProvider, SkillProvider};
+use crate::error::{BoxError, Error, Result};
 use crate::id::shorten;
 
 /// The largest skill document, in bytes: 1 MiB.

@@ -42,6 +42,17 @@ impl Context {
         }
     }
 
+    /// Returns the prompt as [`prompt`](Self::prompt) would, and freezes nothing.
+    pub(crate) fn prompt_as_it_stands(&self) -> Result<String> {
+        match self.shared.options.is_cached {
+            true => match self.places().store()?.frozen()? {
+                Some(frozen) => Ok(text(&frozen)),
+                None => Ok(text(&self.sections()?)),
+            },
+            false => Ok(text(&self.sections()?)),
+        }
+    }
+
     /// Renders the prompt anew, freezes it if it is kept frozen, and returns it.
     ///
     /// ```

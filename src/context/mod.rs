@@ -39,9 +39,7 @@ pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
 pub use folder::SkillFolder;
-pub use provider::{
-    BoxError, Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider,
-};
+pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 pub use tool::{ToolDefinition, Tools};
 
 use mounted::Mounted;

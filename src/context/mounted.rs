@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::block::{Block, BlockInfo, Source, breaks_line, check_label, listed};
 use super::places::Places;
-use super::provider::{BoxError, Document, ReadProvider, WriteProvider};
+use super::provider::{Document, ReadProvider, WriteProvider};
 use super::slug;
-use crate::error::{Error, Result};
+use crate::error::{BoxError, Error, Result};
 use crate::id::shorten;
 use crate::search::{Hit, Matched, Scope, SearchRequest};
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};

@@ -3,8 +3,7 @@
 //! Every provider can be read; what it can do beyond that is its trait. None is called before its
 //! `init`, and none while a write to the store is open.
 
-/// Any error, so that a provider can use `?` on whatever it calls.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use crate::error::BoxError;
 
 /// A text under a key: what skills and knowledge are made of.
 ///

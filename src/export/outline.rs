@@ -25,7 +25,7 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
             }
             continue;
         }
-        let covered = session.expand(&compaction.id)?;
+        let covered = session.expand_raw(&compaction.id)?;
         let (Some(first), Some(last)) = (covered.first(), covered.last()) else { continue };
         if covered.iter().any(|message| !message.is_aside) {
             let (first, last) = (first.id.clone(), last.id.clone());

@@ -113,8 +113,23 @@ pub(crate) fn boundary(
     if middle.iter().all(|item| item.is_summary) {
         return Err(NotFolded::OnlySummaries { summaries: middle.len() });
     }
-    weightiest(view, zones.head..zones.tail)
+    let step = first_step(view, zones.head..zones.tail, options.max_fold_tokens);
+    weightiest(view, step)
+        .or_else(|| weightiest(view, zones.head..zones.tail))
         .ok_or(NotFolded::PairsInTheWay { messages: middle.len() })
+}
+
+/// Returns the start of the middle as far as it is folded at once: at least one message of it.
+fn first_step(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> Range<usize> {
+    let (mut tokens, mut has_message) = (0u64, false);
+    for at in middle.clone() {
+        tokens = tokens.saturating_add(view[at].tokens);
+        if tokens > max_tokens && has_message {
+            return middle.start..at;
+        }
+        has_message |= !view[at].is_summary;
+    }
+    middle
 }
 
 /// What lies between the start of the middle and a place in it; greater is more worth folding.
@@ -288,6 +303,29 @@ mod tests {
         assert_eq!(folded("uuAuuuu1uuuuuuu", &options), "uuAuuuu1[uuuuu]uu");
         assert_eq!(folded("uuAuuuu1suu", &options), "uuA[uuuu]1suu");
         assert_eq!(folded("uuAs1suuuu", &options), "uuAs1[suu]uu");
+    }
+
+    #[test]
+    fn what_is_too_long_for_one_prompt_is_folded_in_steps() {
+        // Each message has 5 tokens.
+        let options = CompactionOptions::default().keep_recent_tokens(0);
+        for (max, view, expected) in [
+            (15, "uauauauaua", "uau[aua]uaua"),
+            (19, "uauauauaua", "uau[aua]uaua"),
+            (25, "uauauauaua", "uau[auaua]ua"),
+            (15, "uausauaua", "uau[sau]aua"),
+            // At least one message, whatever the limit; a summary alone would be no step.
+            (0, "uauauauaua", "uau[a]uauaua"),
+            (0, "uausauaua", "uau[sa]uaua"),
+            // A pair that is longer than a step is folded whole.
+            (5, "uuuA1uu", "uuu[A1]uu"),
+        ] {
+            assert_eq!(
+                folded(view, &options.clone().max_fold_tokens(max)),
+                expected,
+                "{max}: {view}"
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Items: what a view is made of.
 
-use super::Counter;
 use crate::id::CompactionId;
 use crate::message::Message;
+use crate::tokens::Counter;
 
 /// One message that a model sees, or one summary, with its tokens.
 #[derive(Debug, Clone, Copy)]

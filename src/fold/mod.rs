@@ -4,18 +4,19 @@
 //! and its tail are protected; of the *middle* between them [`boundary()`] takes the stretch to
 //! fold, [`prompt()`] asks for its summary, and [`judge()`] says whether the answer may stand in
 //! its place. [`WindowUsage`] tells how the tokens are spread. All of them go by the figures of
-//! one [`Counter`].
+//! one [`Counter`](crate::tokens::Counter).
 //!
 //! Invariant: no call of a tool and no result of it that stand in different messages are put on
 //! different sides of a fold.
 //! Invariant: an accepted summary has fewer tokens than what it replaces.
 
 mod boundary;
-mod counter;
 mod item;
 mod judge;
 mod options;
+mod plan;
 mod prompt;
+mod summarizer;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -23,11 +24,11 @@ mod usage;
 
 pub use boundary::NotFolded;
 pub(crate) use boundary::boundary;
-pub(crate) use counter::Counter;
-pub use counter::{HeuristicCounter, TokenCounter};
 pub(crate) use item::Item;
-pub use judge::SummaryRefused;
 pub(crate) use judge::judge;
 pub use options::CompactionOptions;
-pub(crate) use prompt::prompt;
+pub use plan::{FoldPlan, Plan};
+pub(crate) use prompt::{Purpose, prompt};
+pub use summarizer::Summarizer;
+pub(crate) use summarizer::ask;
 pub use usage::WindowUsage;

@@ -16,6 +16,7 @@ pub struct CompactionOptions {
     pub(crate) protect_head: usize,
     pub(crate) keep_recent_tokens: u64,
     pub(crate) min_tail: usize,
+    pub(crate) max_fold_tokens: u64,
     pub(crate) max_tool_chars: usize,
     pub(crate) target_share: f64,
     pub(crate) min_summary_tokens: u64,
@@ -27,6 +28,7 @@ impl Default for CompactionOptions {
             protect_head: 3,
             keep_recent_tokens: 20_000,
             min_tail: 2,
+            max_fold_tokens: 100_000,
             max_tool_chars: 500,
             target_share: 0.2,
             min_summary_tokens: 100,
@@ -35,6 +37,13 @@ impl Default for CompactionOptions {
 }
 
 impl CompactionOptions {
+    /// The same, but for a tail that leaves room below a threshold: 20 000 tokens would be all of a
+    /// small window.
+    pub(crate) fn within(self, threshold: u64) -> Self {
+        let keep_recent_tokens = self.keep_recent_tokens.min(threshold / 2);
+        Self { keep_recent_tokens, ..self }
+    }
+
     /// How many messages at the start are never folded; 3 if it is not called. A summary ends the
     /// head, however short it is: what comes before it was left when the summary was made.
     pub fn protect_head(mut self, messages: usize) -> Self {
@@ -52,6 +61,14 @@ impl CompactionOptions {
     /// and at least 1.
     pub fn min_tail(mut self, messages: usize) -> Self {
         self.min_tail = messages.max(1);
+        self
+    }
+
+    /// How many tokens are folded at a time at the most, so that what a summarizer is asked fits its own
+    /// window; 100 000 if it is not called. What is more is folded in steps, oldest first, each with
+    /// the summary of those before. One message is folded however long it is.
+    pub fn max_fold_tokens(mut self, tokens: u64) -> Self {
+        self.max_fold_tokens = tokens;
         self
     }
 

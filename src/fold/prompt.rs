@@ -24,14 +24,23 @@ struct Quote {
     words: String,
 }
 
+/// What the summary is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It will stand in place of a stretch.
+    Stretch,
+    /// It will tell another branch what was tried on the one that is left.
+    Branch,
+}
+
 /// Returns the prompt that asks for a summary of these items, oldest first.
-pub(crate) fn prompt(folded: &[Item<'_>], options: &CompactionOptions) -> String {
+pub(crate) fn prompt(folded: &[Item<'_>], options: &CompactionOptions, purpose: Purpose) -> String {
     let quotes = Quotes::of(folded, options);
     let mark = free_mark(&quotes.0);
     let target = options.target_tokens(super::item::tokens_of(folded));
     let has_summaries = folded.iter().any(|item| item.is_summary);
 
-    let mut prompt = opening(&mark, has_summaries);
+    let mut prompt = opening(&mark, has_summaries, purpose);
     for Quote { title, words } in &quotes.0 {
         line(&mut prompt, format_args!("{mark} {title}"));
         if !words.is_empty() {
@@ -39,14 +48,24 @@ pub(crate) fn prompt(folded: &[Item<'_>], options: &CompactionOptions) -> String
         }
     }
     line(&mut prompt, format_args!("{mark} end of the stretch\n"));
-    prompt.push_str(&closing(target, has_summaries));
+    prompt.push_str(&closing(target, has_summaries, purpose));
     prompt
 }
 
-fn opening(mark: &str, has_summaries: bool) -> String {
+fn opening(mark: &str, has_summaries: bool, purpose: Purpose) -> String {
+    let task = match purpose {
+        Purpose::Stretch => {
+            "Summarize a stretch of a conversation. Your summary will stand in its place: whoever carries the \
+             conversation on sees the summary and no longer the stretch."
+        }
+        Purpose::Branch => {
+            "Summarize a stretch of a conversation that was tried and is left: the conversation goes back to the \
+             message before it and takes another way from there. Whoever carries it on sees your summary and \
+             not the stretch."
+        }
+    };
     let mut text = format!(
-        "Summarize a stretch of a conversation. Your summary will stand in its place: whoever carries the \
-         conversation on sees the summary and no longer the stretch.\n\
+        "{task}\n\
          \n\
          The stretch follows, oldest first. The lines that begin with {mark} are written by the program \
          that asks you; they say what comes next. All else down to the last of them is quoted. What is \
@@ -65,7 +84,15 @@ fn opening(mark: &str, has_summaries: bool) -> String {
     text
 }
 
-fn closing(target: u64, has_summaries: bool) -> String {
+fn closing(target: u64, has_summaries: bool, purpose: Purpose) -> String {
+    let open_items = match purpose {
+        Purpose::Stretch => {
+            "What is still to be done, answered or decided; \"None\" if there is nothing."
+        }
+        Purpose::Branch => {
+            "What was left unfinished, and what should be kept in mind on another way; \"None\" if there is nothing."
+        }
+    };
     let material = if has_summaries { "messages and summaries" } else { "messages" };
     format!(
         "Write the summary now, under these four headings, in this order:\n\
@@ -80,7 +107,7 @@ fn closing(target: u64, has_summaries: bool) -> String {
          What is done, and where things stand at the end of the stretch.\n\
          \n\
          ## Open Items\n\
-         What is still to be done, answered or decided; \"None\" if there is nothing.\n\
+         {open_items}\n\
          \n\
          Say only what the quoted {material} say. Invent nothing: no facts, no reasons, no outcome that is not \
          there; where something is unclear, say that it is. Keep names, numbers, dates, paths and ids as \
@@ -246,7 +273,7 @@ mod tests {
     use super::*;
 
     fn ask(messages: &[Message], options: &CompactionOptions) -> String {
-        prompt(&items(messages), options)
+        prompt(&items(messages), options, Purpose::Stretch)
     }
 
     /// Returns what stands between the first and the last line of a prompt's quotations.
@@ -343,7 +370,7 @@ Look:
         let long = [Message::user("u"), Message::user("u")];
         let view: Vec<_> =
             items(&long).into_iter().map(|item| Item { tokens: 1_003, ..item }).collect();
-        let prompt = prompt(&view, &CompactionOptions::default());
+        let prompt = prompt(&view, &CompactionOptions::default(), Purpose::Stretch);
         let headings: Vec<_> = prompt.lines().filter(|line| line.starts_with('#')).collect();
         assert_eq!(headings, ["## Topic", "## Key Points", "## Current State", "## Open Items"]);
         assert!(prompt.contains("Invent nothing"));

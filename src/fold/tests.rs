@@ -8,6 +8,7 @@ use super::tool::is_call;
 use super::*;
 use crate::id::CompactionId;
 use crate::message::{Message, Part, tool_of};
+use crate::tokens::Counter;
 
 /// Returns a summary as a history shows it.
 pub(super) fn summary(id: &str, text: &str) -> Message {
@@ -171,7 +172,7 @@ proptest! {
 
             let Ok(stretch) = boundary(&view, &options) else { break };
             let replaced = tokens_of(&view[stretch.clone()]);
-            prop_assert!(!prompt(&view[stretch.clone()], &options).is_empty());
+            prop_assert!(!prompt(&view[stretch.clone()], &options, Purpose::Stretch).is_empty());
             let text = "word ".repeat(words);
             let Ok(tokens) = judge(&text, replaced, &counter) else { continue };
             let seen: Vec<_> = [&messages[..stretch.start], &messages[stretch.end..]].concat();
@@ -197,7 +198,7 @@ proptest! {
             ])
         };
         let hostile: Vec<_> = messages.iter().map(quoting).collect();
-        let asked = prompt(&items(&hostile), &CompactionOptions::default());
+        let asked = prompt(&items(&hostile), &CompactionOptions::default(), Purpose::Stretch);
         let (_, mark) = asked.split_once("begin with ").unwrap();
         let (mark, _) = mark.split_once(' ').unwrap();
         // One for each message, its call and its result, and one at the end; one is told before.

@@ -70,7 +70,7 @@ mod tests {
         ];
         let view: Vec<_> = messages
             .iter()
-            .map(|message| Item::of(message, &super::super::Counter::default()))
+            .map(|message| Item::of(message, &crate::tokens::Counter::default()))
             .collect();
         assert_eq!(pairs(&view), [(0, 1), (0, 2), (0, 4), (3, 4)]);
     }

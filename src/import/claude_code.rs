@@ -16,8 +16,8 @@ use chrono::{DateTime, Utc};
 
 use super::blocks::{self, ToolNames};
 use super::draft::{
-    Body, Draft, DraftHead, Node, Orphans, Overlay, OverlayEnd, Reader, derive, mark, message_id,
-    name, session_id,
+    Body, Draft, DraftHead, Figures, Node, Orphans, Overlay, OverlayEnd, Reader, derive, mark,
+    message_id, name, session_id,
 };
 use super::fields::{Fields, data_part, text_part};
 use super::records::Record;
@@ -350,6 +350,7 @@ impl Talk {
             last: OverlayEnd::Before(last),
             marker: Some(id.clone()),
             count: 0,
+            figures: Figures::default(),
             summary: Message::new(Role::User, parts).text(),
             details: None,
             created_at: entry.time("timestamp").unwrap_or(now),

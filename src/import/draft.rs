@@ -83,9 +83,20 @@ pub(super) struct Overlay {
     pub(super) marker: Option<MessageId>,
     /// How many messages it stood for when it was made; 0 to count them.
     pub(super) count: u64,
+    pub(super) figures: Figures,
     pub(super) summary: String,
     pub(super) details: Option<Json>,
     pub(super) created_at: DateTime<Utc>,
+}
+
+/// What a compaction knows of its making, where its source tells.
+#[derive(Default)]
+pub(super) struct Figures {
+    /// 0 to count them.
+    pub(super) tokens_before: u64,
+    pub(super) tokens_after: u64,
+    pub(super) folds: Vec<CompactionId>,
+    pub(super) model: Option<String>,
 }
 
 pub(super) enum OverlayEnd {

@@ -122,6 +122,10 @@ impl Work<'_> {
             last: last_id,
             count: overlay.count,
             summary: overlay.summary,
+            tokens_before: overlay.figures.tokens_before,
+            tokens_after: overlay.figures.tokens_after,
+            folds: overlay.figures.folds,
+            model: overlay.figures.model,
             details: overlay.details,
             created_at: overlay.created_at,
         });

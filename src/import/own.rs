@@ -7,7 +7,8 @@
 use uuid::Uuid;
 
 use super::draft::{
-    Body, Draft, DraftHead, DraftLabel, Node, Overlay, OverlayEnd, Reader, mark, session_id,
+    Body, Draft, DraftHead, DraftLabel, Figures, Node, Overlay, OverlayEnd, Reader, mark,
+    session_id,
 };
 use super::fields::Fields;
 use super::records::Record;
@@ -86,6 +87,7 @@ impl Own {
                     last: OverlayEnd::At(id("last").ok_or("it has no last message")?),
                     marker: None,
                     count: fields.number("count").unwrap_or_default() as u64,
+                    figures: figures(fields),
                     summary: fields.text("summary").unwrap_or_default(),
                     details: fields.get("details").cloned(),
                     created_at: fields.time("created_at").unwrap_or_else(now),
@@ -199,6 +201,17 @@ impl Reader for Own {
         let message =
             fields.get("message").and_then(|json| serde_json::from_str(json.as_str()).ok());
         message.unwrap_or_else(|| Message::new("", Vec::new())).with_id(node.id.clone())
+    }
+}
+
+fn figures(fields: &Fields) -> Figures {
+    let number = |name: &str| fields.number(name).unwrap_or_default() as u64;
+    let folds = fields.get("folds").and_then(|json| serde_json::from_str(json.as_str()).ok());
+    Figures {
+        tokens_before: number("tokens_before"),
+        tokens_after: number("tokens_after"),
+        folds: folds.unwrap_or_default(),
+        model: fields.text("model"),
     }
 }
 

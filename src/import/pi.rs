@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::blocks::{self, ToolNames};
 use super::draft::{
-    Body, Draft, DraftHead, DraftLabel, Node, Overlay, OverlayEnd, Reader, derive, mark,
+    Body, Draft, DraftHead, DraftLabel, Figures, Node, Overlay, OverlayEnd, Reader, derive, mark,
     message_id, name, session_id,
 };
 use super::fields::{Fields, data_part};
@@ -245,6 +245,7 @@ impl Talk {
             last: OverlayEnd::Before(kept.unwrap_or_else(|| id.clone())),
             marker: Some(id.clone()),
             count: 0,
+            figures: Figures::default(),
             summary: fields.text("summary").unwrap_or_default(),
             details: details.into_json(),
             created_at: fields.time("timestamp").unwrap_or(now),

@@ -159,7 +159,7 @@ pub(super) fn forgive(result: Result<()>) -> Result<std::result::Result<(), Stri
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
             | Error::NothingToFold { .. }
-            | Error::BlankSummary
+            | Error::SummaryRefused { .. }
             | Error::InvalidName { .. }),
         ) => Ok(Err(error.to_string())),
         Err(error) => Err(error),

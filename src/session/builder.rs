@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
+use super::compact::{FoldingBuilder, Turns};
 use crate::context::{Block, ContextBuilder, Places};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::Events;
+use crate::fold::{CompactionOptions, Summarizer};
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
+use crate::tokens::TokenCounter;
 
 /// A session to be: with context blocks, a frozen prompt, tools. The order of calls does not matter, but for that of
 /// blocks.
@@ -37,16 +40,19 @@ pub struct SessionBuilder {
     provider: Arc<dyn SessionProvider>,
     events: Events,
     context: ContextBuilder,
+    folding: FoldingBuilder,
 }
 
 impl SessionBuilder {
     pub(crate) fn over(
         provider: Arc<dyn SessionProvider>,
         events: Events,
+        turns: Turns,
         store: Option<Arc<dyn ContextStore>>,
     ) -> Self {
         let places = Places { store, conversation: Some(Arc::clone(&provider)) };
-        Self { provider, events, context: ContextBuilder::over(places) }
+        let folding = FoldingBuilder { turns, ..FoldingBuilder::default() };
+        Self { provider, events, context: ContextBuilder::over(places), folding }
     }
 
     /// Adds a context block under a label.
@@ -83,6 +89,99 @@ impl SessionBuilder {
         self.with(|context| context.max_answer_tokens(tokens))
     }
 
+    /// Gives the session what summarizes for it: see [`Summarizer`].
+    ///
+    /// ```
+    /// use talktree::{BoxError, Compacted, CompactionOptions, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .summarizer(|prompt: &str| -> Result<String, BoxError> {
+    ///         Ok(format!("They said {} lines.", prompt.matches("word").count()))
+    ///     })
+    ///     .compaction_options(CompactionOptions::default().keep_recent_tokens(0))
+    ///     .open()?;
+    /// chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?;
+    ///
+    /// assert!(matches!(chat.compact()?, Compacted::Folded(_)));
+    /// assert_eq!(chat.history()?[3].text(), "They said 200 lines.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
+        self.folding.summarizer = Some(Arc::new(summarizer));
+        self
+    }
+
+    /// Folds the history by itself whenever prompt and history are over this many tokens after an
+    /// append.
+    ///
+    /// It happens in the thread that appended, once its message is committed, so an append over the
+    /// threshold takes as long as the summarizer does; other threads go on. It never fails the append:
+    /// [`on_compaction_error`](Self::on_compaction_error) hears what goes wrong. Unless
+    /// [`compaction_options`](Self::compaction_options) say otherwise, the last 20 000 tokens are kept,
+    /// or half the threshold if that is less. The prompt counts as it was last read through this session.
+    ///
+    /// ```
+    /// use talktree::{BoxError, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("telegram:4711")
+    ///     .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+    ///     .compact_after(1_000)
+    ///     .open()?;
+    /// for _ in 0..100 {
+    ///     chat.append(Message::user("word ".repeat(50)))?;
+    ///     assert!(chat.visible_tokens()? <= 1_000);
+    /// }
+    /// assert_eq!(chat.raw_history()?.len(), 100);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn compact_after(mut self, tokens: u64) -> Self {
+        self.folding.threshold = Some(tokens);
+        self
+    }
+
+    /// Sets what is folded and how long a summary may be, for [`Session::compact`] and by itself.
+    pub fn compaction_options(mut self, options: CompactionOptions) -> Self {
+        self.folding.options = Some(options);
+        self
+    }
+
+    /// Calls `handler` with each failure of a compaction by itself, whatever failed: the summarizer, the
+    /// commit, the storage. The append it followed has succeeded.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use talktree::{BoxError, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let (sender, heard) = mpsc::channel();
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .summarizer(|_: &str| -> Result<String, BoxError> { Err("out of credit".into()) })
+    ///     .compact_after(300)
+    ///     .on_compaction_error(move |error| { let _ = sender.send(error.to_string()); })
+    ///     .open()?;
+    /// chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?;
+    /// assert_eq!(heard.try_recv().as_deref(), Ok("the summarizer failed: out of credit"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn on_compaction_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.folding.on_error = Some(Arc::new(handler));
+        self
+    }
+
+    /// Counts tokens by a counter of the caller's own: when to fold, what to fold, and the figures
+    /// that are stored with messages.
+    ///
+    /// [`TokenCounter`] has an example.
+    pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.folding.counter = Some(Arc::new(counter));
+        self
+    }
+
     fn with(self, change: impl FnOnce(ContextBuilder) -> ContextBuilder) -> Self {
         Self { context: change(self.context), ..self }
     }
@@ -90,10 +189,18 @@ impl SessionBuilder {
     /// Returns the session; it comes into being with its first write.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the id is empty or too long; as [`ContextBuilder::open`].
+    /// [`Error::InvalidName`] if the id is empty or too long; [`Error::NoSummarizer`] if it is to
+    /// [`compact_after`](Self::compact_after) and has none; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
-        Ok(Session { provider: self.provider, events: self.events, context: self.context.open()? })
+        if self.folding.threshold.is_some() && self.folding.summarizer.is_none() {
+            return Err(Error::NoSummarizer { session: self.provider.id().clone() });
+        }
+        let counter = self.folding.counter.as_ref();
+        let counted = counter.and_then(|counter| self.provider.counted_by(counter));
+        let provider = counted.unwrap_or(self.provider);
+        let (context, folding) = (self.context.open()?, self.folding.build());
+        Ok(Session { provider, events: self.events, context, folding })
     }
 }
 

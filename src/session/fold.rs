@@ -1,7 +1,7 @@
 //! Compactions by hand: laying summaries over stretches and taking them off.
 
 use super::Session;
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
@@ -31,7 +31,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BlankSummary`]; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
+    /// [`Error::SummaryRefused`] if it is blank; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
     /// is not in this session; [`Error::NotAncestor`] if `first` does not lie on the path to
     /// `last`; [`Error::InsideSummary`] if an end lies inside a summary shown there;
     /// [`Error::NothingToFold`] if a model sees nothing of the stretch.
@@ -110,8 +110,8 @@ impl Session {
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
         compaction.id.check()?;
-        if compaction.summary.trim().is_empty() {
-            return Err(Error::BlankSummary);
+        if is_blank(&compaction.summary) {
+            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;
         self.tell(|| Change::Compact { id: compaction.id.clone() });
@@ -185,7 +185,33 @@ impl Session {
             .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
     }
 
-    /// Returns the stored messages under a summary, oldest first.
+    /// Returns what a summary stands for, oldest first: what would show if it were taken off. That
+    /// is messages, and the summaries it took in, which can be expanded in turn.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let reply = chat.append(Message::assistant("hi"))?.id;
+    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let outer = chat.add_compaction("They greeted.", &inner.as_message(), &reply)?;
+    ///
+    /// let texts = |messages: Vec<Message>| messages.iter().map(Message::text).collect::<Vec<_>>();
+    /// assert_eq!(texts(chat.history()?), ["They greeted."]);
+    /// assert_eq!(texts(chat.expand(&outer)?), ["A greeting.", "hi"]);
+    /// assert_eq!(texts(chat.expand(&inner)?), ["hello"]);
+    /// assert_eq!(texts(chat.expand_raw(&outer)?), ["hello", "hi"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownCompaction`] if `id` is not in this session.
+    pub fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        self.provider.expand(id)
+    }
+
+    /// Returns the stored messages under a summary, oldest first, however often they were folded.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -195,7 +221,7 @@ impl Session {
     /// let reply = chat.append(Message::assistant("hi"))?.id;
     /// let fold = chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
-    /// let texts: Vec<String> = chat.expand(&fold)?.iter().map(Message::text).collect();
+    /// let texts: Vec<String> = chat.expand_raw(&fold)?.iter().map(Message::text).collect();
     /// assert_eq!(texts, ["hello", "hi"]);
     /// assert_eq!(chat.history()?.len(), 1); // still folded
     /// # Ok::<(), talktree::Error>(())
@@ -203,7 +229,17 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
-    pub fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.provider.expand(id)
+    pub fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        self.provider.expand_raw(id)
+    }
+
+    /// Returns what has become of a compaction, as seen from the head.
+    ///
+    /// [`CompactionStatus`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::UnknownCompaction`] if `id` is not in this session.
+    pub fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
+        self.provider.compaction_status(id)
     }
 }

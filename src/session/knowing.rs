@@ -60,7 +60,7 @@ impl Session {
     /// # Errors
     /// As [`Context::prompt`].
     pub fn prompt(&self) -> Result<String> {
-        self.context.prompt()
+        self.context.prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
     /// Renders the system prompt anew; as [`Context::refresh_prompt`].
@@ -68,7 +68,7 @@ impl Session {
     /// # Errors
     /// As [`Context::refresh_prompt`].
     pub fn refresh_prompt(&self) -> Result<String> {
-        self.context.refresh_prompt()
+        self.context.refresh_prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
     /// Returns the blocks that read otherwise than the frozen prompt has them; as [`Context::drift`].

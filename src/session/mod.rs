@@ -5,6 +5,7 @@
 //! write; before that it reads as empty.
 
 mod builder;
+mod compact;
 mod fold;
 mod head;
 mod knowing;
@@ -17,6 +18,8 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use compact::{Folding, FoldingBuilder};
+
 use crate::context::{Context, Places};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
@@ -25,6 +28,8 @@ use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 
 pub use builder::SessionBuilder;
+pub(crate) use compact::Turns;
+pub use compact::{Compacted, Folded, LeavePlan};
 pub use read::PageBuilder;
 pub use search::SessionSearch;
 pub use stream::Messages;
@@ -49,6 +54,7 @@ pub struct Session {
     provider: Arc<dyn SessionProvider>,
     events: Events,
     context: Context,
+    folding: Folding,
 }
 
 impl Session {
@@ -67,7 +73,12 @@ impl Session {
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         let provider: Arc<dyn SessionProvider> = Arc::new(provider);
         let places = Places { store: None, conversation: Some(Arc::clone(&provider)) };
-        Self { provider, events: Events::default(), context: Context::empty(places) }
+        Self {
+            provider,
+            events: Events::default(),
+            context: Context::empty(places),
+            folding: FoldingBuilder::default().build(),
+        }
     }
 
     /// Returns a builder of a session over a storage of the caller's own, with context blocks.
@@ -84,7 +95,7 @@ impl Session {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn builder(provider: impl SessionProvider + 'static) -> SessionBuilder {
-        SessionBuilder::over(Arc::new(provider), Events::default(), None)
+        SessionBuilder::over(Arc::new(provider), Events::default(), Turns::default(), None)
     }
 
     /// Returns the storage behind the session.
@@ -219,10 +230,7 @@ impl Session {
         check_name("session name", name)?;
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
         let provider = self.provider.fork(at, id, &details)?;
-        let store = self.context.store().map(|store| store.of(id));
-        let places = Places { store, conversation: Some(Arc::clone(&provider)) };
-        let context = self.context.moved_to(places);
-        let fork = Self { provider, events: self.events.clone(), context };
+        let fork = self.with_provider(provider);
         if let Ok(length) = fork.path_length() {
             fork.tell(|| Change::Import { messages: length });
         }
@@ -251,6 +259,14 @@ impl Session {
                 listener(event);
             }
         })
+    }
+
+    /// Returns a session over another storage of the same store, set up as this one is.
+    fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
+        let store = self.context.store().map(|store| store.of(provider.id()));
+        let places = Places { store, conversation: Some(Arc::clone(&provider)) };
+        let context = self.context.moved_to(places);
+        Self { provider, events: self.events.clone(), context, folding: self.folding.of_another() }
     }
 
     fn tell(&self, change: impl FnOnce() -> Change) {

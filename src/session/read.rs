@@ -394,7 +394,7 @@ impl Session {
         self.provider.tree()
     }
 
-    pub(super) fn unknown(&self, id: &MessageId) -> crate::Error {
+    pub(in crate::session) fn unknown(&self, id: &MessageId) -> crate::Error {
         crate::Error::UnknownMessage { session: self.id().clone(), id: id.clone() }
     }
 }

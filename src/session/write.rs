@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::outcome::{Appended, Arrival, Deleted, Incoming, Updated, Upserted};
+use crate::outcome::{Appended, Arrival, Deleted, Grown, Incoming, Updated, Upserted};
 use crate::view::Place;
 
 impl Session {
@@ -101,7 +101,7 @@ impl Session {
         self.append_one(&Place::HeadAt(expected.cloned()), message)
     }
 
-    fn append_one(&self, place: &Place, message: Message) -> Result<Appended> {
+    pub(super) fn append_one(&self, place: &Place, message: Message) -> Result<Appended> {
         let mut answers = self.append_chain(place, &[message])?;
         answers.pop().ok_or(crate::Error::Corrupt {
             what: "the storage did not answer for an appended message".to_owned(),
@@ -160,11 +160,12 @@ impl Session {
         for message in messages {
             message.id.check_for_writing()?;
         }
-        let answers = self.provider.append(place, messages)?;
+        let Grown { answers, visible_tokens } = self.provider.append_counted(place, messages)?;
         if answers.iter().any(|answer| answer.is_new) {
             self.tell(|| Change::Append {
                 ids: answers.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
             });
+            self.keep_within(visible_tokens);
         }
         Ok(answers)
     }
@@ -279,7 +280,10 @@ impl Session {
         message.id.check_for_writing()?;
         let upserted = self.provider.upsert(&message)?;
         match &upserted {
-            Upserted::Appended(_) => self.tell(|| Change::Append { ids: vec![message.id] }),
+            Upserted::Appended(_) => {
+                self.tell(|| Change::Append { ids: vec![message.id] });
+                self.keep_within(None);
+            }
             Upserted::Updated(updated) if updated.is_changed => {
                 self.tell(|| Change::Update { id: message.id });
             }

@@ -8,17 +8,19 @@ pub(crate) mod context;
 mod cursor;
 pub(crate) mod sqlite;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
-    Updated, Upserted,
+    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, RowStat, SessionDetails,
+    SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest};
+use crate::tokens::TokenCounter;
 use crate::tree::Tree;
 use crate::view::{Order, Place, View};
 
@@ -103,6 +105,25 @@ pub trait SessionProvider: Send + Sync {
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let _ = details;
         Err(Error::Unsupported { what: "session details" })
+    }
+
+    /// Appends as [`append`](Self::append) does, and says what a model sees at the head since, if
+    /// that is known without counting.
+    fn append_counted(&self, place: &Place, messages: &[Message]) -> Result<Grown> {
+        Ok(Grown { answers: self.append(place, messages)?, visible_tokens: None })
+    }
+
+    /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no
+    /// count of its own.
+    fn visible_tokens(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Returns this session's storage with its messages counted by another counter; `None` if it
+    /// keeps no counts.
+    fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
+        let _ = counter;
+        None
     }
 
     /// Opens a stream over a view.
@@ -223,12 +244,44 @@ pub trait SessionProvider: Send + Sync {
     /// what it covers.
     fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
         let Some(compaction) = self.compaction(id)? else { return Ok(None) };
-        let first = self.expand(id)?.into_iter().next();
+        let first = self.expand_raw(id)?.into_iter().next();
         Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
     }
 
-    /// Returns the stored messages under a summary, oldest first.
+    /// Lays a summary over a stretch of the path to `leaf`, if that shows just what was seen of it;
+    /// else [`Error::Stale`]. Where the head's path holds the stretch, its view counts.
+    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
+        // Two steps; a storage that can be written to in between should do it in one.
+        let stale = |why: Stale| Error::Stale { why };
+        let mut leaf = Some(leaf);
+        if self.message(&compaction.last)?.is_none() {
+            if CompactionId::from_message(&compaction.last).is_none() {
+                return Err(stale(Stale::Deleted { id: compaction.last.clone() }));
+            }
+        } else if self.is_on_path(&compaction.last, None)? {
+            leaf = None;
+        } else if let Some(id) = leaf
+            && self.message(id)?.is_none()
+        {
+            leaf = Some(&compaction.last);
+        }
+        let view = self.history(leaf)?;
+        let ids: HashSet<&MessageId> = seen.ids().collect();
+        let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
+        let last = view.iter().rposition(|item| ids.contains(&item.id)).map_or(first, |at| at + 1);
+        seen.check(&view[first..last]).map_err(stale)?;
+        self.add_compaction(compaction)
+    }
+
+    /// Returns what shows in place of a summary once it is taken off, oldest first: messages, and
+    /// the summaries it took in.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        let _ = id;
+        Err(Error::Unsupported { what: "looking under a summary" })
+    }
+
+    /// Returns the stored messages under a summary, oldest first.
+    fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let unknown = || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
         let compaction = self.compaction(id)?.ok_or_else(unknown)?;
         let path = self.raw_history(Some(&compaction.last))?;
@@ -237,6 +290,25 @@ pub trait SessionProvider: Send + Sync {
             || Error::UnknownMessage { session: self.id().clone(), id: compaction.first.clone() };
         let first = path.iter().position(|message| message.id == compaction.first);
         Ok(path.into_iter().skip(first.ok_or_else(lost)?).collect())
+    }
+
+    /// Returns what has become of a compaction, as seen from the head.
+    fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
+        let covered = self.expand_raw(id)?;
+        let Some(last) = covered.last() else { return Ok(CompactionStatus::OffPath) };
+        if !self.is_on_path(&last.id, None)? {
+            return Ok(CompactionStatus::OffPath);
+        }
+        for item in self.history(None)? {
+            let Some(shown) = CompactionId::from_message(&item.id) else { continue };
+            if shown == *id {
+                return Ok(CompactionStatus::Shown);
+            }
+            if self.expand_raw(&shown)?.iter().any(|message| message.id == last.id) {
+                return Ok(CompactionStatus::Under { id: shown });
+            }
+        }
+        Ok(CompactionStatus::OffPath)
     }
 
     /// Stores historical messages as they are, in one transaction, and answers for each.
@@ -256,5 +328,16 @@ pub trait SessionProvider: Send + Sync {
     ) -> Result<Arc<dyn SessionProvider>> {
         let _ = (at, id, details);
         Err(Error::Unsupported { what: "fork" })
+    }
+
+    /// Ends this session with a reason, and makes the one it goes on in, opened by one message.
+    fn split(
+        &self,
+        id: &SessionId,
+        opening: &Message,
+        end_reason: &str,
+    ) -> Result<Arc<dyn SessionProvider>> {
+        let _ = (id, opening, end_reason);
+        Err(Error::Unsupported { what: "going on in another session" })
     }
 }

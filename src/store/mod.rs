@@ -15,7 +15,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
-use crate::session::{Session, SessionBuilder};
+use crate::session::{Session, SessionBuilder, Turns};
 use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
 
 pub use options::{Durability, StoreOptions};
@@ -40,6 +40,7 @@ pub use search::{SessionsSearch, StoreSearch};
 pub struct Store {
     database: Arc<Database>,
     events: Events,
+    turns: Turns,
 }
 
 impl Store {
@@ -120,7 +121,7 @@ impl Store {
     }
 
     fn over(database: Database) -> Self {
-        Self { database: Arc::new(database), events: Events::default() }
+        Self { database: Arc::new(database), events: Events::default(), turns: Turns::default() }
     }
 
     /// Returns the session of this id; it comes into being with its first write.
@@ -151,7 +152,7 @@ impl Store {
         let id = id.into();
         let store = self.database.context(&id);
         let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        SessionBuilder::over(provider, self.events.clone(), Some(store))
+        SessionBuilder::over(provider, self.events.clone(), self.turns.clone(), Some(store))
     }
 
     /// Returns a builder of a context by itself, for a program that keeps its messages elsewhere or has none.

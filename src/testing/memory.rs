@@ -92,6 +92,12 @@ impl MemorySession {
         fold.map(end).ok_or_else(unknown)
     }
 
+    /// Returns the place of a fold.
+    fn fold(&self, tree: &MemoryTree, id: &CompactionId) -> Result<usize> {
+        let unknown = || Error::UnknownCompaction { session: self.id.clone(), id: id.clone() };
+        tree.folds.iter().position(|fold| fold.compaction.id == *id).ok_or_else(unknown)
+    }
+
     fn leaf(&self, tree: &MemoryTree, leaf: Option<&MessageId>) -> Result<Option<usize>> {
         leaf.map_or(Ok(tree.head), |id| self.require(tree, id).map(Some))
     }
@@ -121,9 +127,15 @@ impl MemoryTree {
 
     /// Returns the view at a node, newest first.
     fn items(&self, leaf: Option<usize>) -> Vec<Item> {
+        self.items_with(leaf, |_| true)
+    }
+
+    /// Returns the view at a node, newest first, with only some of the folds.
+    fn items_with(&self, leaf: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let (mut items, mut at) = (Vec::new(), leaf);
         while let Some(node) = at {
-            let ending = (0..self.folds.len()).filter(|fold| self.folds[*fold].last == node);
+            let ending = (0..self.folds.len())
+                .filter(|fold| self.folds[*fold].last == node && counts(*fold));
             // The furthest-reaching, of equals the newest.
             match ending.min_by_key(|fold| (self.folds[*fold].first, std::cmp::Reverse(*fold))) {
                 Some(fold) => {
@@ -244,16 +256,22 @@ impl SessionProvider for MemorySession {
             Place::Head => tree.head,
             Place::Root => None,
             Place::To(id) => Some(self.require(&tree, id)?),
-            Place::HeadAt(expected) => {
-                let found = tree.nearest(tree.head).cloned();
-                // A retry after a lost answer finds its own message as the head: no refusal.
-                let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
-                if found != *expected && !is_retry {
-                    return Err(Error::HeadMoved { expected: expected.clone(), found });
-                }
-                tree.head
-            }
+            Place::HeadAt(_) => tree.head,
+            Place::Leaving { to, .. } => Some(self.require(&tree, to)?),
         };
+        let expected = match place {
+            Place::HeadAt(expected) => Some(expected.clone()),
+            Place::Leaving { from, .. } => Some(Some(from.clone())),
+            _ => None,
+        };
+        if let Some(expected) = expected {
+            let found = tree.nearest(tree.head).cloned();
+            // A retry after a lost answer finds its own message as the head: no refusal.
+            let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
+            if found != expected && !is_retry {
+                return Err(Error::HeadMoved { expected, found });
+            }
+        }
         for message in messages {
             check_size(message)?;
         }
@@ -351,9 +369,13 @@ impl SessionProvider for MemorySession {
         if !tree.path(Some(last)).any(|at| at == first) {
             return Err(Error::NotAncestor { first: compaction.first, last: compaction.last });
         }
-        let mut is_shown = false;
+        let (mut is_shown, mut before, mut folds) = (false, 0, Vec::new());
         for item in tree.items(Some(last)) {
-            is_shown |= tree.show(&item).is_some();
+            if let Some(shown) = tree.show(&item) {
+                is_shown = true;
+                before += shown.tokens();
+                folds.extend(CompactionId::from_message(&shown.id));
+            }
             let start = match item {
                 Item::Node(at) => at,
                 Item::Fold(fold) => tree.folds[fold].first,
@@ -377,6 +399,16 @@ impl SessionProvider for MemorySession {
         if compaction.count == 0 {
             compaction.count = tree.count(first, last) as u64;
         }
+        if compaction.tokens_before == 0 {
+            compaction.tokens_before = before;
+        }
+        if compaction.tokens_after == 0 {
+            compaction.tokens_after = compaction.to_message(None).tokens();
+        }
+        if compaction.folds.is_empty() {
+            folds.reverse();
+            compaction.folds = folds;
+        }
         tree.folds.push(Fold { first, last, compaction });
         Ok(())
     }
@@ -388,9 +420,27 @@ impl SessionProvider for MemorySession {
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let tree = self.tree();
-        let fold = tree.folds.iter().find(|fold| fold.compaction.id == *id);
-        let fold = fold
-            .ok_or_else(|| Error::UnknownCompaction { session: self.id.clone(), id: id.clone() })?;
+        let over = self.fold(&tree, id)?;
+        let Fold { first, last, .. } = tree.folds[over];
+        // Of those over the very same stretch only older ones, so that going down ends.
+        let lies_below = |fold: usize| {
+            let inner = &tree.folds[fold];
+            inner.first >= first && (inner.first > first || inner.last < last || fold < over)
+        };
+        let items = tree.items_with(Some(last), lies_below);
+        let starts = |item: &Item| match item {
+            Item::Node(at) => *at,
+            Item::Fold(fold) => tree.folds[*fold].first,
+        };
+        let within = items.iter().filter(|item| starts(item) >= first);
+        let mut shown: Vec<Message> = within.filter_map(|item| tree.show(item)).collect();
+        shown.reverse();
+        Ok(shown)
+    }
+
+    fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        let tree = self.tree();
+        let fold = &tree.folds[self.fold(&tree, id)?];
         let stretch = tree.path(Some(fold.last)).take_while(|at| *at >= fold.first);
         let mut messages: Vec<Message> = stretch.filter_map(|at| tree.read(at)).collect();
         messages.reverse();

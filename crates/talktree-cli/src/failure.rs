@@ -95,7 +95,7 @@ impl From<Error> for Failure {
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
             | Error::NothingToFold { .. }
-            | Error::BlankSummary
+            | Error::SummaryRefused { .. }
             | Error::MessageTooLarge { .. }
             | Error::TooLarge { .. }
             | Error::BlockOverLimit { .. }

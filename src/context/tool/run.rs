@@ -161,7 +161,7 @@ fn expand(
     max_tokens: u64,
 ) -> Result<String> {
     let conversation = context.places().conversation()?;
-    let messages = conversation.expand(id)?;
+    let messages = conversation.expand_raw(id)?;
     let start = match after {
         None => 0,
         Some(after) => {

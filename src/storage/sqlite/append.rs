@@ -4,11 +4,12 @@ use rusqlite::{Connection, params};
 
 use super::catalog::{self, SessionRow};
 use super::fault::{Fault, Outcome, corrupt};
+use super::stamp::{Counted, Stamp};
 use super::{head, index, message};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
 use crate::message::{Json, Message, check_shape, extra_to_text, parts_to_text};
-use crate::outcome::Appended;
+use crate::outcome::{Appended, Grown};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::Place;
 
@@ -50,10 +51,11 @@ pub(super) fn append(
     name: &SessionId,
     place: &Place,
     messages: &[Message],
+    counted: &Counted<'_>,
     max_bytes: usize,
-) -> Outcome<Vec<Appended>> {
+) -> Outcome<Grown> {
     if messages.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Grown::default());
     }
     let mut session = catalog::find_or_make(conn, name)?;
     let mut parent = attach_point(conn, name, &session, place, messages)?;
@@ -61,11 +63,12 @@ pub(super) fn append(
     let first_new = session.next;
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
-    for message in messages {
+    for (message, stamp) in messages.iter().zip(counted.stamps(conn)?) {
         let content = Content::of(message, max_bytes)?;
-        match insert_row(conn, &mut session, name, parent, message, &content)? {
+        match insert_row(conn, &mut session, name, parent, message, &content, stamp)? {
             Some(address) => {
                 is_branching |= new_head != parent;
+                count_in(&mut session, message, stamp);
                 new_head = Some(address);
                 parent = new_head;
                 answers.push(Appended::new(message.id.clone()));
@@ -86,7 +89,20 @@ pub(super) fn append(
         }
         catalog::store(conn, &session)?;
     }
-    Ok(answers)
+    Ok(Grown { answers, visible_tokens: session.visible_tokens })
+}
+
+/// Adds a message that was appended at the head to what a model sees there.
+fn count_in(session: &mut SessionRow, message: &Message, stamp: Stamp) {
+    if session.head.is_none() && session.visible_tokens == Some(0) {
+        session.counter = stamp.counter;
+    }
+    match &mut session.visible_tokens {
+        Some(tokens) if session.counter == stamp.counter => {
+            *tokens += if message.is_aside { 0 } else { stamp.tokens };
+        }
+        _ => session.lose_count(),
+    }
 }
 
 fn attach_point(
@@ -101,15 +117,31 @@ fn attach_point(
         Place::Root => Ok(None),
         Place::To(id) => message::require(conn, Some(session.key), name, id).map(Some),
         Place::HeadAt(expected) => {
-            let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
-            // A retry after a lost answer finds its own message as the head: that is no refusal.
-            if found != *expected && !are_known(conn, session, messages)? {
-                let expected = expected.clone();
-                return Err(Fault::Own(Error::HeadMoved { expected, found }));
-            }
+            check_head(conn, session, expected.as_ref(), messages)?;
             Ok(session.head)
         }
+        Place::Leaving { from, to } => {
+            let to = message::require(conn, Some(session.key), name, to)?;
+            check_head(conn, session, Some(from), messages)?;
+            Ok(Some(to))
+        }
     }
+}
+
+/// Checks that the head is where the caller saw it.
+fn check_head(
+    conn: &Connection,
+    session: &SessionRow,
+    expected: Option<&MessageId>,
+    messages: &[Message],
+) -> Outcome<()> {
+    let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
+    // A retry after a lost answer finds its own message as the head: that is no refusal.
+    if found.as_ref() != expected && !are_known(conn, session, messages)? {
+        let expected = expected.cloned();
+        return Err(Fault::Own(Error::HeadMoved { expected, found }));
+    }
+    Ok(())
 }
 
 /// Returns whether all of the messages stand already.
@@ -130,8 +162,9 @@ pub(super) fn insert(
     parent: Option<Address>,
     message: &Message,
     content: &Content,
+    stamp: Stamp,
 ) -> Outcome<Option<Address>> {
-    let address = insert_row(conn, session, name, parent, message, content)?;
+    let address = insert_row(conn, session, name, parent, message, content, stamp)?;
     if let Some(address) = address {
         index::note(conn, address)?;
     }
@@ -146,6 +179,7 @@ fn insert_row(
     parent: Option<Address>,
     message: &Message,
     content: &Content,
+    stamp: Stamp,
 ) -> Outcome<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
     let Some(number) = number else {
@@ -167,7 +201,8 @@ fn insert_row(
         content.parts,
         message.metadata.as_ref().map(Json::as_str),
         content.extra,
-        message.tokens(),
+        stamp.tokens,
+        stamp.counter,
         message.is_aside,
         message.created_at.timestamp_micros(),
     ])?;
@@ -179,8 +214,8 @@ fn insert_row(
 }
 
 pub(super) const INSERT: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, aside, created_at)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        (address, parent, id, role, parts, metadata, extra, tokens, counter, aside, created_at)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
      ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING";
 
 /// Returns where the message of the same id lies, and whether it says something else.

@@ -22,6 +22,20 @@ pub(super) struct SessionRow {
     pub(super) next: u64,
     pub(super) head: Option<Address>,
     pub(super) head_position: i64,
+    /// The tokens that a model sees on the path to the head, if they are counted ..
+    pub(super) visible_tokens: Option<u64>,
+    /// .. and the key of what counted them.
+    pub(super) counter: i64,
+    /// How often anything but an append at the head changed them.
+    pub(super) changes: i64,
+}
+
+impl SessionRow {
+    /// Notes that what a model sees at the head is no longer what was counted.
+    pub(super) fn lose_count(&mut self) {
+        self.visible_tokens = None;
+        self.changes += 1;
+    }
 }
 
 /// Returns the session of this id, if it is there.
@@ -34,13 +48,19 @@ pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionR
                 next: row.get(1)?,
                 head: row.get(2)?,
                 head_position: row.get(3)?,
+                visible_tokens: row.get(4)?,
+                counter: row.get(5)?,
+                changes: row.get(6)?,
             })
         })
         .optional()?;
     Ok(row)
 }
 
-pub(super) const BY_ID: &str = "SELECT key, next, head, head_position FROM session WHERE id = ?1";
+pub(super) const BY_ID: &str =
+    "SELECT key, next, head, head_position, visible_tokens, counter, changes
+   FROM session
+  WHERE id = ?1";
 
 /// Returns the session of this id, which comes into being if it is not there.
 pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {
@@ -52,23 +72,54 @@ pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> Outcome<Session
 
 /// Makes a session; its id must be free.
 pub(super) fn make(conn: &Connection, id: &SessionId) -> Outcome<SessionRow> {
-    conn.prepare_cached("INSERT INTO session (id, created_at, updated_at) VALUES (?1, ?2, ?2)")?
-        .execute(params![id.as_str(), now()])?;
+    conn.prepare_cached(
+        "INSERT INTO session (id, visible_tokens, created_at, updated_at) VALUES (?1, 0, ?2, ?2)",
+    )?
+    .execute(params![id.as_str(), now()])?;
     let key = conn.last_insert_rowid();
     if key > MAX_SESSIONS {
         return Err(Fault::Own(Error::StoreFull { max: MAX_SESSIONS }));
     }
-    Ok(SessionRow { key, next: 1, head: None, head_position: 0 })
+    Ok(SessionRow {
+        key,
+        next: 1,
+        head: None,
+        head_position: 0,
+        visible_tokens: Some(0),
+        counter: 0,
+        changes: 0,
+    })
 }
 
 /// Stores what the verbs changed of a session's row, and that it was written to.
 pub(super) fn store(conn: &Connection, row: &SessionRow) -> Outcome<()> {
     conn.prepare_cached(
         "UPDATE session
-            SET next = ?2, head = ?3, head_position = ?4, updated_at = max(updated_at, ?5)
+            SET next = ?2, head = ?3, head_position = ?4, visible_tokens = ?5, counter = ?6,
+                changes = ?7, updated_at = max(updated_at, ?8)
           WHERE key = ?1",
     )?
-    .execute(params![row.key, row.next, row.head, row.head_position, now()])?;
+    .execute(params![
+        row.key,
+        row.next,
+        row.head,
+        row.head_position,
+        row.visible_tokens,
+        row.counter,
+        row.changes,
+        now()
+    ])?;
+    Ok(())
+}
+
+/// Notes that a session was written to in a way that changes what a model sees.
+pub(super) fn touch_view(conn: &Connection, key: i64) -> Outcome<()> {
+    conn.prepare_cached(
+        "UPDATE session
+            SET visible_tokens = NULL, changes = changes + 1, updated_at = max(updated_at, ?2)
+          WHERE key = ?1",
+    )?
+    .execute(params![key, now()])?;
     Ok(())
 }
 
@@ -162,7 +213,9 @@ pub(super) fn empty(conn: &Connection, key: i64) -> Outcome<()> {
         "DELETE FROM compaction WHERE session = ?1",
         "DELETE FROM label WHERE session = ?1",
         "DELETE FROM head_log WHERE session = ?1",
-        "UPDATE session SET head = NULL, head_position = 0 WHERE key = ?1",
+        "UPDATE session
+            SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1
+          WHERE key = ?1",
     ] {
         conn.prepare_cached(sql)?.execute([key])?;
     }

@@ -7,37 +7,150 @@ use super::context::prompt;
 use super::fault::{Fault, Outcome, corrupt, damaged};
 use super::message::{self, time};
 use super::path;
-use super::shape::Shape;
-use crate::compaction::Compaction;
+use super::rows::PlanReader;
+use super::shape::{Below, Shape};
+use super::visible;
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
 use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
+use crate::view::Order;
 
 /// Lays a summary over whole items of the view at its last message, and thaws the prompt.
+///
+/// `after` is what the summary takes as a message, if the compaction does not say.
 pub(super) fn add(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
     compaction: &Compaction,
+    after: u64,
 ) -> Outcome<()> {
     if find(conn, session.key, &compaction.id)?.is_some() {
         return Ok(());
     }
     let first = end(conn, session, name, &compaction.first, End::First)?;
     let last = end(conn, session, name, &compaction.last, End::Last)?;
-    check_stretch(conn, (first.0, &first.1), (last.0, &last.1))?;
-    let (first, first_id, last, last_id) = (first.0, first.1, last.0, last.1);
-    let overlay = Overlay { key: 0, first, last };
-    let count = match compaction.count {
-        0 => path::count_between(conn, first, last)?,
-        // One that was made elsewhere knows what it stood for then.
-        count => count,
-    };
-    let compaction = Compaction { count, first: first_id, last: last_id, ..compaction.clone() };
+    let folded = folded(conn, (first.0, &first.1), (last.0, &last.1))?;
+    let mut compaction = compaction.clone();
+    let overlay = Overlay { key: 0, first: first.0, last: last.0 };
+    (compaction.first, compaction.last) = (first.1, last.1);
+    // One that was made elsewhere knows what it stood for then.
+    if compaction.count == 0 {
+        compaction.count = path::count_between(conn, overlay.first, overlay.last)?;
+    }
+    if compaction.tokens_before == 0 {
+        compaction.tokens_before = tokens_of(conn, &folded)?;
+    }
+    if compaction.tokens_after == 0 {
+        compaction.tokens_after = after;
+    }
+    if compaction.folds.is_empty() {
+        compaction.folds = summaries_of(conn, &folded)?;
+    }
     insert(conn, session.key, overlay, &compaction)?;
     // What the model sees begins anew; the next prompt says what the blocks have come to hold.
     prompt::thaw(conn, session.key)
+}
+
+/// Lays a summary as [`add`] does, if the stretch is still what was seen of it.
+pub(super) fn fold(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    compaction: &Compaction,
+    leaf: &MessageId,
+    seen: &Seen,
+) -> Outcome<()> {
+    let stale = |why: Stale| Fault::Own(Error::Stale { why });
+    let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
+    let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
+    // Where the conversation goes on: what was laid over the stretch since may end further on.
+    let leaf = match session.head {
+        Some(head) if path::holds(conn, Some(head), last)? => head,
+        _ => match message::find(conn, session.key, leaf)? {
+            Some(leaf) if path::holds(conn, Some(leaf), last)? => leaf,
+            _ => last,
+        },
+    };
+    let shown = match shown_between(conn, first, last, leaf)? {
+        Shown::Plan(plan) => plan,
+        Shown::Across(overlay) => {
+            return Err(stale(Stale::Folded { by: id_of(conn, overlay.key)? }));
+        }
+    };
+    let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
+    seen.check(&now).map_err(stale)?;
+    add(conn, session, name, compaction, compaction.tokens_after)
+}
+
+/// Returns the fault of a plan one of whose ends is gone.
+fn went(fault: Fault) -> Fault {
+    let why = match fault {
+        Fault::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
+        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::Unfolded { id },
+        other => return other,
+    };
+    Fault::Own(Error::Stale { why })
+}
+
+/// What shows of a stretch on the path to a leaf.
+enum Shown {
+    Plan(Plan),
+    /// A summary that reaches beyond the stretch.
+    Across(Overlay),
+}
+
+fn shown_between(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+    leaf: Address,
+) -> Outcome<Shown> {
+    let mut shape = Shape::new(conn, leaf.session());
+    let mut walk = Walk::visible(&mut shape, Some(leaf));
+    let mut plan = Plan::new();
+    while let Some(stretch) = walk.next()? {
+        match stretch {
+            Stretch::Summary(overlay) if overlay.first > last => {}
+            Stretch::Summary(overlay) if overlay.last > last || overlay.first < first => {
+                return Ok(Shown::Across(overlay));
+            }
+            Stretch::Summary(_) => plan.push(stretch),
+            Stretch::Messages { first: start, last: end } if start <= last => {
+                let (start, end) = (start.max(first), end.min(last));
+                if start <= end {
+                    plan.push(Stretch::Messages { first: start, last: end });
+                }
+            }
+            Stretch::Messages { .. } => {}
+        }
+        if walk.position().is_none_or(|at| at < first) {
+            break;
+        }
+    }
+    Ok(Shown::Plan(plan))
+}
+
+/// Returns how many tokens a model sees of a plan, by their stamps.
+fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
+    let mut tokens = visible::stamped(conn, plan)?;
+    for stretch in plan {
+        if let Stretch::Summary(overlay) = stretch {
+            tokens += by_key(conn, overlay.key)?.map_or(0, |compaction| compaction.tokens_after);
+        }
+    }
+    Ok(tokens)
+}
+
+/// Returns the summaries of a plan, oldest first.
+fn summaries_of(conn: &Connection, plan: &Plan) -> Outcome<Vec<CompactionId>> {
+    let overlays = plan.iter().rev().filter_map(|stretch| match stretch {
+        Stretch::Summary(overlay) => Some(overlay.key),
+        Stretch::Messages { .. } => None,
+    });
+    overlays.map(|key| id_of(conn, key)).collect()
 }
 
 /// Which end of a stretch.
@@ -68,12 +181,12 @@ fn end(
     })
 }
 
-/// Checks that a stretch folds whole items of the view at its last message, and one that shows.
-fn check_stretch(
+/// Returns what a stretch folds: whole items of the view at its last message, and one that shows.
+fn folded(
     conn: &Connection,
     first: (Address, &MessageId),
     last: (Address, &MessageId),
-) -> Outcome<()> {
+) -> Outcome<Plan> {
     let inside = |id: &MessageId, overlay: Overlay| -> Outcome<Fault> {
         let compaction = id_of(conn, overlay.key)?;
         Ok(Fault::Own(Error::InsideSummary { id: id.clone(), compaction }))
@@ -107,7 +220,7 @@ fn check_stretch(
                     first: first.1.clone(),
                     last: last.1.clone(),
                 })),
-                _ => Ok(()),
+                _ => Ok(folded),
             };
         }
     }
@@ -123,8 +236,9 @@ pub(super) fn insert(
 ) -> Outcome<()> {
     conn.prepare_cached(
         "INSERT INTO compaction
-                (session, id, first, last, first_id, last_id, count, summary, details, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                (session, id, first, last, first_id, last_id, count, summary, details, created_at,
+                 before, after, folds, model)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
         session,
@@ -137,8 +251,18 @@ pub(super) fn insert(
         compaction.summary,
         compaction.details.as_ref().map(Json::as_str),
         compaction.created_at.timestamp_micros(),
+        compaction.tokens_before,
+        compaction.tokens_after,
+        folds_to_text(&compaction.folds)?,
+        compaction.model,
     ])?;
     Ok(())
+}
+
+/// Returns the ids of folded summaries as JSON; none for none.
+fn folds_to_text(folds: &[CompactionId]) -> Outcome<Option<String>> {
+    let text = (!folds.is_empty()).then(|| serde_json::to_string(folds)).transpose();
+    text.map_err(|source| Fault::Own(Error::Json { what: "a list of summaries", source }))
 }
 
 /// Takes a compaction off.
@@ -150,7 +274,8 @@ pub(super) fn remove(conn: &Connection, key: i64) -> Outcome<()> {
 /// Returns all compactions of a session, in the order they were made.
 pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Compaction)>> {
     let mut statement = conn.prepare_cached(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+                before, after, folds, model
            FROM compaction
           WHERE session = ?1
           ORDER BY key",
@@ -166,7 +291,8 @@ pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Comp
 /// Returns the compaction of this key.
 pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>> {
     let mut statement = conn.prepare_cached(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+                before, after, folds, model
            FROM compaction
           WHERE key = ?1",
     )?;
@@ -180,6 +306,53 @@ pub(super) fn summary(conn: &Connection, overlay: Overlay) -> Outcome<Option<Mes
     let parent = message::parent(conn, overlay.first)?;
     let parent = message::nearest_living(conn, parent)?.map(|(_, id)| id);
     Ok(Some(compaction.to_message(parent)))
+}
+
+/// Returns the plan of what shows in place of a summary once it is taken off: messages, and the
+/// summaries it took in.
+pub(super) fn below(conn: &Connection, overlay: Overlay) -> Outcome<Plan> {
+    let mut below = Below::new(conn, overlay);
+    let mut walk = Walk::visible(&mut below, Some(overlay.last));
+    let mut plan = Plan::new();
+    while let Some(stretch) = walk.next()? {
+        let start = match stretch {
+            Stretch::Summary(inner) => {
+                plan.push(stretch);
+                inner.first
+            }
+            Stretch::Messages { first, last } => {
+                plan.push(Stretch::Messages { first: first.max(overlay.first), last });
+                first
+            }
+        };
+        if start <= overlay.first {
+            break;
+        }
+    }
+    Ok(plan)
+}
+
+/// Returns what has become of a compaction, as seen from the head.
+pub(super) fn status(
+    conn: &Connection,
+    session: &SessionRow,
+    overlay: Overlay,
+) -> Outcome<CompactionStatus> {
+    if !path::holds(conn, session.head, overlay.last)? {
+        return Ok(CompactionStatus::OffPath);
+    }
+    let mut shape = Shape::new(conn, session.key);
+    let mut walk = Walk::visible(&mut shape, session.head);
+    while let Some(stretch) = walk.next()? {
+        match stretch {
+            Stretch::Summary(shown) if shown.key == overlay.key => break,
+            Stretch::Summary(shown) if shown.first <= overlay.last => {
+                return Ok(CompactionStatus::Under { id: id_of(conn, shown.key)? });
+            }
+            _ => {}
+        }
+    }
+    Ok(CompactionStatus::Shown)
 }
 
 /// Returns the key of the newest compaction of the store; 0 if there is none.
@@ -258,5 +431,13 @@ fn read_named(row: &Row<'_>, id: &CompactionId) -> Outcome<Compaction> {
         summary: row.get(7)?,
         details: row.get_ref(8)?.as_str_or_null()?.map(Json::parse).transpose()?,
         created_at: time(row.get(9)?)?,
+        tokens_before: row.get(10)?,
+        tokens_after: row.get(11)?,
+        folds: match row.get_ref(12)?.as_str_or_null()? {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|error| corrupt(format!("the summaries it took in: {error}")))?,
+            None => Vec::new(),
+        },
+        model: row.get(13)?,
     })
 }

@@ -107,6 +107,7 @@ fn finish(
     survivor: impl Fn(Option<Address>) -> Option<Address>,
 ) -> Outcome<()> {
     head::relocate(conn, session, survivor)?;
+    session.lose_count();
     catalog::store(conn, session)
 }
 
@@ -118,7 +119,7 @@ fn bury(conn: &Connection, address: Address) -> Outcome<()> {
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
-                aside = 0, origin = NULL
+                counter = 0, aside = 0, origin = NULL
           WHERE address = ?1",
     )?
     .execute([address])?;

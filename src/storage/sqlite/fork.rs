@@ -5,11 +5,14 @@ use rusqlite::{Connection, params};
 use super::catalog::{self, SessionRow};
 use super::context::{elision, lifecycle};
 use super::fault::{Fault, Outcome};
-use super::{compaction, index, label, message, path};
+use super::stamp::Counted;
+use super::{append, compaction, index, label, message, path};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
+use crate::message::Message;
 use crate::outcome::SessionDetails;
 use crate::tree::{Address, Overlay, Stretch};
+use crate::view::Place;
 
 /// A stretch of the path, and where its copy begins.
 struct Copy {
@@ -36,7 +39,7 @@ pub(super) fn fork(
         return Err(Fault::Own(Error::SessionExists { id: id.clone() }));
     }
     let mut target = catalog::make(conn, id)?;
-    inherit(conn, leaf.session(), &target, from, at)?;
+    inherit(conn, leaf.session(), &target, from, Some(at))?;
     catalog::set_details(conn, target.key, details)?;
 
     let copies = plan_copies(conn, leaf)?;
@@ -44,11 +47,44 @@ pub(super) fn fork(
     let count = copies.last().map_or(0, |copy| copy.start + copy.width() - 1);
     target.next = u64::from(count) + 1;
     target.head = Some(Address::new(target.key, count));
+    target.lose_count();
     catalog::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
     lifecycle::copy(conn, leaf.session(), target.key)
+}
+
+/// Ends a session with a reason, and makes the one it goes on in: opened by one message, and with
+/// copies of the texts of the session's own blocks.
+pub(super) fn split(
+    conn: &Connection,
+    from: &SessionId,
+    id: &SessionId,
+    opening: &Message,
+    counted: &Counted<'_>,
+    end_reason: &str,
+    max_bytes: usize,
+) -> Outcome<()> {
+    let source = catalog::find(conn, from)?
+        .ok_or_else(|| Fault::Own(Error::UnknownSession { id: from.clone() }))?;
+    if catalog::find(conn, id)?.is_some() {
+        return Err(Fault::Own(Error::SessionExists { id: id.clone() }));
+    }
+    let target = catalog::make(conn, id)?;
+    let head = message::nearest_living(conn, source.head)?.map(|(_, head)| head);
+    inherit(conn, source.key, &target, from, head.as_ref())?;
+    let name = catalog::info(conn, from)?.and_then(|info| info.name);
+    catalog::set_details(conn, target.key, &SessionDetails { name, ..SessionDetails::default() })?;
+    let opening = std::slice::from_ref(opening);
+    append::append(conn, id, &Place::Head, opening, counted, max_bytes)?;
+    lifecycle::copy(conn, source.key, target.key)?;
+    let end_reason = Some(end_reason.to_owned());
+    catalog::set_details(
+        conn,
+        source.key,
+        &SessionDetails { end_reason, ..SessionDetails::default() },
+    )
 }
 
 /// Takes over what is known of the source, and records where it was forked.
@@ -57,7 +93,7 @@ fn inherit(
     source: i64,
     target: &SessionRow,
     from: &SessionId,
-    at: &MessageId,
+    at: Option<&MessageId>,
 ) -> Outcome<()> {
     conn.prepare_cached(
         "UPDATE session
@@ -66,7 +102,7 @@ fn inherit(
                 parent_session = ?3, fork_point = ?4
           WHERE key = ?1",
     )?
-    .execute(params![target.key, source, from.as_str(), at.as_str()])?;
+    .execute(params![target.key, source, from.as_str(), at.map(MessageId::as_str)])?;
     Ok(())
 }
 
@@ -99,9 +135,10 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Out
 }
 
 pub(super) const COPY: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, aside, origin, created_at)
+        (address, parent, id, role, parts, metadata, extra, tokens, counter, aside, origin,
+         created_at)
  SELECT address + ?3, CASE WHEN address + ?3 = ?4 THEN NULL ELSE address + ?3 - 1 END,
-        id, role, parts, metadata, extra, tokens, aside,
+        id, role, parts, metadata, extra, tokens, counter, aside,
         CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2

@@ -29,6 +29,7 @@ pub(super) fn move_to(
     leave(conn, row)?;
     row.head_position += 1;
     row.head = head;
+    row.lose_count();
     conn.prepare_cached("DELETE FROM head_log WHERE session = ?1 AND position < ?2")?
         .execute(params![row.key, row.head_position - MAX_ENTRIES])?;
     Ok(())
@@ -44,6 +45,7 @@ pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> Outcome<
     leave(conn, row)?;
     row.head_position += by;
     row.head = target;
+    row.lose_count();
     catalog::store(conn, row)?;
     Ok(true)
 }

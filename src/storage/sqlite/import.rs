@@ -6,6 +6,7 @@ use super::append::{self, Content};
 use super::catalog::{self, SessionRow};
 use super::fault::Outcome;
 use super::message;
+use super::stamp::Counted;
 use crate::id::{MessageId, SessionId};
 use crate::outcome::{Arrival, Incoming};
 use crate::tree::Address;
@@ -15,6 +16,7 @@ pub(super) fn import(
     conn: &Connection,
     name: &SessionId,
     records: &[Incoming],
+    counted: &Counted<'_>,
     max_bytes: usize,
 ) -> Outcome<Vec<Arrival>> {
     if records.is_empty() {
@@ -24,7 +26,7 @@ pub(super) fn import(
     // Transcripts are mostly linear: the parent is mostly the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut arrivals = Vec::with_capacity(records.len());
-    for record in records {
+    for (record, stamp) in records.iter().zip(counted.stamps(conn)?) {
         if !is_first_time(conn, &session, &record.record)? {
             arrivals.push(Arrival::Known);
             continue;
@@ -35,7 +37,8 @@ pub(super) fn import(
             (Some(id), _) => Some(message::require(conn, Some(session.key), name, id)?),
         };
         let content = Content::of(&record.message, max_bytes)?;
-        let inserted = append::insert(conn, &mut session, name, parent, &record.message, &content)?;
+        let inserted =
+            append::insert(conn, &mut session, name, parent, &record.message, &content, stamp)?;
         let Some(address) = inserted else {
             let (_, differs) = append::compare(conn, &session, &record.message)?;
             arrivals.push(if differs { Arrival::Differs } else { Arrival::Known });
@@ -43,6 +46,7 @@ pub(super) fn import(
         };
         if session.head == parent {
             session.head = Some(address);
+            session.lose_count();
         }
         before = Some((record.message.id.clone(), address));
         arrivals.push(Arrival::Added);

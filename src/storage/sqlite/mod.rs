@@ -33,11 +33,13 @@ mod schema;
 mod search;
 mod session;
 mod shape;
+mod stamp;
 mod stats;
 mod survey;
 mod turn;
 mod update;
 mod verify;
+mod visible;
 
 pub(crate) use connection::{Config, Database};
 pub(crate) use interrupt::InterruptSignal;

@@ -10,10 +10,10 @@ use super::fault::Outcome;
 use super::session::SqliteSession;
 use super::{
     append, catalog, compaction, delete, fork, index, message, outline, path, rows, shape, survey,
+    visible,
 };
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
-use crate::id::CompactionId;
 use crate::message::Message;
 use crate::message::Part;
 use crate::storage::SessionProvider;
@@ -27,6 +27,10 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("id and parent", message::ID_AND_PARENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("a run", shape::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
     ("a compaction's end", shape::OVERLAY_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("a compaction below", shape::OVERLAY_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("the stamps of a stretch", visible::SUMS, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows to stamp", visible::FOREIGN, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("elided messages", elision::MESSAGES_WITH, &["PRIMARY KEY (address>? AND address<?)"]),
     ("rows forward", rows::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("rows backward", rows::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("tombstones", path::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
@@ -132,15 +136,8 @@ fn filled() -> Result<Database> {
             session.delete(&[n.to_string().into()])?;
         }
         for n in (20..300).step_by(50) {
-            session.add_compaction(&Compaction {
-                id: CompactionId::new(),
-                first: n.to_string().into(),
-                last: (n + 3).to_string().into(),
-                count: 0,
-                summary: "summary".to_owned(),
-                details: None,
-                created_at: crate::message::now(),
-            })?;
+            let (first, last) = (n.to_string().into(), (n + 3).to_string().into());
+            session.add_compaction(&Compaction::new("summary", first, last))?;
         }
         session.label("here", Some(&"5".into()))?;
         let context = database.context(&name.into());

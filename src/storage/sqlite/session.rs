@@ -7,33 +7,36 @@ use rusqlite::Connection;
 use super::catalog::{self, SessionRow};
 use super::connection::Database;
 use super::cursor::{Path, PathCursor, SessionCursor};
-use super::fault::Outcome;
+use super::fault::{Fault, Outcome};
 use super::rows::PlanReader;
+use super::stamp::Counted;
 use super::{
     append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
 };
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, Arrival, Deleted, HeadEntry, Incoming, Label, RowStat, SessionDetails, SessionInfo,
-    Updated, Upserted,
+    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, RowStat, SessionDetails,
+    SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, Scope, SearchRequest};
 use crate::storage::{Cursor, SessionProvider};
-use crate::tree::{Address, Tree};
+use crate::tokens::{Counter, TokenCounter};
+use crate::tree::{Address, Overlay, Tree};
 use crate::view::{Order, Place, View};
 
 /// One session of a database.
 pub(crate) struct SqliteSession {
     database: Arc<Database>,
     id: SessionId,
+    counter: Counter,
 }
 
 impl SqliteSession {
     pub(crate) fn new(database: Arc<Database>, id: SessionId) -> Self {
-        Self { database, id }
+        Self { database, id, counter: Counter::default() }
     }
 
     /// Reads what a session that does not exist has nothing of.
@@ -135,29 +138,37 @@ impl SessionProvider for SqliteSession {
     }
 
     fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
+        Ok(self.append_counted(place, messages)?.answers)
+    }
+
+    fn append_counted(&self, place: &Place, messages: &[Message]) -> Result<Grown> {
         let max_bytes = self.database.config.max_message_bytes;
-        let answers = self
+        let counted = Counted::of(&self.counter, messages);
+        let grown = self
             .database
-            .write(|conn| append::append(conn, &self.id, place, messages, max_bytes))?;
-        self.database.appended(answers.len() as u64);
-        Ok(answers)
+            .write(|conn| append::append(conn, &self.id, place, messages, &counted, max_bytes))?;
+        self.database.appended(grown.answers.len() as u64);
+        Ok(grown)
     }
 
     fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
-        self.database.write(|conn| update::update(conn, &self.id, message, max_bytes))
+        let counted = Counted::of(&self.counter, [message]);
+        self.database.write(|conn| update::update(conn, &self.id, message, &counted, max_bytes))
     }
 
     fn upsert(&self, message: &Message) -> Result<Upserted> {
         let max_bytes = self.database.config.max_message_bytes;
+        let counted = Counted::of(&self.counter, [message]);
         let upserted = self.database.write(|conn| {
             let session = catalog::find(conn, &self.id)?;
             let known = session.map(|session| message::find(conn, session.key, &message.id));
             if known.transpose()?.flatten().is_some() {
-                return Ok(Upserted::Updated(update::update(conn, &self.id, message, max_bytes)?));
+                let updated = update::update(conn, &self.id, message, &counted, max_bytes)?;
+                return Ok(Upserted::Updated(updated));
             }
             let messages = std::slice::from_ref(message);
-            append::append(conn, &self.id, &Place::Head, messages, max_bytes)?;
+            append::append(conn, &self.id, &Place::Head, messages, &counted, max_bytes)?;
             Ok(Upserted::Appended(Appended::new(message.id.clone())))
         })?;
         self.database.appended(1);
@@ -176,16 +187,22 @@ impl SessionProvider for SqliteSession {
     }
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
-        let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| {
-            let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
-            append::check_size("a summary", compaction.summary.len() + details, max)?;
-            let session = catalog::find(conn, &self.id)?;
+        let after = self.counter.message(&compaction.to_message(None));
+        self.lay(compaction, |conn, session| {
             let Some(session) = session else {
                 return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
             };
-            compaction::add(conn, &session, &self.id, compaction)?;
-            catalog::touch(conn, session.key)
+            compaction::add(conn, &session, &self.id, compaction, after)
+        })
+    }
+
+    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
+        self.lay(compaction, |conn, session| {
+            let Some(session) = session else {
+                let why = Stale::Deleted { id: compaction.first.clone() };
+                return Err(Fault::Own(Error::Stale { why }));
+            };
+            compaction::fold(conn, &session, &self.id, compaction, leaf, seen)
         })
     }
 
@@ -325,7 +342,7 @@ impl SessionProvider for SqliteSession {
             let session = catalog::find(conn, &self.id)?.map(|session| session.key);
             let overlay = compaction::require(conn, session, &self.id, id)?;
             compaction::remove(conn, overlay.key)?;
-            catalog::touch(conn, overlay.last.session())
+            catalog::touch_view(conn, overlay.last.session())
         })
     }
 
@@ -337,18 +354,46 @@ impl SessionProvider for SqliteSession {
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
-            let overlay = compaction::require(conn, session, &self.id, id)?;
+        self.read_under(id, |conn, overlay| {
+            let plan = compaction::below(conn, overlay)?;
+            PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
+        })
+    }
+
+    fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
+        self.read_under(id, |conn, overlay| {
             let plan = path::between(conn, overlay.first, overlay.last)?;
             PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
         })
     }
 
+    fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?;
+            let key = session.map(|session| session.key);
+            let overlay = compaction::require(conn, key, &self.id, id)?;
+            match session {
+                Some(session) => compaction::status(conn, &session, overlay),
+                None => Ok(CompactionStatus::OffPath),
+            }
+        })
+    }
+
+    fn visible_tokens(&self) -> Result<Option<u64>> {
+        self.database.visible_tokens(&self.id, &self.counter)
+    }
+
+    fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
+        let counter = Counter::new(Arc::clone(counter));
+        Some(Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), self.id.clone()) }))
+    }
+
     fn import(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
         let max_bytes = self.database.config.max_message_bytes;
-        let arrivals =
-            self.database.write(|conn| import::import(conn, &self.id, records, max_bytes))?;
+        let counted = Counted::of(&self.counter, records.iter().map(|record| &record.message));
+        let arrivals = self
+            .database
+            .write(|conn| import::import(conn, &self.id, records, &counted, max_bytes))?;
         self.database.appended(arrivals.len() as u64);
         Ok(arrivals)
     }
@@ -361,11 +406,64 @@ impl SessionProvider for SqliteSession {
     ) -> Result<Arc<dyn SessionProvider>> {
         // Its texts stay pending: a search that wants them indexes them, and few forks are searched.
         self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
-        Ok(Arc::new(Self::new(Arc::clone(&self.database), id.clone())))
+        Ok(self.sibling(id))
+    }
+
+    fn split(
+        &self,
+        id: &SessionId,
+        opening: &Message,
+        end_reason: &str,
+    ) -> Result<Arc<dyn SessionProvider>> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let counted = Counted::of(&self.counter, [opening]);
+        self.database.write(|conn| {
+            fork::split(conn, &self.id, id, opening, &counted, end_reason, max_bytes)
+        })?;
+        self.database.appended(1);
+        Ok(self.sibling(id))
     }
 }
 
 impl SqliteSession {
+    /// Returns another session of the same database, counted by the same counter.
+    fn sibling(&self, id: &SessionId) -> Arc<dyn SessionProvider> {
+        let counter = self.counter.clone();
+        Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), id.clone()) })
+    }
+
+    /// Lays a compaction, if it is within the limit.
+    fn lay(
+        &self,
+        compaction: &Compaction,
+        work: impl FnOnce(&Connection, Option<SessionRow>) -> Outcome<()>,
+    ) -> Result<()> {
+        let max = self.database.config.max_message_bytes;
+        let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
+        let model = compaction.model.as_ref().map_or(0, String::len);
+        self.database.write(|conn| {
+            append::check_size("a summary", compaction.summary.len() + details + model, max)?;
+            let session = catalog::find(conn, &self.id)?;
+            work(conn, session)?;
+            match session {
+                Some(session) => catalog::touch_view(conn, session.key),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Reads what lies under a summary.
+    fn read_under(
+        &self,
+        id: &CompactionId,
+        work: impl FnOnce(&Connection, Overlay) -> Outcome<Vec<Message>>,
+    ) -> Result<Vec<Message>> {
+        self.database.read(|conn| {
+            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
+            work(conn, compaction::require(conn, session, &self.id, id)?)
+        })
+    }
+
     fn step_head(&self, by: i64) -> Result<bool> {
         self.database.write(|conn| match catalog::find(conn, &self.id)? {
             Some(mut session) => head::step(conn, &mut session, by),

@@ -118,3 +118,49 @@ impl TreeSource for Shape<'_> {
         self.find_overlay(at).map_err(|fault| fault.into_error(0))
     }
 }
+
+/// A session's tree with those summaries alone that show where one is taken off.
+///
+/// Invariant: they lie within its stretch, and of those over the very same stretch only older ones
+/// count: so going down from summary to summary ends.
+pub(super) struct Below<'c> {
+    shape: Shape<'c>,
+    over: Overlay,
+}
+
+impl<'c> Below<'c> {
+    pub(super) fn new(conn: &'c Connection, over: Overlay) -> Self {
+        Self { shape: Shape::new(conn, over.last.session()), over }
+    }
+
+    fn find_overlay(&self, at: Address) -> Outcome<Option<Overlay>> {
+        let found = self
+            .shape
+            .conn
+            .prepare_cached(OVERLAY_BELOW)?
+            .query_row((at, self.over.first, self.over.last, self.over.key), |row| {
+                Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+            })
+            .optional()?;
+        Ok(found)
+    }
+}
+
+pub(super) const OVERLAY_BELOW: &str = "SELECT key, first, last
+   FROM compaction
+  WHERE last <= ?1
+    AND last >= ?2
+    AND first >= ?2
+    AND (last < ?3 OR first > ?2 OR key < ?4)
+  ORDER BY last DESC, first, key DESC
+  LIMIT 1";
+
+impl TreeSource for Below<'_> {
+    fn run_of(&mut self, at: Address) -> Result<Run> {
+        self.shape.run_of(at)
+    }
+
+    fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>> {
+        self.find_overlay(at).map_err(|fault| fault.into_error(0))
+    }
+}

@@ -3,10 +3,11 @@
 use rusqlite::{Connection, params};
 
 use super::append::Content;
-use super::catalog;
+use super::catalog::{self, SessionRow};
 use super::compaction;
 use super::context::elision;
-use super::fault::Outcome;
+use super::fault::{Outcome, corrupt};
+use super::stamp::{Counted, Stamp};
 use super::{index, message};
 use crate::id::SessionId;
 use crate::message::{Json, Message};
@@ -18,10 +19,11 @@ pub(super) fn update(
     conn: &Connection,
     name: &SessionId,
     message: &Message,
+    counted: &Counted<'_>,
     max_bytes: usize,
 ) -> Outcome<Updated> {
-    let session = catalog::find(conn, name)?.map(|session| session.key);
-    let address = message::require(conn, session, name, &message.id)?;
+    let session = catalog::find(conn, name)?;
+    let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
     let overlays = compaction::covering(conn, address)?;
     let covered_by = overlays
         .iter()
@@ -32,10 +34,16 @@ pub(super) fn update(
         return Ok(Updated { is_changed: false, covered_by });
     }
     index::refresh(conn, address)?;
+    let had_elisions = elision::has_of(conn, address)?;
     elision::forget_changed(conn, address, message)?;
+    let (Some(mut session), Some(stamp)) = (session, counted.stamps(conn)?.next()) else {
+        return Err(corrupt(format!("message {:?} is in no session", message.id)));
+    };
+    let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
+    recount(conn, &mut session, address, stamp, is_plain)?;
     conn.prepare_cached(
         "UPDATE message
-            SET role = ?2, parts = ?3, metadata = ?4, extra = ?5, tokens = ?6
+            SET role = ?2, parts = ?3, metadata = ?4, extra = ?5, tokens = ?6, counter = ?7
           WHERE address = ?1",
     )?
     .execute(params![
@@ -44,10 +52,39 @@ pub(super) fn update(
         content.parts,
         message.metadata.as_ref().map(Json::as_str),
         content.extra,
-        message.tokens(),
+        stamp.tokens,
+        stamp.counter,
     ])?;
-    catalog::touch(conn, address.session())?;
+    catalog::store(conn, &session)?;
     Ok(Updated { is_changed: true, covered_by })
+}
+
+/// Keeps the count of what a model sees up to date, where the change alone tells it.
+///
+/// What is written as it comes grows at the head: it should not cost counting all of it each time.
+fn recount(
+    conn: &Connection,
+    session: &mut SessionRow,
+    address: Address,
+    stamp: Stamp,
+    is_plain: bool,
+) -> Outcome<()> {
+    let (before, is_aside): (Stamp, bool) = conn
+        .prepare_cached("SELECT tokens, counter, aside FROM message WHERE address = ?1")?
+        .query_row([address], |row| {
+            Ok((Stamp { tokens: row.get(0)?, counter: row.get(1)? }, row.get(2)?))
+        })?;
+    let is_known =
+        is_plain && before.counter == session.counter && stamp.counter == session.counter;
+    let changed = |tokens: u64| match is_aside {
+        true => Some(tokens),
+        false => tokens.checked_sub(before.tokens)?.checked_add(stamp.tokens),
+    };
+    match session.visible_tokens.filter(|_| is_known).and_then(changed) {
+        Some(tokens) => session.visible_tokens = Some(tokens),
+        None => session.lose_count(),
+    }
+    Ok(())
 }
 
 /// Returns whether the row holds this very content.

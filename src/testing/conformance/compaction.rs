@@ -26,7 +26,7 @@ pub(super) fn summaries(probe: &Probe) -> Result<()> {
     assert_eq!(stored[0].details, Some(Json::from(serde_json::json!({"of": "s"}))));
     assert_eq!(first[1], stored[0].to_message(Some(id("a"))));
     assert_eq!(provider.summary(&"s".into())?.as_ref(), Some(&first[1]));
-    assert_eq!(drawn(&provider.expand(&"s".into())?), "b c");
+    assert_eq!(drawn(&provider.expand_raw(&"s".into())?), "b c");
     // One whose id stands is left as it is.
     probe.fold("s", "a", "a")?;
     assert_eq!(provider.compactions()?, stored);
@@ -67,7 +67,20 @@ pub(super) fn nesting(probe: &Probe) -> Result<()> {
     let made: Vec<CompactionId> =
         probe.provider.compactions()?.into_iter().map(|compaction| compaction.id).collect();
     assert_eq!(ids(&made), "s t u v");
-    assert_eq!(drawn(&probe.provider.expand(&"v".into())?), "a b c d");
+    assert_eq!(drawn(&probe.provider.expand_raw(&"v".into())?), "a b c d");
+    // Down one level at a time.
+    for (over, below) in [("v", "[u]"), ("u", "a [t]"), ("t", "[s] d"), ("s", "b c")] {
+        if let Some(shown) = supported(probe.provider.expand(&over.into()))? {
+            assert_eq!(drawn(&shown), below, "under {over}");
+        }
+    }
+    let folds = |at: usize| {
+        ids(&probe.provider.compactions().map(|all| all[at].folds.clone()).unwrap_or_default())
+    };
+    assert_eq!(
+        (folds(0), folds(1), folds(2), folds(3)),
+        ("".into(), "s".into(), "t".into(), "u".into())
+    );
     Ok(())
 }
 

@@ -44,12 +44,8 @@ impl Probe {
     pub(super) fn fold(&self, name: &str, first: &str, last: &str) -> Result<()> {
         self.provider.add_compaction(&Compaction {
             id: CompactionId::from(name),
-            first: id(first),
-            last: id(last),
-            count: 0,
-            summary: format!("summary {name}"),
             details: Some(Json::from(serde_json::json!({"of": name}))),
-            created_at: crate::message::now(),
+            ..Compaction::new(format!("summary {name}"), id(first), id(last))
         })
     }
 

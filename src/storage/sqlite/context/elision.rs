@@ -33,7 +33,7 @@ pub(super) fn add(
         "INSERT OR REPLACE INTO elision (address, call, marker) VALUES (?1, ?2, ?3)",
     )?
     .execute(params![address, call, marker])?;
-    catalog::touch(conn, address.session())
+    catalog::touch_view(conn, address.session())
 }
 
 /// Returns whether a message holds the result of a tool call.
@@ -80,6 +80,25 @@ pub(super) fn is_there(
 
 pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
+
+/// Returns whether any elision lies on a message.
+pub(in super::super) fn has_of(conn: &Connection, address: Address) -> Outcome<bool> {
+    Ok(conn.prepare_cached(HAS_ANY)?.query_row([address, address], |row| row.get(0))?)
+}
+
+/// Returns the messages of a stretch that an elision lies on.
+pub(in super::super) fn messages_with(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> Outcome<Vec<Address>> {
+    let mut statement = conn.prepare_cached(MESSAGES_WITH)?;
+    let found = statement.query_map([first, last], |row| row.get(0))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in super::super) const MESSAGES_WITH: &str =
+    "SELECT DISTINCT address FROM elision WHERE address BETWEEN ?1 AND ?2";
 
 /// Lays the elisions of a message over it.
 pub(in super::super) fn apply(

@@ -18,7 +18,7 @@ use super::super::session::SqliteSession;
 use super::search::{BEST, HOW_MANY, MATCHING};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
-use crate::id::{CompactionId, SessionId};
+use crate::id::SessionId;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;

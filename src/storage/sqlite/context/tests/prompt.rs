@@ -27,15 +27,7 @@ fn a_compaction_and_a_clear_thaw_the_prompt_and_blocks_stay() -> Result<()> {
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
     put(&*context, "k", "fox")?;
-    let fold = Compaction {
-        id: CompactionId::new(),
-        first: "q".into(),
-        last: "r".into(),
-        count: 0,
-        summary: "summary".to_owned(),
-        details: None,
-        created_at: crate::message::now(),
-    };
+    let fold = Compaction::new("summary", "q".into(), "r".into());
     context.freeze(&section("one"))?;
     chat.add_compaction(&fold)?;
     assert_eq!(context.frozen()?, None);

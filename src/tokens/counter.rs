@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::{estimate_tokens, of_message, of_message_by};
 use crate::message::Message;
-use crate::tokens::{estimate_tokens, of_message_by};
 
+/// The name of talktree's own estimate.
+pub(crate) const HEURISTIC: &str = "heuristic";
 /// The most tokens that one count can be; more is read as this many.
 const MAX_COUNT: f64 = u32::MAX as f64;
 
@@ -61,11 +63,15 @@ pub struct HeuristicCounter;
 
 impl TokenCounter for HeuristicCounter {
     fn name(&self) -> &str {
-        "heuristic"
+        HEURISTIC
     }
 
     fn count_text(&self, text: &str) -> f64 {
         estimate_tokens(text) as f64
+    }
+
+    fn count(&self, message: &Message) -> f64 {
+        of_message(message) as f64
     }
 }
 
@@ -74,8 +80,8 @@ impl TokenCounter for HeuristicCounter {
 pub(crate) struct Counter(Arc<dyn TokenCounter>);
 
 impl Counter {
-    pub(crate) fn new(counter: impl TokenCounter + 'static) -> Self {
-        Self(Arc::new(counter))
+    pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        Self(counter)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -93,7 +99,7 @@ impl Counter {
 
 impl Default for Counter {
     fn default() -> Self {
-        Self::new(HeuristicCounter)
+        Self::new(Arc::new(HeuristicCounter))
     }
 }
 
@@ -147,7 +153,7 @@ mod tests {
             (f64::MIN_POSITIVE, 1),
             (1e300, u64::from(u32::MAX)),
         ] {
-            let counter = Counter::new(Always(given));
+            let counter = Counter::new(Arc::new(Always(given)));
             assert_eq!(counter.text("x"), counted, "{given}");
             assert_eq!(counter.message(&Message::user("x")), counted, "{given}");
         }

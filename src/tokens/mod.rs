@@ -3,7 +3,12 @@
 //! It is an estimate, not a tokenizer: quick, without tables, and near enough to decide when a
 //! conversation must be folded. Each message's is stamped on its row when it is written.
 
+mod counter;
+
 use crate::message::{Message, Part};
+
+pub(crate) use counter::{Counter, HEURISTIC};
+pub use counter::{HeuristicCounter, TokenCounter};
 
 /// Tokens that every message costs beside its parts.
 const PER_MESSAGE: u64 = 4;

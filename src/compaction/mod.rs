@@ -1,11 +1,22 @@
 //! Compactions: summaries laid over stretches of a path.
 
+mod refusal;
+mod seen;
+mod status;
+mod summary;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
+
+pub(crate) use refusal::is_blank;
+pub use refusal::{Stale, SummaryRefused};
+pub use seen::Seen;
+pub use status::CompactionStatus;
+pub use summary::Summary;
 
 /// A summary laid over a stretch of a path when a history is read.
 ///
@@ -38,6 +49,16 @@ pub struct Compaction {
     pub count: u64,
     /// What is read in their place.
     pub summary: String,
+    /// How many tokens a model saw there before it was laid: messages, and the summaries it took in.
+    pub tokens_before: u64,
+    /// How many tokens it sees since: those of the summary as a message.
+    pub tokens_after: u64,
+    /// The summaries that a model saw there before, which this one took in; oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folds: Vec<CompactionId>,
+    /// What wrote the summary, if that was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Anything the maker of the summary wants to keep beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
@@ -47,7 +68,7 @@ pub struct Compaction {
 
 impl Compaction {
     /// Returns a summary of the stretch from `first` to `last`, with a new id, made now; how many
-    /// messages it stands for is counted when it is laid.
+    /// messages, tokens and summaries it stands for is counted when it is laid.
     ///
     /// ```
     /// use talktree::Compaction;
@@ -63,6 +84,10 @@ impl Compaction {
             last,
             count: 0,
             summary: summary.into(),
+            tokens_before: 0,
+            tokens_after: 0,
+            folds: Vec::new(),
+            model: None,
             details: None,
             created_at: crate::message::now(),
         }

@@ -1,0 +1,57 @@
+//! What a summarizer answers.
+
+use crate::message::Json;
+
+/// A summary, and who wrote it.
+///
+/// ```
+/// use talktree::Summary;
+///
+/// let summary = Summary::new("They deploy on Friday.").by("small-1").details(serde_json::json!({"cost": 0.01}));
+/// assert_eq!(summary.text(), "They deploy on Friday.");
+/// assert_eq!(Summary::from("They deploy."), Summary::new("They deploy."));
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+#[must_use = "a summary does nothing until it is laid"]
+pub struct Summary {
+    pub(crate) text: String,
+    pub(crate) model: Option<String>,
+    pub(crate) details: Option<Json>,
+}
+
+impl Summary {
+    /// Returns a summary of this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Names the model that wrote it; it is kept with the compaction.
+    pub fn by(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Adds anything that should be kept beside the summary.
+    pub fn details(mut self, details: impl Into<Json>) -> Self {
+        self.details = Some(details.into());
+        self
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<String> for Summary {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Summary {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}

@@ -1,0 +1,298 @@
+//! Compaction by a summarizer: planning what to fold, and laying what it answers.
+//!
+//! A model takes seconds, so it never works inside a transaction: a plan says what to ask and what
+//! was seen, and a commit lays the answer if that still stands. [`Session::compact`] does both with
+//! the session's own summarizer; with a threshold ([`auto`]) each append sees to it.
+
+mod auto;
+mod leave;
+mod settings;
+mod split;
+mod turns;
+
+use serde::Serialize;
+
+use super::Session;
+use crate::compaction::{Compaction, CompactionStatus, Summary};
+use crate::error::{Error, Result};
+use crate::event::Change;
+use crate::fold::{
+    CompactionOptions, FoldPlan, Item, NotFolded, Plan, Summarizer, WindowUsage, ask, judge,
+};
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+
+pub use leave::LeavePlan;
+pub(crate) use settings::{Folding, FoldingBuilder};
+pub(crate) use turns::Turns;
+
+/// What a summary that was laid replaced, in figures.
+///
+/// ```
+/// use talktree::{CompactionOptions, Message, Plan, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+/// let options = CompactionOptions::default().keep_recent_tokens(0);
+/// let Plan::Fold(plan) = chat.plan_compaction(&options)? else { panic!("nothing to fold") };
+///
+/// let folded = chat.commit(plan, "They said words.")?;
+/// assert_eq!((folded.messages, folded.tokens_before, folded.tokens_after), (4, 276, 8));
+/// assert!(folded.is_shown);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Folded {
+    /// The compaction.
+    pub id: CompactionId,
+    /// How many messages of the view it replaced, beside summaries.
+    pub messages: usize,
+    /// How many tokens a model saw there before.
+    pub tokens_before: u64,
+    /// How many tokens the summary has.
+    pub tokens_after: u64,
+    /// Whether a model sees it now: the head may have moved to another branch meanwhile.
+    pub is_shown: bool,
+}
+
+/// What compacting came to.
+///
+/// ```
+/// use talktree::{BoxError, Compacted, Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let brief = |_: &str| -> Result<&'static str, BoxError> { Ok("They said words.") };
+/// let chat = store.session_builder("s").summarizer(brief).open()?;
+/// chat.append(Message::user("hello"))?;
+///
+/// match chat.compact()? {
+///     Compacted::Folded(folded) => println!("{} tokens less", folded.tokens_before - folded.tokens_after),
+///     Compacted::Nothing(why) => println!("nothing to do: {why}"),
+/// }
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compacted {
+    /// A summary was laid.
+    Folded(Folded),
+    /// Nothing was, and why.
+    Nothing(NotFolded),
+}
+
+impl Session {
+    /// Returns what of the history should be folded now, and what to ask a summarizer for it.
+    ///
+    /// Nothing is written, and nothing is locked until the plan is committed.
+    ///
+    /// [`FoldPlan`] and [`Plan`] have examples.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
+    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Plan> {
+        let Some(leaf) = self.provider.head()? else {
+            return self.plan_of(&[], MessageId::new(), options);
+        };
+        match self.plan_compaction_at(&leaf, options) {
+            // Deleted since it was looked up; the head is elsewhere now.
+            Err(Error::UnknownMessage { .. }) => match self.provider.head()? {
+                Some(leaf) => self.plan_compaction_at(&leaf, options),
+                None => self.plan_of(&[], leaf, options),
+            },
+            plan => plan,
+        }
+    }
+
+    /// Returns what should be folded of the path to a message, on any branch.
+    ///
+    /// ```
+    /// use talktree::{CompactionOptions, Message, Plan, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+    /// chat.append_to(&"1".into(), Message::assistant("another way"))?; // the head is here now
+    ///
+    /// let options = CompactionOptions::default().keep_recent_tokens(0);
+    /// let Plan::Fold(plan) = chat.plan_compaction_at(&"9".into(), &options)? else { panic!() };
+    /// assert!(!chat.commit(plan, "They said words.")?.is_shown);
+    /// assert_eq!(chat.history_at(&"9".into())?.len(), 6);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if `leaf` is not in this session; as
+    /// [`plan_compaction`](Self::plan_compaction).
+    pub fn plan_compaction_at(
+        &self,
+        leaf: &MessageId,
+        options: &CompactionOptions,
+    ) -> Result<Plan> {
+        let view = self.provider.history(Some(leaf))?;
+        self.plan_of(&view, leaf.clone(), options)
+    }
+
+    fn plan_of(
+        &self,
+        view: &[Message],
+        leaf: MessageId,
+        options: &CompactionOptions,
+    ) -> Result<Plan> {
+        let prompt = self.prompt_tokens()?;
+        Ok(match FoldPlan::of(view, leaf, prompt, options, self.folding.counter()) {
+            Ok(plan) => Plan::Fold(plan),
+            Err(why) => Plan::Nothing(why),
+        })
+    }
+
+    /// Lays a summary over the stretch that was planned, if it still stands.
+    ///
+    /// What was appended since does not matter, and where the head is does not either: the summary
+    /// shows on the paths that hold the stretch. A message that was updated or deleted in it, or
+    /// another summary over it, is a refusal that says so.
+    ///
+    /// [`Folded`] and [`Stale`](crate::Stale) have examples.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the stretch is not what it was; [`Error::SummaryRefused`] if the summary
+    /// is blank or not shorter than what it would replace. Nothing was stored then.
+    pub fn commit(&self, plan: FoldPlan, summary: impl Into<Summary>) -> Result<Folded> {
+        let summary = summary.into();
+        let counter = self.folding.counter();
+        let tokens_after = judge(&summary.text, plan.tokens(), counter)
+            .map_err(|why| Error::SummaryRefused { why })?;
+        let compaction = Compaction {
+            tokens_before: plan.tokens(),
+            tokens_after,
+            model: summary.model,
+            details: summary.details,
+            ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
+        };
+        self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
+        let id = compaction.id;
+        self.tell(|| Change::Compact { id: id.clone() });
+        Ok(Folded {
+            messages: plan.messages(),
+            tokens_before: plan.tokens(),
+            tokens_after,
+            is_shown: self.provider.compaction_status(&id)? == CompactionStatus::Shown,
+            id,
+        })
+    }
+
+    /// Folds the history by the session's own summarizer, once.
+    ///
+    /// [`Compacted`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
+    /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is then
+    /// as it was.
+    pub fn compact(&self) -> Result<Compacted> {
+        let summarizer = self.summarizer()?;
+        self.fold_by(summarizer, self.plan_compaction(self.folding.options())?)
+    }
+
+    /// Folds the path to a message, on any branch, by the session's own summarizer, once.
+    ///
+    /// ```
+    /// use talktree::{BoxError, Compacted, CompactionOptions, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+    ///     .compaction_options(CompactionOptions::default().keep_recent_tokens(0))
+    ///     .open()?;
+    /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+    ///
+    /// assert!(matches!(chat.compact_at(&"7".into())?, Compacted::Folded(folded) if folded.messages == 2));
+    /// assert_eq!(chat.history()?.len(), 8);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if `leaf` is not in this session; as [`compact`](Self::compact).
+    pub fn compact_at(&self, leaf: &MessageId) -> Result<Compacted> {
+        let summarizer = self.summarizer()?;
+        self.fold_by(summarizer, self.plan_compaction_at(leaf, self.folding.options())?)
+    }
+
+    fn fold_by(&self, summarizer: &dyn Summarizer, plan: Plan) -> Result<Compacted> {
+        match plan {
+            Plan::Nothing(why) => Ok(Compacted::Nothing(why)),
+            Plan::Fold(plan) => {
+                let summary = ask(summarizer, plan.prompt())?;
+                self.commit(plan, summary).map(Compacted::Folded)
+            }
+        }
+    }
+
+    fn summarizer(&self) -> Result<&dyn Summarizer> {
+        self.folding.summarizer().ok_or_else(|| Error::NoSummarizer { session: self.id().clone() })
+    }
+
+    /// Returns how the tokens of the history are spread over the window: prompt, head, summaries,
+    /// middle and tail, as the session's options for compaction cut it.
+    ///
+    /// ```
+    /// use talktree::{CompactionOptions, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let options = CompactionOptions::default().protect_head(1).keep_recent_tokens(20);
+    /// let chat = store.session_builder("s").compaction_options(options).open()?;
+    /// chat.append_all((1..=9).map(|_| Message::user("Hello world")))?;
+    ///
+    /// let usage = chat.usage_of_window()?;
+    /// assert_eq!((usage.head, usage.middle, usage.tail, usage.total), (7, 42, 14, 63));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`plan_compaction`](Self::plan_compaction).
+    pub fn usage_of_window(&self) -> Result<WindowUsage> {
+        let counter = self.folding.counter();
+        let view = self.provider.history(None)?;
+        let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
+        Ok(WindowUsage::of(&items, self.prompt_tokens()?, self.folding.options()))
+    }
+
+    /// Returns how many tokens a model sees of the history, without the system prompt.
+    ///
+    /// A store keeps the figure with the session, so this reads no message; it is counted anew only
+    /// after something other than an append changed the history.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("Hello world"))?;
+    /// assert_eq!(chat.visible_tokens()?, 7);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read; where the figure must be stored anew, as every write.
+    pub fn visible_tokens(&self) -> Result<u64> {
+        match self.provider.visible_tokens()? {
+            Some(tokens) => Ok(tokens),
+            None => {
+                let counter = self.folding.counter();
+                Ok(self.provider.history(None)?.iter().map(|item| counter.message(item)).sum())
+            }
+        }
+    }
+
+    /// Notes what the prompt takes that the program is about to use.
+    pub(in crate::session) fn note_prompt(&self, prompt: &str) {
+        if self.folding.threshold().is_some() {
+            self.folding.note_prompt(self.folding.counter().text(prompt));
+        }
+    }
+
+    /// Returns the tokens of the prompt as it would read now; it is not frozen by that.
+    fn prompt_tokens(&self) -> Result<u64> {
+        let tokens = self.folding.counter().text(&self.context.prompt_as_it_stands()?);
+        self.folding.note_prompt(tokens);
+        Ok(tokens)
+    }
+}

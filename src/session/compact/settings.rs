@@ -1,0 +1,129 @@
+//! How a session is compacted: what was asked for when it was built, and what is known since.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::turns::Turns;
+use crate::error::Error;
+use crate::fold::{CompactionOptions, Summarizer};
+use crate::tokens::{Counter, TokenCounter};
+
+/// What hears of each compaction that failed.
+type Handler = Arc<dyn Fn(&Error) + Send + Sync>;
+
+/// Stands for a prompt that was not counted yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// What was asked for.
+#[derive(Clone, Default)]
+pub(crate) struct FoldingBuilder {
+    pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
+    pub(crate) threshold: Option<u64>,
+    /// What was asked for; if nothing was, it goes by the threshold.
+    pub(crate) options: Option<CompactionOptions>,
+    pub(crate) on_error: Option<Handler>,
+    pub(crate) counter: Option<Arc<dyn TokenCounter>>,
+    pub(crate) turns: Turns,
+}
+
+/// How a session is compacted. Clones share what is known.
+#[derive(Clone)]
+pub(crate) struct Folding(Arc<Shared>);
+
+struct Shared {
+    asked: FoldingBuilder,
+    options: CompactionOptions,
+    counter: Counter,
+    state: State,
+}
+
+/// What the appends of this handle know of each other.
+struct State {
+    /// The tokens of the prompt when it was last read.
+    prompt: AtomicU64,
+    /// How large the window must be for another try.
+    next_try: AtomicU64,
+    /// Whether it was told that nothing can be shortened.
+    is_stuck: AtomicBool,
+}
+
+impl FoldingBuilder {
+    pub(crate) fn build(self) -> Folding {
+        let options = self.options.clone().unwrap_or_else(|| match self.threshold {
+            Some(threshold) => CompactionOptions::default().within(threshold),
+            None => CompactionOptions::default(),
+        });
+        let counter = self.counter.clone().map_or_else(Counter::default, Counter::new);
+        let state = State {
+            prompt: AtomicU64::new(UNKNOWN),
+            next_try: AtomicU64::new(0),
+            is_stuck: AtomicBool::new(false),
+        };
+        Folding(Arc::new(Shared { asked: self, options, counter, state }))
+    }
+}
+
+impl Folding {
+    /// Returns the same settings for another session, of which nothing is known yet.
+    pub(crate) fn of_another(&self) -> Self {
+        self.0.asked.clone().build()
+    }
+
+    pub(super) fn summarizer(&self) -> Option<&dyn Summarizer> {
+        self.0.asked.summarizer.as_deref()
+    }
+
+    pub(super) fn threshold(&self) -> Option<u64> {
+        self.0.asked.threshold
+    }
+
+    pub(super) fn options(&self) -> &CompactionOptions {
+        &self.0.options
+    }
+
+    pub(super) fn counter(&self) -> &Counter {
+        &self.0.counter
+    }
+
+    pub(super) fn turns(&self) -> &Turns {
+        &self.0.asked.turns
+    }
+
+    /// Calls the handler, if there is one.
+    pub(super) fn hear(&self, error: &Error) {
+        if let Some(handler) = &self.0.asked.on_error {
+            handler(error);
+        }
+    }
+
+    /// Notes what the prompt takes.
+    pub(super) fn note_prompt(&self, tokens: u64) {
+        self.0.state.prompt.store(tokens, Ordering::Relaxed);
+    }
+
+    /// Returns what the prompt took when it was last read, if it was.
+    pub(super) fn noted_prompt(&self) -> Option<u64> {
+        Some(self.0.state.prompt.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
+    }
+
+    /// Notes that compacting worked, or is not called for.
+    pub(super) fn calm(&self) {
+        self.0.state.next_try.store(0, Ordering::Relaxed);
+        self.0.state.is_stuck.store(false, Ordering::Relaxed);
+    }
+
+    /// Puts the next try off until the window is this large.
+    pub(super) fn put_off(&self, window: u64) {
+        self.0.state.next_try.store(window, Ordering::Relaxed);
+    }
+
+    /// Returns whether a window of this size is to be tried.
+    pub(super) fn is_due(&self, window: u64) -> bool {
+        window >= self.0.state.next_try.load(Ordering::Relaxed)
+    }
+
+    /// Notes that nothing can be shortened; returns whether that is news.
+    pub(super) fn is_newly_stuck(&self) -> bool {
+        !self.0.state.is_stuck.swap(true, Ordering::Relaxed)
+    }
+}

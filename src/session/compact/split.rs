@@ -1,0 +1,78 @@
+//! Going on in another session: the summary opens it.
+
+use serde_json::json;
+
+use super::Session;
+use crate::compaction::{Summary, SummaryRefused, is_blank};
+use crate::error::{Error, Result};
+use crate::event::Change;
+use crate::id::SessionId;
+use crate::message::Message;
+
+/// Why a session ended that goes on in another.
+const END_REASON: &str = "compaction";
+
+impl Session {
+    /// Ends this session with the reason `compaction`, and returns its child, which opens with the
+    /// summary as one `assistant` message. One transaction.
+    ///
+    /// The child has the name, model and source of this one, names it as its parent, and has copies of
+    /// its own blocks. This one stays whole, and can still be read, searched and appended to.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("telegram:4711")?;
+    /// let last = chat.append(Message::user("Until tomorrow!"))?.id;
+    ///
+    /// let next = chat.compact_and_split("They said goodbye.")?;
+    /// assert_eq!(next.history()?[0].text(), "They said goodbye.");
+    /// let info = next.info()?.unwrap();
+    /// assert_eq!((info.parent_session, info.fork_point), (Some("telegram:4711".into()), Some(last)));
+    /// assert_eq!(chat.info()?.unwrap().end_reason.as_deref(), Some("compaction"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownSession`] if nothing was
+    /// ever written to this one; as every write.
+    pub fn compact_and_split(&self, summary: impl Into<Summary>) -> Result<Self> {
+        self.compact_and_split_as(&SessionId::new(), summary)
+    }
+
+    /// Splits as [`compact_and_split`](Self::compact_and_split) does; the child is under an id of the
+    /// caller's choice.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s/1")?;
+    /// chat.append(Message::user("hello"))?;
+    /// chat.compact_and_split_as(&"s/2".into(), "They greeted.")?;
+    /// let again = chat.compact_and_split_as(&"s/2".into(), "They greeted.");
+    /// assert!(matches!(again, Err(Error::SessionExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`] if the id is taken; as [`compact_and_split`](Self::compact_and_split).
+    pub fn compact_and_split_as(
+        &self,
+        id: &SessionId,
+        summary: impl Into<Summary>,
+    ) -> Result<Self> {
+        id.check()?;
+        let Summary { text, model, details } = summary.into();
+        if is_blank(&text) {
+            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
+        }
+        let details = details.map(|details| details.value());
+        let about = json!({"split": {"session": self.id(), "model": model, "details": details}});
+        let opening = Message::assistant(text).with_metadata(about);
+        let provider = self.provider.split(id, &opening, END_REASON)?;
+        let child = self.with_provider(provider);
+        child.tell(|| Change::Append { ids: vec![opening.id.clone()] });
+        Ok(child)
+    }
+}
