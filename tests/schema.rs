@@ -57,6 +57,7 @@ fn the_stock_shell_reads_the_tree_and_searches_the_index() -> Result<()> {
     for table in [
         "session",
         "message",
+        "token_counter",
         "compaction",
         "label",
         "head_log",
@@ -67,6 +68,7 @@ fn the_stock_shell_reads_the_tree_and_searches_the_index() -> Result<()> {
         "context_version",
         "frozen_prompt",
         "elision",
+        "message_tree",
     ] {
         assert!(ask(&format!("SELECT count(*) FROM {table}")).is_some());
     }

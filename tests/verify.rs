@@ -1,7 +1,7 @@
 //! `verify` names each kind of damage, and finds none in a sound store.
 
 use rusqlite::Connection;
-use talktree::{Message, Result, Store};
+use talktree::{Message, Result, Store, TokenCounter};
 
 /// A store with a branch, a deleted inner message, a label and a compaction.
 fn store() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
@@ -63,6 +63,15 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE message SET aside = 2 WHERE id = 'a'", "broken-message"),
         ("UPDATE session SET metadata = '{'", "broken-session"),
         ("UPDATE compaction SET details = '{'", "broken-compaction"),
+        ("UPDATE compaction SET folds = '{\"a\": 1}'", "broken-compaction"),
+        ("UPDATE compaction SET folds = '[1]'", "broken-compaction"),
+        ("UPDATE compaction SET folds = '[\"a\"'", "broken-compaction"),
+        ("UPDATE compaction SET before = -1", "broken-compaction"),
+        ("UPDATE compaction SET after = -1", "broken-compaction"),
+        ("UPDATE compaction SET count = -1", "broken-compaction"),
+        ("UPDATE session SET visible_tokens = 1000", "wrong-tokens"),
+        ("UPDATE session SET counter = 5", "lost-counter"),
+        ("UPDATE message SET counter = -5", "lost-counter"),
         ("DROP INDEX copy", "schema"),
         (
             "PRAGMA writable_schema = ON;
@@ -82,6 +91,97 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         assert!(damages.iter().any(|damage| damage.kind == kind), "{sql}: {damages:?}");
         assert!(damages.iter().all(|damage| !damage.remedy.is_empty()));
     }
+    Ok(())
+}
+
+/// Figures of tokens, and what counting them anew makes of it.
+#[test]
+fn figures_of_tokens_that_do_not_add_up_are_named_and_counted_anew() -> Result<()> {
+    for (sql, kind, what) in [
+        (
+            "UPDATE session SET visible_tokens = visible_tokens + 1",
+            "wrong-tokens",
+            "session s has 14 tokens for a model to see, and its path 13",
+        ),
+        (
+            "UPDATE session SET visible_tokens = -3",
+            "wrong-tokens",
+            "session s has -3 tokens for a model to see",
+        ),
+        (
+            "UPDATE message SET tokens = 90 WHERE id = 'd'",
+            "wrong-tokens",
+            "session s has 13 tokens for a model to see, and its path 96",
+        ),
+        (
+            "UPDATE message SET tokens = 5000000000 WHERE id = 'd'",
+            "broken-message",
+            "message 4 of session 1 has 5000000000 tokens (message \"d\" of \"s\")",
+        ),
+        (
+            "UPDATE session SET counter = 7",
+            "lost-counter",
+            "the tokens of session s were counted by counter 7, which is not there",
+        ),
+        (
+            "UPDATE message SET counter = 7 WHERE id = 'a'",
+            "lost-counter",
+            "message 1 of session 1 was counted by counter 7, which is not there",
+        ),
+    ] {
+        let (_folder, path) = store()?;
+        let store = Store::open(&path)?;
+        assert_eq!(store.session("s")?.visible_tokens()?, 13);
+        beside(&path).execute_batch(sql).unwrap();
+        let damages = store.verify(|_| {})?.damages;
+        let found = damages.iter().find(|damage| damage.kind == kind);
+        assert_eq!(found.map(|damage| damage.what.as_str()), Some(what), "{sql}: {damages:?}");
+
+        store.recount_tokens()?;
+        let left = store.verify(|_| {})?.damages;
+        assert_eq!(left, [], "{sql}");
+        let chat = store.session("s")?;
+        let is_still_odd = sql.contains("= 90");
+        assert_eq!(chat.visible_tokens()?, if is_still_odd { 96 } else { 13 }, "{sql}");
+        assert_eq!(store.verify(|_| {})?.damages, [], "{sql}");
+    }
+    Ok(())
+}
+
+/// Counts bytes.
+struct Bytes;
+
+impl TokenCounter for Bytes {
+    fn name(&self) -> &str {
+        "bytes"
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        text.len() as f64
+    }
+}
+
+#[test]
+fn what_only_a_counter_of_the_callers_can_tell_is_not_called_wrong() -> Result<()> {
+    let (_folder, path) = store()?;
+    let store = Store::open(&path)?;
+    let chat = store.session_builder("s").token_counter(Bytes).open()?;
+    assert_eq!(chat.visible_tokens()?, 22, "a summary, which bears no stamp, and a message");
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    let spoil = "UPDATE session SET visible_tokens = 1";
+    beside(&path).execute_batch(spoil).unwrap();
+    assert_eq!(store.verify(|_| {})?.damages, [], "only the counter knows the summary");
+
+    // Messages alone add up whoever counted them.
+    chat.remove_compaction(&chat.compactions()?[0].id)?;
+    assert_eq!(chat.visible_tokens()?, 39);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    beside(&path).execute_batch(spoil).unwrap();
+    assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
+
+    // A counter that took the rows over, and was stopped before it had the sum.
+    beside(&path).execute_batch("UPDATE session SET visible_tokens = 18, counter = 0").unwrap();
+    assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
 

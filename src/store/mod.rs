@@ -358,6 +358,36 @@ impl Store {
         self.database.rebuild_search()
     }
 
+    /// Gives up the figures of tokens that are kept with sessions: they are counted anew when somebody
+    /// asks. Messages whose own figure nobody can have counted get talktree's estimate.
+    ///
+    /// Nothing is lost by it but time. It is what to do where [`verify`](Self::verify) finds figures
+    /// that do not add up: a program that goes by them folds too early or too late.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// let chat = store.session("s")?;
+    /// chat.append(Message::user("Hello world"))?;
+    ///
+    /// let sqlite = rusqlite::Connection::open(&path).unwrap(); // what no one should do
+    /// sqlite.execute("UPDATE session SET visible_tokens = 1000000", []).unwrap();
+    /// assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
+    ///
+    /// store.recount_tokens()?;
+    /// assert_eq!(chat.visible_tokens()?, 7);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every write; [`Error::Interrupted`].
+    pub fn recount_tokens(&self) -> Result<()> {
+        self.database.recount_tokens()
+    }
+
     /// Returns a hash over the content of every session: equal for two stores that hold the same.
     ///
     /// Over ids, trees, messages, heads, labels, compactions and session details; not over

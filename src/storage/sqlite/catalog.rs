@@ -34,7 +34,7 @@ impl SessionRow {
     /// Notes that what a model sees at the head is no longer what was counted.
     pub(super) fn lose_count(&mut self) {
         self.visible_tokens = None;
-        self.changes += 1;
+        self.changes = self.changes.wrapping_add(1);
     }
 }
 
@@ -53,8 +53,8 @@ pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionR
                 changes: row.get(6)?,
             })
         })
-        .optional()?;
-    Ok(row)
+        .optional();
+    row.map_err(|error| damaged(format_args!("session {id:?}"))(error.into()))
 }
 
 pub(super) const BY_ID: &str =

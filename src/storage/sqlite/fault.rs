@@ -38,12 +38,7 @@ impl Fault {
                 rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
                     what: "a row that another one points at is missing".to_owned(),
                 },
-                rusqlite::Error::FromSqlConversionFailure(..)
-                | rusqlite::Error::InvalidColumnType(..)
-                | rusqlite::Error::Utf8Error(..)
-                | rusqlite::Error::IntegralValueOutOfRange(..) => {
-                    Error::Corrupt { what: error.to_string() }
-                }
+                error if is_of_value(&error) => Error::Corrupt { what: error.to_string() },
                 error => Error::Storage { source: Box::new(error) },
             },
         }
@@ -63,6 +58,19 @@ impl Fault {
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
         ))
+    }
+}
+
+/// Returns whether a stored value is none that stands there.
+fn is_of_value(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..) => true,
+        // A sum: no figures that talktree wrote add up to this.
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text == "integer overflow",
+        _ => false,
     }
 }
 
@@ -91,6 +99,7 @@ pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Faul
     move |fault| match fault {
         Fault::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
         Fault::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
+        Fault::Sqlite(error) if is_of_value(&error) => corrupt(format!("{row}: {error}")),
         fault => fault,
     }
 }

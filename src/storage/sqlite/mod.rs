@@ -28,6 +28,7 @@ mod outline;
 mod path;
 #[cfg(test)]
 mod plans;
+mod recount;
 mod rows;
 mod schema;
 mod search;

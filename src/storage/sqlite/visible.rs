@@ -58,7 +58,7 @@ impl Database {
                 Look::Sum { session, stamped, others } => (session, stamped, others),
             };
             let others: u64 = others.iter().map(|message| counter.message(message)).sum();
-            let tokens = stamped + others;
+            let tokens = stamped.saturating_add(others);
             attempts += 1;
             // What cannot be written to is counted each time.
             let is_kept = self.is_read_only() || self.keep(&session, tokens, counter)?;
@@ -111,17 +111,36 @@ fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> Outcome<Look> {
     if sums.foreign > 0 {
         return Ok(Look::Foreign(foreign(conn, &plan, key.unwrap_or(-1))?));
     }
+    let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
+    Ok(Look::Sum { session, stamped, others })
+}
+
+/// Returns what the figure of a session must be by the stamps on the path to its head; `None` where
+/// only a counter of the caller's own can tell.
+pub(super) fn by_stamps(conn: &Connection, session: &SessionRow) -> Outcome<Option<u64>> {
+    let plan = path::plan(conn, session.key, session.head, false)?;
+    let sums = sums(conn, &plan, session.counter)?;
+    let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
+    if sums.foreign > 0 || (session.counter != stamp::OWN && !others.is_empty()) {
+        return Ok(None);
+    }
+    let own = Counter::default();
+    let others: u64 = others.iter().map(|message| own.message(message)).sum();
+    Ok(Some(stamped.saturating_add(others)))
+}
+
+/// Returns what of the stamps of a plan a model sees, and what else it sees, which bears none.
+fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> Outcome<(u64, Vec<Message>)> {
     let mut others = Vec::new();
-    for stretch in &plan {
+    for stretch in plan {
         if let Stretch::Summary(overlay) = stretch {
             others.extend(compaction::by_key(conn, overlay.key)?.map(|it| it.to_message(None)));
         }
     }
-    let elided = elided(conn, &plan)?;
-    let replaced = elided.iter().map(|(tokens, _)| tokens).sum();
-    let stamped = sums.tokens.saturating_sub(replaced);
+    let elided = elided(conn, plan)?;
+    let replaced = elided.iter().fold(0u64, |sum, (tokens, _)| sum.saturating_add(*tokens));
     others.extend(elided.into_iter().map(|(_, message)| message));
-    Ok(Look::Sum { session, stamped, others })
+    Ok((stamped.saturating_sub(replaced), others))
 }
 
 /// The stamps of a plan's messages.
@@ -140,7 +159,7 @@ fn sums(conn: &Connection, plan: &Plan, key: i64) -> Outcome<Sums> {
         let Stretch::Messages { first, last } = *stretch else { continue };
         let (tokens, foreign): (u64, u64) =
             statement.query_row(params![first, last, key], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        sums.tokens += tokens;
+        sums.tokens = sums.tokens.saturating_add(tokens);
         sums.foreign += foreign;
     }
     Ok(sums)

@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Build the search index anew before checking.
     #[arg(long)]
     rebuild_index: bool,
+    /// Count tokens anew where figures do not add up, before checking.
+    #[arg(long)]
+    recount_tokens: bool,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -47,6 +50,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 fn check(args: &Args, store: &Store) -> Result<Verified, Error> {
     if args.rebuild_index {
         store.rebuild_search()?;
+    }
+    if args.recount_tokens {
+        store.recount_tokens()?;
     }
     let bar = Bar::of_steps("checking");
     store.verify(|progress| bar.show(progress))

@@ -6,6 +6,7 @@
 
 mod context;
 mod index;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,10 @@ const REMOVE: &str = "remove the compaction";
 /// What to do about an index that differs from the messages.
 const REBUILD: &str =
     "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
+
+/// What to do about tokens that were counted otherwise, or nobody knows by what.
+const RECOUNT: &str =
+    "count the tokens anew: `recount_tokens`, or `talktree verify --recount-tokens`";
 
 /// A query that finds what breaks an invariant, as text.
 struct Check {
@@ -170,12 +175,13 @@ impl Database {
             let mut found = Vec::new();
             settle("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
             settle("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
-            for check in CHECKS.iter().chain(context::CHECKS) {
+            for check in CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS) {
                 settle(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
             settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
             settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
             settle("broken-context", RESTORE, &mut found, |found| context::read_all(conn, found))?;
+            settle("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -234,6 +240,8 @@ impl Database {
     }
 }
 
+/// The most tokens that one message is counted as.
+const MAX_TOKENS: i64 = u32::MAX as i64;
 /// How much of the messages one read looks at.
 const BATCH: u64 = 10_000;
 /// The largest file whose index is checked where it is, while writers wait: some tenths of a second.
@@ -416,7 +424,7 @@ fn read_whole(row: &Row<'_>) -> Outcome<()> {
     let address = StoredMessage::read(row)?.address;
     let (aside, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
     let wrong = match (aside, tokens) {
-        (0 | 1, 0..) => return Ok(()),
+        (0 | 1, 0..=MAX_TOKENS) => return Ok(()),
         (0 | 1, tokens) => format!("{tokens} tokens"),
         (aside, _) => format!("{aside} as the mark of an aside"),
     };
@@ -451,16 +459,19 @@ impl Batch {
                 .query_row([], |row| row.get(0))?;
         }
         let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens
+            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens,
+                    counter
                FROM message
               WHERE address > ?1 AND id IS NOT NULL
               ORDER BY address
               LIMIT ?2",
         )?;
+        let counters = tokens::counters(conn)?;
         let mut rows = statement.query((after, BATCH))?;
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
+            tokens::check_counter(row.get(0)?, row.get(10)?, &counters, found);
             if let Err(fault) = read_whole(row) {
                 let what = match names(conn, row)? {
                     Some((session, id)) => {

@@ -1,0 +1,58 @@
+//! Counting tokens anew, where the figures that are kept cannot be trusted.
+
+use rusqlite::{Connection, params};
+
+use super::connection::Database;
+use super::fault::Outcome;
+use super::message::StoredMessage;
+use super::stamp;
+use crate::error::Result;
+use crate::tokens::Counter;
+use crate::tree::Address;
+
+impl Database {
+    /// Gives up what is kept of all sessions, and stamps messages anew whose stamp says nothing.
+    pub(crate) fn recount_tokens(&self) -> Result<()> {
+        self.write_long(|conn| {
+            conn.execute(GIVE_UP, [])?;
+            let mut after = Address::from_raw(i64::MIN);
+            while let Some(last) = stamp_some(conn, after)? {
+                after = last;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The figures are counted when somebody asks; `changes` tells those who count now.
+const GIVE_UP: &str = "UPDATE session
+    SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
+
+/// Stamps a batch of messages by talktree's own estimate; returns the last of it. What cannot be read
+/// takes no place in a window.
+fn stamp_some(conn: &Connection, after: Address) -> Outcome<Option<Address>> {
+    let mut statement = conn.prepare_cached(UNKNOWN)?;
+    let mut rows = statement.query(params![after, stamp::OWN])?;
+    let (own, mut stamps) = (Counter::default(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
+        stamps
+            .push((row.get::<_, Address>(0)?, message.map_or(0, |message| own.message(&message))));
+    }
+    let mut statement =
+        conn.prepare_cached("UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1")?;
+    for (address, tokens) in &stamps {
+        statement.execute(params![address, tokens, stamp::OWN])?;
+    }
+    Ok(stamps.last().map(|(address, _)| *address))
+}
+
+/// Messages with a stamp that no counter makes, or of a counter that is not there.
+const UNKNOWN: &str = "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+   FROM message
+  WHERE address > ?1
+    AND id IS NOT NULL
+    AND (tokens NOT BETWEEN 0 AND 4294967295
+         OR (counter <> ?2 AND counter NOT IN (SELECT key FROM token_counter)))
+  ORDER BY address
+  LIMIT 512";

@@ -1,0 +1,90 @@
+//! Checking the figures of tokens: what a model sees of each session, and what counted it.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::super::catalog;
+use super::super::fault::{Fault, Outcome};
+use super::super::{stamp, visible};
+use super::{Check, RECOUNT, tell};
+use crate::error::Error;
+use crate::id::SessionId;
+use crate::report::Damage;
+use crate::tree::Address;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        kind: "wrong-tokens",
+        sql: "SELECT format('session %s has %d tokens for a model to see', id, visible_tokens)
+                FROM session
+               WHERE visible_tokens < 0",
+        remedy: RECOUNT,
+    },
+    Check {
+        kind: "lost-counter",
+        sql: "SELECT format('the tokens of session %s were counted by counter %d, which is not there',
+                            id, counter)
+                FROM session
+               WHERE counter <> 0
+                 AND counter NOT IN (SELECT key FROM token_counter)",
+        remedy: RECOUNT,
+    },
+];
+
+/// Compares what is kept of each session with what the stamps on the path to its head add up to,
+/// where no counter of a caller's own is needed for that.
+pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    let mut statement =
+        conn.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Ok(id) = row.get::<_, String>(0) else { continue };
+        let answer = compare_one(conn, &SessionId::from(id.as_str()));
+        match answer.map_err(|fault| fault.into_error(0)) {
+            Ok(Some(what)) => {
+                tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
+            }
+            // A path that cannot be read is told of its messages and compactions.
+            Ok(None) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(Fault::Own(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is wrong with the figure of a session.
+fn compare_one(conn: &Connection, id: &SessionId) -> Outcome<Option<String>> {
+    let Some(session) = catalog::find(conn, id)? else { return Ok(None) };
+    let (Some(kept), Some(seen)) = (session.visible_tokens, visible::by_stamps(conn, &session)?)
+    else {
+        return Ok(None);
+    };
+    let what = || format!("session {id} has {kept} tokens for a model to see, and its path {seen}");
+    Ok((kept != seen).then(what))
+}
+
+/// Returns the keys of all counters.
+pub(super) fn counters(conn: &Connection) -> Outcome<BTreeSet<i64>> {
+    let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
+    let mut keys: BTreeSet<i64> =
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    keys.insert(stamp::OWN);
+    Ok(keys)
+}
+
+/// Checks that what counted a message is known.
+pub(super) fn check_counter(
+    address: Address,
+    counter: i64,
+    known: &BTreeSet<i64>,
+    found: &mut Vec<Damage>,
+) {
+    if !known.contains(&counter) {
+        let (n, session) = (address.n(), address.session());
+        let what = format!(
+            "message {n} of session {session} was counted by counter {counter}, which is not there"
+        );
+        tell(found, Damage { kind: "lost-counter", what, remedy: RECOUNT });
+    }
+}
