@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use clap::builder::PossibleValuesParser;
 
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
-use crate::verbs::VERBS;
+use crate::verbs;
 use crate::vfs::{self, Call, Fault};
 use crate::{Report, Result};
 
@@ -32,7 +32,7 @@ const KINDS: &[(&str, Call, bool)] = &[
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this verb.
-    #[arg(long, value_parser = PossibleValuesParser::new(verbs()))]
+    #[arg(long, value_parser = PossibleValuesParser::new(names()))]
     pub verb: Option<String>,
     /// Only this kind of failure.
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.0)))]
@@ -46,8 +46,8 @@ pub struct Args {
 }
 
 /// Returns the names of all verbs.
-fn verbs() -> Vec<&'static str> {
-    VERBS.iter().chain(&OPENINGS).map(|verb| verb.name).collect()
+fn names() -> Vec<&'static str> {
+    verbs::all().chain(&OPENINGS).map(|verb| verb.name).collect()
 }
 
 /// Lets every call fail under every verb.
@@ -58,14 +58,14 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
     let fixture = Fixture::new()?;
     let mut all: BTreeMap<&str, Figures> = BTreeMap::new();
-    let mut verbs = 0;
-    for verb in VERBS.iter().chain(&OPENINGS) {
+    let mut count_of_verbs = 0;
+    for verb in verbs::all().chain(&OPENINGS) {
         if args.verb.as_deref().is_some_and(|only| only != verb.name) {
             continue;
         }
-        verbs += 1;
+        count_of_verbs += 1;
         eprintln!("faults: {}", verb.name);
-        let (answer, after) = fixture.expected(verb)?;
+        let expected = fixture.expected(verb)?;
         for &(name, call, is_full) in KINDS {
             if args.kind.as_deref().is_some_and(|only| only != name) {
                 continue;
@@ -75,7 +75,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                 let mut count = args.after.unwrap_or(0);
                 loop {
                     let fault = Fault { call, after: count, is_sticky, is_full };
-                    let one = Try { verb, trouble: &fault, answer: &answer, after: &after };
+                    let one = Try { verb, trouble: &fault, expected: &expected };
                     let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
                     let again = format!(
                         "just torture faults --verb '{}' --kind '{name}' --after {count}",
@@ -101,12 +101,15 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             }
         }
     }
-    report.fact("verbs", verbs);
+    report.fact("verbs", count_of_verbs);
     for (name, figures) in all {
-        let Figures { points, told, silent, committed, errors } = figures;
+        let Figures { points, told, silent, committed, half, errors } = figures;
         report.fact(
             format!("{name}: calls failed"),
-            format!("{points} (told {told}, of these there as a whole {committed}; without effect {silent})"),
+            format!(
+                "{points} (told {told}, of these there as a whole {committed}; without effect {silent}, \
+                 or on the folding after an append alone {half})"
+            ),
         );
         for (error, count) in errors {
             report.fact(format!("{name}: {count} x"), error);

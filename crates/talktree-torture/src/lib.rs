@@ -6,6 +6,7 @@
 //! seed that replays it.
 
 mod fixture;
+mod fold;
 mod memory;
 mod process;
 mod report;

@@ -5,6 +5,7 @@
 //! of the work up to some moment, however early. Never may the store be damaged, and it must go on working.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fastrand::Rng;
 use talktree::{Durability, Message, Store};
@@ -36,7 +37,7 @@ pub struct Args {
 /// What a run of the workload left.
 struct Round {
     record: Record,
-    /// After each acknowledged verb: how many events there were, and what the store held.
+    /// After each acknowledged verb, and each acknowledged part of one: how many events there were, and what the store held.
     marks: Vec<(usize, u64)>,
 }
 
@@ -92,21 +93,39 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
 fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
     let folder = scratch()?;
     vfs::start_record();
-    let mut marks = Vec::new();
+    let marks = Arc::new(Mutex::new(Ok(Vec::new())));
     let worked = (|| -> Result<()> {
         let mut workload = Workload::open(&folder.path().join("talk.db"), durability, seed)?;
-        marks.push((vfs::recorded(), digest(&snapshot(workload.store()?)?)));
+        let marked = Arc::clone(&marks);
+        workload.observe(move |store| mark(&marked, store));
+        mark(&marks, workload.store()?);
         for _ in 0..verbs {
             // What was refused has changed nothing, and is looked at all the same.
             let _ = workload.step();
-            let events = vfs::recorded();
-            marks.push((events, digest(&snapshot(workload.store()?)?)));
+            mark(&marks, workload.store()?);
         }
         Ok(())
     })();
     let record = vfs::end_record();
     worked?;
+    let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+    let marks = std::mem::replace(&mut *marks, Ok(Vec::new()))?;
     Ok(Round { record, marks })
+}
+
+/// Marks of what was acknowledged, or why one could not be made.
+type Marks = Mutex<talktree::Result<Vec<(usize, u64)>>>;
+
+/// Notes that what the store holds now has been acknowledged.
+fn mark(marks: &Marks, store: &Store) {
+    let events = vfs::recorded();
+    let held = snapshot(store);
+    let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+    match (&mut *marks, held) {
+        (Ok(marks), Ok(held)) => marks.push((events, digest(&held))),
+        (marks, Err(error)) => *marks = Err(error),
+        (Err(_), Ok(_)) => {}
+    }
 }
 
 /// Cuts the power at many moments of a round.

@@ -13,7 +13,7 @@ use talktree::{Error, Message, Store};
 
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
 use crate::scratch::scratch;
-use crate::verbs::VERBS;
+use crate::verbs;
 use crate::{Report, Result, snapshot, vfs};
 
 /// How scarce.
@@ -275,13 +275,13 @@ impl Trouble for LittleMemory {
 fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
     let fixture = Fixture::new()?;
     let mut figures = Figures::default();
-    for verb in VERBS.iter().chain(&OPENINGS) {
-        let (answer, after) = fixture.expected(verb)?;
+    for verb in verbs::all().chain(&OPENINGS) {
+        let expected = fixture.expected(verb)?;
         for step in 0..limits {
             // Closer to each other where there is little.
             let bytes = i64::from(step) * i64::from(step) * 150;
             let trouble = LittleMemory(bytes);
-            let one = Try { verb, trouble: &trouble, answer: &answer, after: &after };
+            let one = Try { verb, trouble: &trouble, expected: &expected };
             let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 fixture.attempt(one, &mut figures)
             }));

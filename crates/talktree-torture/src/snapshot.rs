@@ -1,11 +1,13 @@
 //! All that a store holds, as one text: to tell whether two stores hold the same.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use talktree::{Part, Session, Store};
 
-/// Returns all that a store holds, but for the times at which sessions were made and written to.
+/// Returns all that a store holds, but for the times at which sessions were made and written to, and for the figures
+/// that it can count again. Ids that the library makes up are told by their order, and what has one without its time.
 ///
 /// # Errors
 /// As every read.
@@ -17,17 +19,25 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
         let session = store.session(info.id.clone())?;
         let (id, name, parent) = (&info.id, &info.name, &info.parent_session);
         let metadata = info.metadata.as_ref().map(|json| json.as_str().to_owned());
-        let _ = writeln!(text, "session {id} {name:?} {parent:?} {metadata:?}");
+        let (fork_point, end) = (&info.fork_point, &info.end_reason);
+        let _ =
+            writeln!(text, "session {id} {name:?} {parent:?} {fork_point:?} {end:?} {metadata:?}");
         for message in session.all_messages() {
-            let message = message?;
+            let mut message = message?;
+            if is_made_up(message.id.as_str()) {
+                message.created_at = Default::default();
+            }
             let parent = message.parent.clone();
             let json = serde_json::to_string(&message).unwrap_or_default();
             let _ = writeln!(text, "message {parent:?} {json}");
         }
         for compaction in session.compactions()? {
             let (first, last) = (&compaction.first, &compaction.last);
-            let (id, summary) = (&compaction.id, &compaction.summary);
-            let _ = writeln!(text, "compaction {id} {first} {last} {summary}");
+            let (id, summary, model) = (&compaction.id, &compaction.summary, &compaction.model);
+            let _ = writeln!(text, "compaction {id} {first} {last} {summary} {model:?}");
+            let (before, after) = (compaction.tokens_before, compaction.tokens_after);
+            let (count, folds) = (compaction.count, &compaction.folds);
+            let _ = writeln!(text, "folded {count} {before} {after} {folds:?}");
         }
         for label in session.labels()? {
             let _ = writeln!(text, "label {} {}", label.name, label.id);
@@ -41,7 +51,44 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
         }
         write_context(&mut text, &session)?;
     }
-    Ok(text)
+    Ok(without_made_up(&text))
+}
+
+/// The length of an id that the library makes up: a UUID.
+const MADE_UP: usize = 36;
+
+/// Returns whether an id is one that the library made up.
+fn is_made_up(id: &str) -> bool {
+    let id = id.as_bytes();
+    id.len() == MADE_UP
+        && id.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Returns the text with a number instead of each id that the library made up.
+fn without_made_up(text: &str) -> String {
+    let (mut told, mut known) = (String::new(), HashMap::new());
+    let mut rest = text;
+    while let Some(dash) = rest.find('-') {
+        let found = dash.checked_sub(8).and_then(|from| rest.get(from..from + MADE_UP));
+        let to = match found.filter(|id| is_made_up(id)) {
+            Some(id) => {
+                told.push_str(&rest[..dash - 8]);
+                let next = known.len();
+                let _ = write!(told, "<made up: {}>", known.entry(id).or_insert(next));
+                dash - 8 + MADE_UP
+            }
+            None => {
+                told.push_str(&rest[..=dash]);
+                dash + 1
+            }
+        };
+        rest = &rest[to..];
+    }
+    told.push_str(rest);
+    told
 }
 
 /// Writes what is stored of a session's context.
@@ -71,4 +118,19 @@ pub fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_were_made_up_are_told_by_their_order() {
+        let (a, b) =
+            ("0192aaaa-0000-7000-8000-00000000000a", "0192aaaa-0000-7000-8000-00000000000b");
+        let text = format!("é-x {b} compaction_{a}, {b}- 故宫-{a}");
+        let told = "é-x <made up: 0> compaction_<made up: 1>, <made up: 0>- 故宫-<made up: 1>";
+        assert_eq!(without_made_up(&text), told);
+        assert_eq!(without_made_up("a-b 0192aaaa-0000-7000-8000"), "a-b 0192aaaa-0000-7000-8000");
+    }
 }

@@ -1,15 +1,19 @@
 //! Every verb that writes, drawn by dice: what a store goes through before it is broken.
 //!
-//! Ids and times come from the dice, too, so that a seed does the same again.
+//! Ids and times come from the dice, too, so that a seed does the same again; but for those of summaries that the library
+//! lays itself.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
     COMPACTION_PREFIX, Compaction, CompactionId, Durability, Incoming, Message, MessageId, Part,
-    Session, SessionDetails, Store,
+    Plan, Session, SessionDetails, Store,
 };
+
+use crate::fold::{brief, by_words, folding, options};
 
 const SESSIONS: [&str; 3] = ["ann", "bob", "cy"];
 const WORDS: [&str; 12] = [
@@ -37,7 +41,15 @@ const VERBS: &[(&str, u32)] = &[
     ("delete", 6),
     ("delete-branch", 2),
     ("compact", 6),
-    ("remove-compaction", 2),
+    ("remove-compaction", 3),
+    ("fold", 6),
+    ("stale-fold", 2),
+    ("append-and-fold", 6),
+    ("split", 1),
+    ("leave", 3),
+    ("tokens", 4),
+    ("tokens-by-words", 2),
+    ("recount", 1),
     ("label", 4),
     ("unlabel", 1),
     ("checkout", 4),
@@ -52,14 +64,26 @@ const VERBS: &[(&str, u32)] = &[
     ("reopen", 5),
 ];
 
+/// The window of a session that folds by itself.
+const THRESHOLD: u64 = 1_500;
+
+/// What is called with the store when a part of a verb has been committed and its rest has not begun.
+type Observer = Arc<dyn Fn(&Store) + Send + Sync>;
+
 /// A store and what is done to it.
-#[derive(Debug)]
 pub struct Workload {
     store: Option<Store>,
     path: std::path::PathBuf,
     durability: Durability,
     dice: Rng,
     made: u64,
+    observer: Observer,
+}
+
+impl std::fmt::Debug for Workload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workload").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Workload {
@@ -70,7 +94,8 @@ impl Workload {
     pub fn open(path: &Path, durability: Durability, seed: u64) -> talktree::Result<Self> {
         let store = Store::options().durability(durability).open(path)?;
         let (path, dice) = (path.to_owned(), Rng::with_seed(seed));
-        Ok(Self { store: Some(store), path, durability, dice, made: 0 })
+        let observer = Arc::new(|_: &Store| ());
+        Ok(Self { store: Some(store), path, durability, dice, made: 0, observer })
     }
 
     /// Opens a new store in memory.
@@ -80,7 +105,12 @@ impl Workload {
     pub fn in_memory(seed: u64) -> talktree::Result<Self> {
         let (store, dice) = (Some(Store::open_in_memory()?), Rng::with_seed(seed));
         let (path, durability) = (Default::default(), Durability::Normal);
-        Ok(Self { store, path, durability, dice, made: 0 })
+        Ok(Self { store, path, durability, dice, made: 0, observer: Arc::new(|_| ()) })
+    }
+
+    /// Calls `observer` between the commits of a verb that has several: of an append that folds.
+    pub fn observe(&mut self, observer: impl Fn(&Store) + Send + Sync + 'static) {
+        self.observer = Arc::new(observer);
     }
 
     /// Returns the store.
@@ -145,6 +175,20 @@ impl Workload {
                 drop(session.delete_branch(&id)?);
             }
             "compact" => self.compact(&session)?,
+            "fold" => drop(folding(&store, name)?.compact()?),
+            "stale-fold" => self.fold_stale(&session)?,
+            "append-and-fold" => self.append_and_fold(&store, name)?,
+            "split" => {
+                let child = format!("split {}", self.number());
+                session.compact_and_split_as(&child.as_str().into(), "What came before.")?;
+            }
+            "leave" => {
+                let Some(to) = self.any(&session)? else { return Ok(()) };
+                drop(folding(&store, name)?.checkout_summarized(&to)?);
+            }
+            "tokens" => drop(session.visible_tokens()?),
+            "tokens-by-words" => drop(by_words(&store, name)?.visible_tokens()?),
+            "recount" => store.recount_tokens()?,
             "remove-compaction" => {
                 if let Some(compaction) = session.compactions()?.first() {
                     session.remove_compaction(&compaction.id)?;
@@ -219,6 +263,31 @@ impl Workload {
         compaction.id = CompactionId::from(format!("{COMPACTION_PREFIX}{number}"));
         compaction.created_at = self.time();
         session.import_compaction(&compaction)
+    }
+
+    /// Plans a fold and commits it after what it would fold has changed.
+    fn fold_stale(&mut self, session: &Session) -> talktree::Result<()> {
+        let Plan::Fold(plan) = session.plan_compaction(&options())? else { return Ok(()) };
+        let first = plan.first().clone();
+        match CompactionId::from_message(&first) {
+            Some(summary) => drop(session.remove_compaction(&summary)?),
+            None => drop(session.update(self.message().with_id(first))?),
+        }
+        session.commit(plan, "Of what was.").map(drop)
+    }
+
+    /// Appends to a session that folds by itself.
+    fn append_and_fold(&mut self, store: &Store, name: &str) -> talktree::Result<()> {
+        let (observer, observed) = (Arc::clone(&self.observer), store.clone());
+        let chat = store
+            .session_builder(name)
+            .summarizer(move |prompt: &str| {
+                observer(&observed);
+                brief(prompt)
+            })
+            .compact_after(THRESHOLD)
+            .open()?;
+        chat.append(self.message()).map(drop)
     }
 
     fn number(&mut self) -> u64 {

@@ -1,5 +1,7 @@
 //! Every verb once, on a store that holds something of everything: what is tried while a system call fails.
 
+mod fold;
+
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -16,15 +18,20 @@ pub(crate) struct Verb {
     /// Whether the store holds something else afterwards.
     pub(crate) changes: bool,
     /// Does it and returns the answer of a read; the path is that of a file that is not there.
-    pub(crate) run: fn(&Store, &Path) -> talktree::Result<String>,
+    pub(crate) run: Run,
+    /// The first of two commits it makes, where the second may fail without failing the verb.
+    pub(crate) first: Option<Run>,
 }
 
-const fn write(name: &'static str, run: fn(&Store, &Path) -> talktree::Result<String>) -> Verb {
-    Verb { name, changes: true, run }
+/// Does a verb.
+pub(crate) type Run = fn(&Store, &Path) -> talktree::Result<String>;
+
+const fn write(name: &'static str, run: Run) -> Verb {
+    Verb { name, changes: true, run, first: None }
 }
 
-const fn read(name: &'static str, run: fn(&Store, &Path) -> talktree::Result<String>) -> Verb {
-    Verb { name, changes: false, run }
+const fn read(name: &'static str, run: Run) -> Verb {
+    Verb { name, changes: false, run, first: None }
 }
 
 /// The answer of a verb that has none to compare.
@@ -102,8 +109,12 @@ fn context(store: &Store) -> talktree::Result<Context> {
         .open()
 }
 
-/// The verbs.
-pub(crate) const VERBS: &[Verb] = &[
+/// Returns the verbs.
+pub(crate) fn all() -> impl Iterator<Item = &'static Verb> {
+    VERBS.iter().chain(fold::VERBS)
+}
+
+const VERBS: &[Verb] = &[
     write("append", |store, _| {
         store.session("chat")?.append(message("new", "a new turn")).map(done)
     }),
@@ -143,7 +154,7 @@ pub(crate) const VERBS: &[Verb] = &[
             .collect();
         store.session("old")?.import_messages(&records).map(done)
     }),
-    write("compact", |store, _| {
+    write("import of a compaction", |store, _| {
         let new = compaction("new", "m90", "m140");
         store.session("chat")?.import_compaction(&new).map(done)
     }),
