@@ -249,8 +249,9 @@ pub trait SessionProvider: Send + Sync {
     }
 
     /// Lays a summary over a stretch of the path to `leaf`, if that shows just what was seen of it;
-    /// else [`Error::Stale`]. Where the head's path holds the stretch, its view counts.
-    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
+    /// else [`Error::Stale`]. Where the head's path holds the stretch, its view counts. Returns whether
+    /// the summary shows at the head.
+    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<bool> {
         // Two steps; a storage that can be written to in between should do it in one.
         let stale = |why: Stale| Error::Stale { why };
         let mut leaf = Some(leaf);
@@ -270,7 +271,9 @@ pub trait SessionProvider: Send + Sync {
         let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
         let last = view.iter().rposition(|item| ids.contains(&item.id)).map_or(first, |at| at + 1);
         seen.check(&view[first..last]).map_err(stale)?;
-        self.add_compaction(compaction)
+        self.add_compaction(compaction)?;
+        // It is laid: what fails from here on is no failure of it.
+        Ok(self.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
     }
 
     /// Returns what shows in place of a summary once it is taken off, oldest first: messages, and

@@ -25,3 +25,17 @@ fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> R
     assert!(report.failures().is_empty(), "{report}");
     Ok(())
 }
+
+/// Whether the summary shows was asked after the commit: where that read failed, a fold was told as failed that stood.
+#[test]
+fn a_fold_that_a_failed_read_is_told_of_is_not_there() -> Result<()> {
+    let mut report = Report::new("faults", 7);
+    let only = |text: &str| Some(text.to_owned());
+    let args =
+        faults::Args { verb: only("commit of a plan"), kind: only("read"), after: None, step: 3 };
+    faults::run(&args, &mut report)?;
+    assert!(report.failures().is_empty(), "{report}");
+    let failed = report.value("read: calls failed").unwrap_or_default();
+    assert!(failed.contains("there as a whole 0;"), "{report}");
+    Ok(())
+}

@@ -13,7 +13,7 @@ mod turns;
 use serde::Serialize;
 
 use super::Session;
-use crate::compaction::{Compaction, CompactionStatus, Summary};
+use crate::compaction::{Compaction, Summary};
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::fold::{
@@ -167,14 +167,14 @@ impl Session {
             details: summary.details,
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
-        self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
+        let is_shown = self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
         let id = compaction.id;
         self.tell(|| Change::Compact { id: id.clone() });
         Ok(Folded {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
-            is_shown: self.provider.compaction_status(&id)? == CompactionStatus::Shown,
+            is_shown,
             id,
         })
     }

@@ -52,7 +52,8 @@ pub(super) fn add(
     prompt::thaw(conn, session.key)
 }
 
-/// Lays a summary as [`add`] does, if the stretch is still what was seen of it.
+/// Lays a summary as [`add`] does, if the stretch is still what was seen of it; returns whether it
+/// shows at the head.
 pub(super) fn fold(
     conn: &Connection,
     session: &SessionRow,
@@ -60,7 +61,7 @@ pub(super) fn fold(
     compaction: &Compaction,
     leaf: &MessageId,
     seen: &Seen,
-) -> Outcome<()> {
+) -> Outcome<bool> {
     let stale = |why: Stale| Fault::Own(Error::Stale { why });
     let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
     let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
@@ -80,7 +81,10 @@ pub(super) fn fold(
     };
     let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
     seen.check(&now).map_err(stale)?;
-    add(conn, session, name, compaction, compaction.tokens_after)
+    add(conn, session, name, compaction, compaction.tokens_after)?;
+    // Asked afterwards, a failure of the question would read as one of the fold.
+    let overlay = require(conn, Some(session.key), name, &compaction.id)?;
+    Ok(status(conn, session, overlay)? == CompactionStatus::Shown)
 }
 
 /// Returns the fault of a plan one of whose ends is gone.

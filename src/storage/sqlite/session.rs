@@ -196,7 +196,7 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
+    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<bool> {
         self.lay(compaction, |conn, session| {
             let Some(session) = session else {
                 let why = Stale::Deleted { id: compaction.first.clone() };
@@ -433,22 +433,22 @@ impl SqliteSession {
     }
 
     /// Lays a compaction, if it is within the limit.
-    fn lay(
+    fn lay<T>(
         &self,
         compaction: &Compaction,
-        work: impl FnOnce(&Connection, Option<SessionRow>) -> Outcome<()>,
-    ) -> Result<()> {
+        work: impl FnOnce(&Connection, Option<SessionRow>) -> Outcome<T>,
+    ) -> Result<T> {
         let max = self.database.config.max_message_bytes;
         let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
         let model = compaction.model.as_ref().map_or(0, String::len);
         self.database.write(|conn| {
             append::check_size("a summary", compaction.summary.len() + details + model, max)?;
             let session = catalog::find(conn, &self.id)?;
-            work(conn, session)?;
-            match session {
-                Some(session) => catalog::touch_view(conn, session.key),
-                None => Ok(()),
+            let answer = work(conn, session)?;
+            if let Some(session) = session {
+                catalog::touch_view(conn, session.key)?;
             }
+            Ok(answer)
         })
     }
 
