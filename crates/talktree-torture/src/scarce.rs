@@ -9,12 +9,16 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
-use talktree::{Error, Message, Store};
+use talktree::{Compacted, Error, Message, Store};
 
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
+use crate::fold::{brief, folding};
 use crate::scratch::scratch;
 use crate::verbs;
 use crate::{Report, Result, snapshot, vfs};
+
+/// The window of a session that folds by itself.
+const THRESHOLD: u64 = 20_000;
 
 /// How scarce.
 #[derive(Debug, clap::Args)]
@@ -81,9 +85,10 @@ impl Drop for Disk {
     }
 }
 
-/// Appends until it is refused; returns the acknowledged messages.
+/// Appends until it is refused, to a session that folds by itself; returns the acknowledged messages. Whatever a fold
+/// comes to, what was appended before it is acknowledged.
 fn append_until_refused(store: &Store) -> Result<(Vec<String>, Error)> {
-    let chat = store.session("chat")?;
+    let chat = store.session_builder("chat").summarizer(brief).compact_after(THRESHOLD).open()?;
     let text = "coffee garden latency budget ".repeat(70);
     let mut acknowledged = Vec::new();
     loop {
@@ -149,6 +154,11 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     if left.iter().any(|name| name.to_string_lossy().starts_with("copy")) {
         return Err(format!("a backup left something behind: {left:?}").into());
     }
+    if store.session("chat")?.compactions()?.is_empty() {
+        return Err("nothing was folded while the disk filled".into());
+    }
+    let folded = folded_or_refused(&store)?;
+    let split = is_split_or_not(&store)?;
     let deleted = store.session("chat")?.delete([&acknowledged[0].as_str().into()]);
     is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
     std::fs::remove_file(&filler)?;
@@ -163,6 +173,8 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
         return Err(format!("after opening again: {damages:?}").into());
     }
     report.fact("full disk: acknowledged before, all there", acknowledged.len());
+    report.fact("full disk: folding meanwhile", folded);
+    report.fact("full disk: splitting meanwhile", split);
     report.fact("full disk: bytes left to fill up", rest);
     report.fact(
         "full disk: verify meanwhile",
@@ -180,6 +192,31 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     );
     drop(store);
     read_only(&disk, mebibytes, &path, &held, report)
+}
+
+/// Folds on a full disk: it shows, or the history is as it was.
+fn folded_or_refused(store: &Store) -> Result<&'static str> {
+    let chat = folding(store, "chat")?;
+    let before = chat.history()?;
+    match chat.compact() {
+        Ok(Compacted::Folded(folded)) if folded.is_shown && chat.history()? != before => Ok("done"),
+        Err(Error::DiskFull) if chat.history()? == before => Ok("refused"),
+        other => Err(format!("a fold: {other:?}").into()),
+    }
+}
+
+/// Splits on a full disk: both sessions say so, or neither.
+fn is_split_or_not(store: &Store) -> Result<&'static str> {
+    let chat = store.session("chat")?;
+    let answer = chat.compact_and_split_as(&"next".into(), "In brief: coffee.");
+    let has_ended = chat.info()?.is_some_and(|info| info.end_reason.is_some());
+    let child = store.session("next")?;
+    let goes_on = (child.info()?.is_some(), child.history()?.len());
+    match (answer, has_ended, goes_on) {
+        (Ok(_), true, (true, 1)) => Ok("done"),
+        (Err(Error::DiskFull), false, (false, 0)) => Ok("refused"),
+        (answer, ..) => Err(format!("a split: {answer:?}, {has_ended}, {goes_on:?}").into()),
+    }
 }
 
 /// Writes until the disk is full; returns how many bytes went in.

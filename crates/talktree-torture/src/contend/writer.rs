@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
-use talktree::{Budget, Error, MessageId, Session, Store};
+use talktree::{Budget, Error, Message, MessageId, Session, Store};
 
 use crate::Result;
+use crate::fold::brief;
 use crate::kill::worker::{SHARED, durability};
 use crate::text::{Said, seed_of};
 
+/// The window of the shared session, which folds by itself.
+const THRESHOLD: u64 = 4_000;
 /// The longest path that is forked or read as a whole.
 const MAX_WHOLE: usize = 200;
 
@@ -54,6 +58,8 @@ pub(crate) struct Tally {
     /// How long each verb took.
     pub(crate) writes: Vec<Duration>,
     pub(crate) reads: Vec<Duration>,
+    /// How many folds were refused, since another had folded the stretch.
+    pub(crate) folds_refused: u64,
     /// How often a verb answered that the store is busy.
     pub(crate) busy: u64,
     /// What was not as it should be.
@@ -73,10 +79,11 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
 /// Works until the time is up.
 pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
     let log = plan.log.as_ref().map(|path| OpenOptions::new().create(true).append(true).open(path));
+    let heard = Arc::default();
     let mut writer = Writer {
         store,
         own: store.session(plan.name.as_str())?,
-        shared: store.session(SHARED)?,
+        shared: folding(store, &heard)?,
         name: plan.name.clone(),
         rng: Rng::with_seed(seed ^ seed_of(&plan.name)),
         log: log.transpose()?,
@@ -87,7 +94,40 @@ pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
     while Instant::now() < until {
         writer.step()?;
     }
-    Ok(writer.tally)
+    let mut tally = writer.tally;
+    let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
+    tally.folds_refused = heard.refused;
+    tally.busy += heard.busy;
+    tally.faults.extend(heard.faults);
+    Ok(tally)
+}
+
+/// What was heard of as failed of folds that followed an append.
+#[derive(Default)]
+struct Heard {
+    /// Refused: another had folded the stretch meanwhile.
+    refused: u64,
+    busy: u64,
+    faults: Vec<String>,
+}
+
+/// Returns the shared session, which all its writers fold.
+fn folding(store: &Store, heard: &Arc<Mutex<Heard>>) -> talktree::Result<Session> {
+    let heard = Arc::clone(heard);
+    let hear = move |error: &Error| {
+        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match error {
+            Error::Stale { .. } => heard.refused += 1,
+            Error::Busy { .. } => heard.busy += 1,
+            error => heard.faults.push(format!("a fold: {error}")),
+        }
+    };
+    store
+        .session_builder(SHARED)
+        .summarizer(brief)
+        .compact_after(THRESHOLD)
+        .on_compaction_error(hear)
+        .open()
 }
 
 struct Writer<'a> {
@@ -110,7 +150,8 @@ impl Writer<'_> {
             48..52 => self.append(5)?,
             52..65 => self.share()?,
             65 => self.fork(),
-            66..80 => self.read(|writer| {
+            66..68 => self.compare_tokens(),
+            68..80 => self.read(|writer| {
                 let recent = writer.own.recent(Budget::messages(20))?.messages;
                 Ok(recent.into_iter().map(|message| message.id).collect())
             }),
@@ -188,6 +229,24 @@ impl Writer<'_> {
             self.tally
                 .faults
                 .push(format!("{stranger:?} was read in the session of {:?}", self.name));
+        }
+    }
+
+    /// Asks how many tokens a model sees of the own session, which nobody else writes to.
+    fn compare_tokens(&mut self) {
+        if self.tally.own.len() > MAX_WHOLE {
+            return;
+        }
+        let began = Instant::now();
+        let answer = self.own.visible_tokens();
+        self.tally.reads.push(began.elapsed());
+        let history = self.own.history();
+        if let (Some(found), Some(history)) = (self.answered(answer), self.answered(history)) {
+            let expected: u64 = history.iter().map(Message::tokens).sum();
+            if found != expected {
+                let what = format!("{}: {found} tokens are seen, not {expected}", self.name);
+                self.tally.faults.push(what);
+            }
         }
     }
 

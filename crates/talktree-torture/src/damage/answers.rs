@@ -6,6 +6,9 @@ use std::hash::{DefaultHasher, Hasher};
 
 use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree, View};
 
+use super::fixture::session;
+use crate::fold::options;
+
 /// What is searched for.
 const QUERIES: &[&str] =
     &["river17*", "in:all call", "\"violet engine\"", "故宫 harbour role:user"];
@@ -50,8 +53,8 @@ impl Answers {
             "",
             store.stats().map(|stats| (stats.sessions, stats.messages, stats.max_depth)),
         );
-        for id in sessions {
-            match store.session(id.as_str()) {
+        for (at, id) in sessions.iter().enumerate() {
+            match session(store, at, id) {
                 Ok(chat) => answers.session(&chat, id),
                 Err(error) => answers.add::<()>("session", id, Err(error)),
             }
@@ -73,7 +76,16 @@ impl Answers {
         self.add("head", id, chat.head());
         self.add("head_log", id, chat.head_log());
         self.add("labels", id, chat.labels());
-        self.add("compactions", id, chat.compactions());
+        let compactions = chat.compactions();
+        for fold in compactions.iter().flatten() {
+            let of = format!("{} of {id}", fold.id);
+            self.add("compaction_status", &of, chat.compaction_status(&fold.id));
+            self.add_messages("expand", &of, chat.expand(&fold.id));
+        }
+        self.add("compactions", id, compactions);
+        self.add("usage_of_window", id, chat.usage_of_window());
+        self.add("plan", id, chat.plan_compaction(&options()));
+        self.add("visible_tokens", id, chat.visible_tokens());
         self.add_messages("roots", id, chat.roots());
         self.add("row_stats", id, chat.row_stats());
         self.add_messages("history", id, chat.history());

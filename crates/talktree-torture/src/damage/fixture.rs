@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use talktree::{Durability, Incoming, Message, MessageId, Part, Session, SessionDetails, Store};
+use talktree::{
+    Durability, Incoming, Message, MessageId, Part, Plan, Session, SessionDetails, Store, Summary,
+};
 
 use crate::Result;
+use crate::fold::{by_words, options};
 
 /// How many sessions the store has, beside a fork of each third.
 const SESSIONS: usize = 12;
@@ -71,7 +74,15 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
         let chat = store.session(id.as_str())?;
         chat.append_all((0..5).map(|n| message(&mut dice, 10_000 + n)))?;
     }
+    for (at, id) in ids.iter().enumerate() {
+        session(&store, at, id)?.visible_tokens()?;
+    }
     Ok(ids)
+}
+
+/// Returns the session of this place, with the counter of its figures: some have another one.
+pub(super) fn session(store: &Store, at: usize, id: &str) -> talktree::Result<Session> {
+    if at % 5 == 0 { by_words(store, id) } else { store.session(id) }
 }
 
 /// Returns a time that is the same in each run.
@@ -117,6 +128,20 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         chat.checkout(&named(n))?;
     }
     chat.undo_head()?;
+    fold(chat)
+}
+
+/// Folds the path to the end twice, the second summary over the first.
+fn fold(chat: &Session) -> Result<()> {
+    let leaf = chat.raw_history()?.last().map(|message| message.id.clone()).unwrap_or_default();
+    for keep in [300, 60] {
+        if let Plan::Fold(plan) =
+            chat.plan_compaction_at(&leaf, &options().keep_recent_tokens(keep))?
+        {
+            let summary = Summary::new(format!("kept {keep}")).by("model-1").details(json!([keep]));
+            chat.commit(plan, summary)?;
+        }
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::Result;
 const TABLES: &[&str] = &[
     "session",
     "message",
+    "token_counter",
     "compaction",
     "label",
     "head_log",

@@ -1,10 +1,11 @@
 //! Every verb over a large tree, with what it should answer.
 
-use talktree::{Budget, DrawOptions, Message, Tree, View};
+use talktree::{Budget, DrawOptions, Message, Plan, Tree, View};
 
 use super::meter::Meter;
 use super::shapes::Grown;
 use crate::Result;
+use crate::fold::{by_words, options};
 
 fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usize> {
     let mut total = 0;
@@ -103,6 +104,23 @@ pub(super) fn write(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
     meter.check("update", true, || {
         Ok(chat.update(Message::user("otherwise").with_id(root.clone()))?.is_changed)
     })?;
+    let tokens: u64 = chat.history()?.iter().map(Message::tokens).sum();
+    meter.check("visible_tokens, counted", tokens, || Ok(chat.visible_tokens()?))?;
+    meter.check("visible_tokens, kept", tokens, || Ok(chat.visible_tokens()?))?;
+    let words = by_words(store, chat.id().as_str())?;
+    meter.check("visible_tokens by another counter", true, || Ok(words.visible_tokens()? > 0))?;
+    meter.time("recount_tokens", || Ok(store.recount_tokens()?))?;
+    meter.check("visible_tokens, counted again", tokens, || Ok(chat.visible_tokens()?))?;
+    if let Plan::Fold(plan) =
+        meter.time("plan_compaction", || Ok(chat.plan_compaction(&options())?))?
+    {
+        let folded = meter.time("commit", || Ok(chat.commit(plan, "In brief.")?))?;
+        meter.check("history with a fold", true, || Ok(chat.history()?.len() < length))?;
+        meter.time("remove_compaction of a fold", || Ok(chat.remove_compaction(&folded.id)?))?;
+    }
+    meter.time("plan_leave", || Ok(chat.plan_leave(root, &options())?))?;
+    let next = meter.time("compact_and_split", || Ok(chat.compact_and_split("In brief.")?))?;
+    store.remove(next.id())?;
     let fold =
         meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
     meter.check("history of a summary", 1, || Ok(chat.history()?.len()))?;

@@ -8,8 +8,9 @@ use std::sync::OnceLock;
 
 use talktree::import::{Format, ImportOptions};
 use talktree::search::Filters;
-use talktree::{Error, Hit, Message, MessageId, Query, Store};
+use talktree::{Error, Hit, Message, MessageId, Plan, Query, Store, Summary, TokenCounter};
 
+use crate::fold::options;
 use crate::workload::Workload;
 
 /// A check of any bytes.
@@ -171,6 +172,19 @@ pub fn messages(data: &[u8]) -> Result<(), String> {
     is_sound(&store)
 }
 
+/// A counter of any name.
+struct Named(String);
+
+impl TokenCounter for Named {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        text.len() as f64
+    }
+}
+
 /// Any text is a name or refused: verbs that are given whatever stands in the bytes.
 ///
 /// # Errors
@@ -186,7 +200,7 @@ pub fn names(data: &[u8]) -> Result<(), String> {
         let done = (|| -> talktree::Result<()> {
             let session = store.session(session)?;
             let message = Message::user(other.as_str()).with_id(word.as_str());
-            match chunk[0] % 14 {
+            match chunk[0] % 19 {
                 0..4 => drop(session.append(message)?),
                 4 => drop(session.append_to(&id, message)?),
                 5 => drop(session.upsert(message)?),
@@ -197,6 +211,27 @@ pub fn names(data: &[u8]) -> Result<(), String> {
                 10 => drop(session.add_compaction(word.as_str(), &id, &word.as_str().into())?),
                 11 => drop(session.delete_branch(&id)?),
                 12 => drop(session.history_at(&id)?),
+                13 => {
+                    if let Plan::Fold(plan) = session.plan_compaction_at(&id, &options())? {
+                        let summary = Summary::new(word.as_str()).by(other.as_str());
+                        drop(session.commit(plan, summary)?);
+                    }
+                }
+                14 => {
+                    drop(session.compact_and_split_as(&word.as_str().into(), other.as_str())?);
+                }
+                15 => {
+                    if let Some(plan) = session.plan_leave(&id, &options())? {
+                        drop(session.checkout_leaving(plan, word.as_str())?);
+                    }
+                }
+                16 => drop(session.remove_compaction(&word.as_str().into())?),
+                17 => {
+                    let counter = Named(word.clone());
+                    let id = session.id().clone();
+                    let counted = store.session_builder(id).token_counter(counter).open()?;
+                    counted.visible_tokens()?;
+                }
                 _ => drop(store.create_session(word)?),
             }
             Ok(())

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 use talktree::{Message, Session, Store};
 
 use super::deed::{Deed, Line, Log};
-use super::model::{Copy, Model, Replay};
-use super::state::State;
+use super::model::{Copy, Model, Replay, summary_of};
+use super::state::{State, name_of};
 use super::worker::{self, SHARED};
 use crate::Result;
 
@@ -60,11 +60,13 @@ impl Check<'_> {
     /// Returns whether the last deed of a killed worker was committed; half of it is a fault.
     fn settle(&mut self, name: &str, model: &Model, deed: &Deed) -> Result<bool> {
         let is_done = match deed {
-            Deed::Open | Deed::Search { .. } => return Ok(false),
+            Deed::Open | Deed::Search { .. } | Deed::Tokens { .. } => return Ok(false),
             Deed::Share { message } => {
                 self.store.session(SHARED)?.message(&message.id.as_str().into())?.is_some()
             }
-            Deed::Fork { session, .. } => self.store.session(session.as_str())?.info()?.is_some(),
+            Deed::Fork { session, .. } | Deed::Split { session } => {
+                self.store.session(session.as_str())?.info()?.is_some()
+            }
             Deed::Import { session, count } => {
                 let found = self.store.session(session.as_str())?.path_length()?;
                 // An import is many transactions: what is there has to be its beginning.
@@ -124,21 +126,44 @@ impl Check<'_> {
             let is: Vec<_> = fork
                 .raw_history()?
                 .iter()
-                .map(|message| (message.id.to_string(), message.text()))
+                .map(|message| (name_of(message), message.text()))
                 .collect();
-            let shown: Vec<_> =
-                fork.history()?.iter().map(|message| message.id.to_string()).collect();
+            let shown: Vec<_> = fork.history()?.iter().map(name_of).collect();
             if &is != raw || &shown != view {
                 self.findings
                     .faults
                     .push(format!("fork {session} differs from the path it copied"));
             }
         }
+        self.check_splits(name, model)?;
+        let tokens: u64 = chat.history()?.iter().map(Message::tokens).sum();
+        let kept = chat.visible_tokens()?;
+        if kept != tokens {
+            self.findings.faults.push(format!("{name}: {kept} tokens are seen, not {tokens}"));
+        }
         for (session, count) in &model.imports {
             self.complete_import(session, *count)?;
         }
         self.check_search(&chat, model)?;
         self.check_files(name, model)
+    }
+
+    /// Checks that a session has ended just if it goes on in others, which open with the summary.
+    fn check_splits(&mut self, name: &str, model: &Model) -> Result<()> {
+        let reason = self.store.session(name)?.info()?.and_then(|info| info.end_reason);
+        let should = (!model.splits.is_empty()).then_some("compaction");
+        if reason.as_deref() != should {
+            self.findings.faults.push(format!("{name} ended with {reason:?}, not {should:?}"));
+        }
+        for session in &model.splits {
+            let child = self.store.session(session.as_str())?;
+            let said: Vec<String> = child.raw_history()?.iter().map(Message::text).collect();
+            let parent = child.info()?.and_then(|info| info.parent_session);
+            if said != [summary_of(session)] || parent.is_none_or(|parent| parent != *name) {
+                self.findings.faults.push(format!("split {session} opens with {said:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// Imports a file again: that completes it, and once more doubles nothing.
@@ -268,6 +293,7 @@ impl Check<'_> {
         for (name, replay) in replays {
             known.insert(name);
             known.extend(replay.model.forks.keys().map(String::as_str));
+            known.extend(replay.model.splits.iter().map(String::as_str));
             known.extend(replay.model.imports.keys().map(String::as_str));
         }
         for session in self.store.sessions()? {
@@ -337,6 +363,8 @@ mod tests {
             "UPDATE message SET parts = '[]' WHERE id = 'w0o0m2'",
             "UPDATE session SET head = head - 1",
             "DELETE FROM search_pending",
+            "UPDATE session SET visible_tokens = visible_tokens + 1",
+            "UPDATE session SET end_reason = 'compaction'",
         ] {
             assert_ne!(faults_after(lost)?, [""; 0], "{lost}");
         }

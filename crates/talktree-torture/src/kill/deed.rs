@@ -35,6 +35,36 @@ pub(crate) enum Deed {
         first: String,
         last: String,
     },
+    /// Commits a plan; the stretch is what the planner chose.
+    Fold {
+        id: String,
+        first: String,
+        last: String,
+    },
+    /// Updates a message under a plan, whose commit is refused then.
+    StaleFold {
+        message: Said,
+    },
+    /// Appends to a session that folds by itself; each fold that follows is a deed of its own.
+    AppendAndFold {
+        message: Said,
+    },
+    Unfold {
+        id: String,
+    },
+    /// Ends the session and makes the one it goes on in.
+    Split {
+        session: String,
+    },
+    /// Goes to a message, and appends there what was left behind.
+    Leave {
+        to: String,
+        message: Said,
+    },
+    /// Asks how many tokens are seen, by talktree's estimate or by words: both may store what they count.
+    Tokens {
+        are_words: bool,
+    },
     Label {
         name: String,
         id: String,
@@ -80,7 +110,14 @@ impl Deed {
             Self::Append { .. } => "append",
             Self::Update { .. } => "update",
             Self::Delete { .. } => "delete",
-            Self::Compact { .. } => "compact",
+            Self::Compact { .. } => "import of a compaction",
+            Self::Fold { .. } => "commit",
+            Self::StaleFold { .. } => "commit of a stale plan",
+            Self::AppendAndFold { .. } => "append that folds",
+            Self::Unfold { .. } => "remove_compaction",
+            Self::Split { .. } => "compact_and_split",
+            Self::Leave { .. } => "checkout_leaving",
+            Self::Tokens { .. } => "visible_tokens",
             Self::Label { .. } => "label",
             Self::Checkout { .. } => "checkout",
             Self::Fork { .. } => "fork",

@@ -47,17 +47,30 @@ impl Dice {
     /// Returns the next deed.
     pub(crate) fn next(&mut self, model: &Model) -> Deed {
         let deed = match self.rng.u32(..1_000) {
-            0..360 => None,
-            360..470 => Some(self.batch(None)),
+            0..270 => None,
+            270..330 => Some(Deed::AppendAndFold { message: self.said() }),
+            330..360 => {
+                Some(Deed::Fold { id: self.name('s'), first: String::new(), last: String::new() })
+            }
+            360..370 => Some(Deed::StaleFold { message: self.said() }),
+            370..470 => Some(self.batch(None)),
             470..530 => self.branch(model),
-            530..620 => self.update(model),
-            620..690 => self.pick(&model.bare_ids()).map(|id| Deed::Delete { id: (*id).clone() }),
-            690..730 => self.fold(model),
-            730..770 => self.label(model),
-            770..800 => self.pick(&model.ids()).map(|id| Deed::Checkout { id: (*id).clone() }),
-            800..820 => self.fork(model),
-            820..900 => Some(Deed::Share { message: self.said() }),
-            900..975 => self.search(model),
+            530..610 => self.update(model),
+            610..675 => self.pick(&model.bare_ids()).map(|id| Deed::Delete { id: (*id).clone() }),
+            675..705 => self.fold(model),
+            705..720 => self.pick(&model.folds).map(|fold| Deed::Unfold { id: fold.id.clone() }),
+            // Nothing was ever written to a session without messages.
+            720..725 => {
+                let has_begun = !model.ids().is_empty();
+                has_begun.then(|| Deed::Split { session: self.name('p') })
+            }
+            725..745 => self.leave(model),
+            745..770 => Some(Deed::Tokens { are_words: self.rng.u32(..4) == 0 }),
+            770..800 => self.label(model),
+            800..825 => self.pick(&model.ids()).map(|id| Deed::Checkout { id: (*id).clone() }),
+            825..842 => self.fork(model),
+            842..910 => Some(Deed::Share { message: self.said() }),
+            910..975 => self.search(model),
             975..985 => Some(self.import()),
             985..995 => Some(Deed::Backup { file: self.name('b') }),
             _ => Some(Deed::Create { file: self.name('c'), message: self.said() }),
@@ -94,6 +107,11 @@ impl Dice {
             shown.iter().skip(at).take_while(is_message).take(width).collect();
         let (first, last) = (stretch.first()?.to_string(), stretch.last()?.to_string());
         Some(Deed::Compact { id: self.name('s'), first, last })
+    }
+
+    fn leave(&mut self, model: &Model) -> Option<Deed> {
+        let to = (*self.pick(&model.ids())?).clone();
+        Some(Deed::Leave { to, message: self.said() })
     }
 
     fn label(&mut self, model: &Model) -> Option<Deed> {

@@ -8,6 +8,8 @@
 mod check;
 mod deed;
 mod dice;
+mod folds;
+mod journal;
 mod model;
 mod round;
 mod state;

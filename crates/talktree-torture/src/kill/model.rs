@@ -16,6 +16,8 @@ struct Node {
     parent: Option<String>,
     text: Text,
     is_dead: bool,
+    /// Whether its id is one that the library made up: nobody can ask for it.
+    is_nameless: bool,
 }
 
 /// A compaction of the model.
@@ -33,6 +35,11 @@ pub(crate) struct Copy {
     pub(crate) view: Vec<String>,
 }
 
+/// Returns the text of a summary; it names the compaction, whose id the library may make up.
+pub(crate) fn summary_of(id: &str) -> String {
+    format!("summary {id}")
+}
+
 /// What one worker has written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
@@ -40,12 +47,14 @@ pub(crate) struct Model {
     order: Vec<String>,
     head: Option<String>,
     labels: BTreeMap<String, String>,
-    folds: Vec<Fold>,
+    pub(crate) folds: Vec<Fold>,
     /// Which places a compaction covers; what is covered is never deleted.
     covered: BTreeSet<String>,
     pub(crate) forks: BTreeMap<String, Copy>,
     /// Imported sessions with their counts; those of a killed import may be there in part.
     pub(crate) imports: BTreeMap<String, u32>,
+    /// The sessions that this one goes on in.
+    pub(crate) splits: BTreeSet<String>,
     pub(crate) shared: Vec<Said>,
     /// The last copy, with what it has to hold.
     pub(crate) backup: Option<(String, State)>,
@@ -101,7 +110,14 @@ impl Model {
         match deed {
             Deed::Open => self.openings += 1,
             Deed::Append { to, messages } => self.append(to.as_ref(), messages),
-            Deed::Update { message } => {
+            Deed::AppendAndFold { message } => self.append(None, std::slice::from_ref(message)),
+            Deed::Leave { to, message } => {
+                self.append(Some(to), std::slice::from_ref(message));
+                if let Some(node) = self.nodes.get_mut(&message.id) {
+                    node.is_nameless = true;
+                }
+            }
+            Deed::Update { message } | Deed::StaleFold { message } => {
                 if let Some(node) = self.nodes.get_mut(&message.id) {
                     node.text = message.text.clone();
                 }
@@ -112,10 +128,14 @@ impl Model {
                 }
                 self.labels.retain(|_, target| target != id);
             }
-            Deed::Compact { id, first, last } => {
+            Deed::Compact { id, first, last } | Deed::Fold { id, first, last } => {
                 let places = self.places(first, last);
                 self.covered.extend(places);
                 self.folds.push(Fold { id: id.clone(), first: first.clone(), last: last.clone() });
+            }
+            Deed::Unfold { id } => self.folds.retain(|fold| fold.id != *id),
+            Deed::Split { session } => {
+                self.splits.insert(session.clone());
             }
             Deed::Label { name, id } => {
                 self.labels.insert(name.clone(), id.clone());
@@ -127,7 +147,7 @@ impl Model {
                 self.forks.insert(session.clone(), Copy { raw, view });
             }
             Deed::Share { message } => self.shared.push(message.clone()),
-            Deed::Search { .. } => {}
+            Deed::Search { .. } | Deed::Tokens { .. } => {}
             Deed::Import { session, count } => {
                 self.imports.insert(session.clone(), *count);
             }
@@ -139,7 +159,9 @@ impl Model {
     fn append(&mut self, to: Option<&String>, messages: &[Said]) {
         let mut parent = to.cloned().or_else(|| self.head.clone());
         for Said { id, text } in messages {
-            self.nodes.insert(id.clone(), Node { parent, text: text.clone(), is_dead: false });
+            let text = text.clone();
+            let node = Node { parent, text, is_dead: false, is_nameless: false };
+            self.nodes.insert(id.clone(), node);
             self.order.push(id.clone());
             parent = Some(id.clone());
         }
@@ -193,7 +215,7 @@ impl Model {
             let reach = |fold: &&&Fold| self.places(&fold.first, &fold.last).len();
             match ends.get(id).and_then(|folds| folds.iter().max_by_key(reach)) {
                 Some(fold) => {
-                    view.push(format!("{}{}", talktree::COMPACTION_PREFIX, fold.id));
+                    view.push(summary_of(&fold.id));
                     at = self.nodes.get(&fold.first).and_then(|node| node.parent.as_ref());
                 }
                 None if !node.is_dead => view.push(id.clone()),
@@ -210,8 +232,10 @@ impl Model {
             let node = self.nodes.get(id).filter(|node| !node.is_dead)?;
             Some((id.clone(), self.living(node.parent.as_ref()), node.text.tell()))
         });
-        let folds =
-            self.folds.iter().map(|fold| (fold.id.clone(), fold.first.clone(), fold.last.clone()));
+        let folds = self
+            .folds
+            .iter()
+            .map(|fold| (summary_of(&fold.id), fold.first.clone(), fold.last.clone()));
         State {
             messages: living.collect(),
             head: self.living(self.head.as_ref()),
@@ -222,12 +246,9 @@ impl Model {
         }
     }
 
-    /// Returns the ids of the living messages, in order of creation.
+    /// Returns the ids of the living messages that have one, in order of creation.
     pub(crate) fn ids(&self) -> Vec<&String> {
-        self.order
-            .iter()
-            .filter(|id| self.nodes.get(*id).is_some_and(|node| !node.is_dead))
-            .collect()
+        self.order.iter().filter(|id| self.word(id).is_some()).collect()
     }
 
     /// Returns the ids of the living messages that no compaction covers.
@@ -240,9 +261,10 @@ impl Model {
         self.view(self.head.as_ref())
     }
 
-    /// Returns the word of a living message.
+    /// Returns the word of a living message that can be asked for.
     pub(crate) fn word(&self, id: &str) -> Option<&str> {
-        self.nodes.get(id).filter(|node| !node.is_dead).map(|node| node.text.word.as_str())
+        let node = self.nodes.get(id).filter(|node| !node.is_dead && !node.is_nameless)?;
+        Some(node.text.word.as_str())
     }
 
     /// Returns the words that were said and are gone: of deleted messages.

@@ -1,6 +1,8 @@
 //! What a reader sees of one session, all of it.
 
-use talktree::{Result, Session};
+use std::collections::BTreeMap;
+
+use talktree::{CompactionId, Message, MessageId, Result, Session};
 
 /// A session as its readers see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,7 +12,7 @@ pub(crate) struct State {
     pub(crate) head: Option<String>,
     /// Name and message.
     pub(crate) labels: Vec<(String, String)>,
-    /// Id, first and last message.
+    /// Summary, first and last message.
     pub(crate) folds: Vec<(String, String, String)>,
     /// The ids that the history shows.
     pub(crate) view: Vec<String>,
@@ -21,24 +23,25 @@ pub(crate) struct State {
 impl State {
     /// Reads a session.
     pub(crate) fn of(chat: &Session) -> Result<Self> {
-        let text = |id: &talktree::MessageId| id.to_string();
-        let messages = chat.all_messages().map(|message| {
-            let message = message?;
-            Ok((message.id.to_string(), message.parent.as_ref().map(text), message.text()))
-        });
+        let stored: Vec<Message> = chat.all_messages().collect::<Result<_>>()?;
+        let names: BTreeMap<&MessageId, String> =
+            stored.iter().map(|message| (&message.id, name_of(message))).collect();
+        // What is not there has no name and differs from all that is.
+        let text = |id: &MessageId| names.get(id).cloned().unwrap_or_else(|| format!("{id:?}?"));
+        let messages = stored
+            .iter()
+            .map(|message| (name_of(message), message.parent.as_ref().map(text), message.text()));
         let folds = chat.compactions()?.into_iter();
         let mut labels: Vec<_> =
             chat.labels()?.into_iter().map(|label| (label.name, label.id.to_string())).collect();
         labels.sort();
         Ok(Self {
-            messages: messages.collect::<Result<_>>()?,
+            messages: messages.collect(),
             head: chat.head()?.as_ref().map(text),
             labels,
-            folds: folds
-                .map(|fold| (fold.id.to_string(), fold.first.to_string(), fold.last.to_string()))
-                .collect(),
-            view: chat.history()?.iter().map(|message| message.id.to_string()).collect(),
-            raw: chat.raw_history()?.iter().map(|message| message.id.to_string()).collect(),
+            folds: folds.map(|fold| (fold.summary, text(&fold.first), text(&fold.last))).collect(),
+            view: chat.history()?.iter().map(name_of).collect(),
+            raw: chat.raw_history()?.iter().map(name_of).collect(),
         })
     }
 
@@ -53,6 +56,19 @@ impl State {
             .or_else(|| first_difference("compactions", &self.folds, &should.folds))
             .or_else(|| first_difference("the history", &self.view, &should.view))
             .or_else(|| first_difference("the raw history", &self.raw, &should.raw))
+    }
+}
+
+/// Returns what the model calls a message: its id; of a summary its text; of what was appended on leaving a branch its word.
+pub(crate) fn name_of(message: &Message) -> String {
+    let is_of_branch = message
+        .metadata
+        .as_ref()
+        .is_some_and(|metadata| metadata.value().get("branch_summary").is_some());
+    match CompactionId::from_message(&message.id) {
+        Some(_) => message.text(),
+        None if is_of_branch => message.text().split(' ').next().unwrap_or_default().to_owned(),
+        None => message.id.to_string(),
     }
 }
 

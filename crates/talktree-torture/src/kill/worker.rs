@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use talktree::import::ImportOptions;
 use talktree::{Compaction, CompactionId, Durability, Message, Place, Store};
 
-use super::deed::{Deed, Line, Log, read};
+use super::deed::{Deed, Log, read};
 use super::dice::Dice;
-use super::model::Replay;
+use super::journal::Journal;
+use super::model::{Replay, summary_of};
 use super::state::short;
 use crate::Result;
 use crate::text::{Said, seed_of};
@@ -55,49 +56,54 @@ pub(crate) fn durability(name: &str) -> Result<Durability> {
 /// If the log cannot be read or written.
 pub fn run(args: &Args, seed: u64) -> Result<()> {
     let log_path = log_in(&args.folder, &args.name);
-    let Replay { mut model, pending, .. } = Replay::of(&read(&log_path)?)?;
+    let Replay { model, pending, .. } = Replay::of(&read(&log_path)?)?;
     if let Some(deed) = pending {
         return Err(format!("the log is not settled: {}", short(&deed)).into());
     }
-    let mut log = Log::open(&log_path)?;
     let mut dice = Dice::new(seed ^ seed_of(&args.name), &args.name, model.openings);
-    let mut worker = Worker { folder: args.folder.clone(), name: args.name.clone(), store: None };
+    let journal = Journal::new(Log::open(&log_path)?, model);
+    let mut worker =
+        Worker { folder: args.folder.clone(), name: args.name.clone(), store: None, journal };
     let options = Store::options().durability(durability(&args.durability)?);
 
     std::io::stdout().write_all(b".")?;
     std::io::stdout().flush()?;
-    log.write(&Line::Begin(Deed::Open))?;
+    worker.journal.begin(Deed::Open)?;
     worker.store = Some(options.open(store_in(&args.folder))?);
-    log.write(&Line::Done)?;
-    model.apply(&Deed::Open);
+    worker.journal.done()?;
     loop {
-        let deed = dice.next(&model);
-        log.write(&Line::Begin(deed.clone()))?;
+        let deed = worker.journal.with(|model| dice.next(model));
+        let deed = worker.resolved(deed)?;
+        worker.journal.begin(deed.clone())?;
         if let Err(error) = worker.perform(&deed) {
-            log.write(&Line::Wrong(error.to_string()))?;
+            worker.journal.wrong(&error.to_string())?;
             return Err(error);
         }
-        log.write(&Line::Done)?;
-        let backup = model.backup.take();
-        model.apply(&deed);
-        match (backup, &model.backup) {
-            (Some((old, _)), Some(_)) => std::fs::remove_file(args.folder.join(old))?,
-            (backup, None) => model.backup = backup,
-            (None, Some(_)) => {}
+        let backup =
+            worker.journal.with(|model| model.backup.as_ref().map(|(file, _)| file.clone()));
+        worker.journal.done()?;
+        if let (Deed::Backup { .. }, Some(old)) = (&deed, backup) {
+            std::fs::remove_file(args.folder.join(old))?;
         }
     }
 }
 
-struct Worker {
+/// What works.
+pub(super) struct Worker {
     folder: PathBuf,
-    name: String,
+    pub(super) name: String,
     store: Option<Store>,
+    pub(super) journal: Journal,
 }
 
 impl Worker {
+    pub(super) fn store(&self) -> Result<&Store> {
+        Ok(self.store.as_ref().ok_or("the store is not open")?)
+    }
+
     /// Does a deed, and checks what the verb answers.
     fn perform(&self, deed: &Deed) -> Result<()> {
-        let store = self.store.as_ref().ok_or("the store is not open")?;
+        let store = self.store()?;
         let chat = store.session(self.name.as_str())?;
         match deed {
             Deed::Open => Ok(()),
@@ -119,14 +125,21 @@ impl Worker {
                 expect(deleted.messages == [id.as_str()], "a delete names other messages")
             }
             Deed::Compact { id, first, last } => {
-                let mut fold = Compaction::new(
-                    format!("summary {id}"),
-                    first.as_str().into(),
-                    last.as_str().into(),
-                );
+                let mut fold =
+                    Compaction::new(summary_of(id), first.as_str().into(), last.as_str().into());
                 fold.id = CompactionId::from(id.as_str());
                 Ok(chat.import_compaction(&fold)?)
             }
+            Deed::Fold { id, .. } => self.fold(&chat, id),
+            Deed::StaleFold { message } => self.fold_stale(&chat, message),
+            Deed::AppendAndFold { message } => self.append_and_fold(message),
+            Deed::Unfold { id } => self.unfold(&chat, id),
+            Deed::Split { session } => {
+                chat.compact_and_split_as(&session.as_str().into(), summary_of(session))?;
+                Ok(())
+            }
+            Deed::Leave { to, message } => self.leave(&chat, to, message),
+            Deed::Tokens { are_words } => self.count_tokens(&chat, *are_words),
             Deed::Label { name, id } => Ok(chat.label(name, &id.as_str().into())?),
             Deed::Checkout { id } => Ok(chat.checkout(&id.as_str().into())?),
             Deed::Fork { session, at } => {
@@ -134,8 +147,9 @@ impl Worker {
                 Ok(())
             }
             Deed::Share { message } => {
-                let answer = store.session(SHARED)?.append(message.message())?;
-                expect(answer.is_new, "a new message is said to be known")
+                let answer = self.shared()?.append(message.message())?;
+                expect(answer.is_new, "a new message is said to be known")?;
+                self.journal.heard()
             }
             Deed::Search { id, word } => {
                 let found = chat.search(word.as_str()).run()?;
@@ -159,7 +173,7 @@ impl Worker {
     }
 }
 
-fn expect(is_so: bool, otherwise: &str) -> Result<()> {
+pub(super) fn expect(is_so: bool, otherwise: &str) -> Result<()> {
     if is_so { Ok(()) } else { Err(otherwise.into()) }
 }
 
