@@ -1,7 +1,8 @@
 //! `verify` names each kind of damage, and finds none in a sound store.
 
 use rusqlite::Connection;
-use talktree::{Message, Result, Store, TokenCounter};
+use serde_json::json;
+use talktree::{Block, Document, Message, Part, Result, Store, TokenCounter};
 
 /// A store with a branch, a deleted inner message, a label and a compaction.
 fn store() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
@@ -182,6 +183,28 @@ fn what_only_a_counter_of_the_callers_can_tell_is_not_called_wrong() -> Result<(
     // A counter that took the rows over, and was stopped before it had the sum.
     beside(&path).execute_batch("UPDATE session SET visible_tokens = 18, counter = 0").unwrap();
     assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn the_figure_of_a_view_with_an_elision_adds_up() -> Result<()> {
+    let (_folder, path) = store()?;
+    let store = Store::open(&path)?;
+    let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+    let text = "Say it briefly. ".repeat(40);
+    chat.context().set_document("skills", &Document::new("report", text.as_str()))?;
+    let (name, input) = ("load_context", json!({"label": "skills", "key": "report"}));
+    chat.append(Message::assistant("").with_part(Part::tool_call(name, "c", input)))?;
+    chat.append(Message::assistant("").with_part(Part::tool_result(name, "c", json!(text))))?;
+    let loaded = chat.visible_tokens()?;
+    assert_eq!(store.verify(|_| {})?.damages, []);
+
+    chat.context().unload("skills", "report")?;
+    assert!(chat.visible_tokens()? < loaded);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    let spoil = format!("UPDATE session SET visible_tokens = {loaded}");
+    beside(&path).execute_batch(&spoil).unwrap();
+    assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
     Ok(())
 }
 
