@@ -10,10 +10,9 @@
 mod talk;
 
 use std::error::Error;
-use std::sync::mpsc;
 
-use talk::{Window, laid, spaced};
-use talktree::{BoxError, Change, CompactionId, Durability, Hit, Message, Session, Store, Summary};
+use talk::{Window, spaced};
+use talktree::{BoxError, CompactionId, Durability, Hit, Session, Store, Summary};
 
 /// Above so many tokens the conversation is folded; the newest half of them is kept word for word.
 const THRESHOLD: u64 = 2_000;
@@ -30,24 +29,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         .on_compaction_error(|error| println!("not folded: {error}"))
         .open()?;
 
-    let (sender, summaries) = mpsc::channel();
-    let _subscription = chat.subscribe(move |event| {
-        if let Change::Compact { id } = &event.change {
-            let _ = sender.send(id.clone());
-        }
-    });
+    let _subscription = talk::tell_folds(&chat);
     let played = chat.path_length()? as usize / 2;
     for number in played + 1..=talk::COUNT {
         for message in talk::turn(number) {
             chat.append(message)?; // folds, when it has to
         }
         println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
-        for id in summaries.try_iter() {
-            println!("           {}", laid(&chat.compaction(&id)?));
-        }
     }
 
-    check_nothing_is_lost(&chat)?;
+    if !talk::are_all_there(&chat, talk::COUNT)? {
+        return Err("what is stored is not what was said".into());
+    }
+    let (stored, shown) = (chat.path_length()?, chat.history()?.len());
+    println!("\nAll {} messages are there, word for word; a model sees {shown}.", spaced(stored));
     recall(&chat, talk::QUESTION)
 }
 
@@ -86,21 +81,6 @@ fn summarize(prompt: &str) -> Result<Summary, BoxError> {
 /// Returns the first number in a line.
 fn number(line: &str) -> Option<usize> {
     line.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok())
-}
-
-/// Compares everything that was ever said with what is stored.
-fn check_nothing_is_lost(chat: &Session) -> Result<(), Box<dyn Error>> {
-    let stored = chat.raw_history()?;
-    let said = (1..=talk::COUNT).flat_map(talk::turn);
-    if !said.map(|message| message.text()).eq(stored.iter().map(Message::text)) {
-        return Err("what is stored is not what was said".into());
-    }
-    let shown = chat.history()?.len();
-    println!(
-        "\nAll {} messages are there, word for word; a model sees {shown}.",
-        spaced(stored.len() as u64)
-    );
-    Ok(())
 }
 
 /// Finds what was said, and goes down to it through the summaries that it lies under.

@@ -1,6 +1,6 @@
 //! What is said: a workshop takes orders, one a turn. Some wait for a price, which comes later.
 
-use talktree::Message;
+use talktree::{Message, Result, Session};
 
 /// How many turns there are.
 pub const COUNT: usize = 5_000;
@@ -54,4 +54,11 @@ pub fn turn(number: usize) -> [Message; 2] {
         Message::user(asked).with_id(format!("order-{number}")),
         Message::assistant(answer).with_id(format!("answer-{number}")),
     ]
+}
+
+/// Returns whether all that was said in so many turns is stored, word for word.
+pub fn are_all_there(chat: &Session, turns: usize) -> Result<bool> {
+    let stored = chat.raw_history()?;
+    let said = (1..=turns).flat_map(turn);
+    Ok(said.map(|message| message.text()).eq(stored.iter().map(Message::text)))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use talktree::{COMPACTION_PREFIX, Compaction, Message, Result, Session};
+use talktree::{COMPACTION_PREFIX, Change, Compaction, Message, Result, Session, Subscription};
 
 /// What a model sees of a conversation, by part.
 pub struct Window {
@@ -60,8 +60,20 @@ impl fmt::Display for Part {
     }
 }
 
-/// Returns in a line what a summary that was just laid took the place of.
-pub fn laid(fold: &Compaction) -> String {
+/// Prints a line for each summary, as soon as it is laid.
+pub fn tell_folds(chat: &Session) -> Subscription {
+    let reader = chat.clone();
+    chat.subscribe(move |event| {
+        if let Change::Compact { id } = &event.change
+            && let Ok(fold) = reader.compaction(id)
+        {
+            println!("{}", laid(&fold));
+        }
+    })
+}
+
+/// Returns in a line what a summary takes the place of.
+fn laid(fold: &Compaction) -> String {
     let Compaction { tokens_before, tokens_after, folds, count, .. } = fold;
     let taken_in = if folds.is_empty() { "" } else { ", the summary before it among them" };
     format!(
