@@ -253,18 +253,21 @@ pub trait SessionProvider: Send + Sync {
     fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
         // Two steps; a storage that can be written to in between should do it in one.
         let stale = |why: Stale| Error::Stale { why };
-        let mut leaf = Some(leaf);
-        if self.message(&compaction.last)?.is_none() {
-            if CompactionId::from_message(&compaction.last).is_none() {
-                return Err(stale(Stale::Deleted { id: compaction.last.clone() }));
-            }
-        } else if self.is_on_path(&compaction.last, None)? {
-            leaf = None;
-        } else if let Some(id) = leaf
-            && self.message(id)?.is_none()
-        {
-            leaf = Some(&compaction.last);
+        let last = match CompactionId::from_message(&compaction.last) {
+            None => compaction.last.clone(),
+            Some(id) => match self.compaction(&id)? {
+                Some(summary) => summary.last,
+                None => return Err(stale(Stale::Unfolded { id })),
+            },
+        };
+        if self.message(&last)?.is_none() {
+            return Err(stale(Stale::Deleted { id: last }));
         }
+        let leaf = match self.is_on_path(&last, None)? {
+            true => None,
+            false if self.message(leaf)?.is_some() => Some(leaf),
+            false => Some(&last),
+        };
         let view = self.history(leaf)?;
         let ids: HashSet<&MessageId> = seen.ids().collect();
         let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
