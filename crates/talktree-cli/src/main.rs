@@ -13,6 +13,7 @@ mod find;
 mod output;
 mod paint;
 mod progress;
+mod quote;
 mod stdin;
 mod table;
 
