@@ -15,6 +15,7 @@ mod paint;
 mod progress;
 mod quote;
 mod stdin;
+mod summarizer;
 mod table;
 
 use std::process::ExitCode;
