@@ -400,7 +400,8 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
         judge("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
     }
     let mut statement = conn.prepare(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at
+        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+                before, after, folds, model
            FROM compaction",
     )?;
     let mut rows = statement.query([])?;
