@@ -87,6 +87,18 @@ impl Summarizer {
         }
     }
 
+    fn check_time(&self, start: Instant, seen: &Seen) -> Result<()> {
+        match self.time_limit {
+            Some(limit) if start.elapsed() >= limit => {
+                let limit = plural(limit.as_secs(), "second");
+                Err(seen.failure(&format!(
+                    "the summarizer took longer than {limit}; --timeout gives it more"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns how the command ended and what it wrote, or why it is no longer waited for.
     fn follow(&self, events: &Receiver<Event>) -> Result<(ExitStatus, Seen)> {
         let start = Instant::now();
@@ -94,26 +106,14 @@ impl Summarizer {
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
             self.check_signal()?;
-            if let Some((status, at)) = ended
-                && (seen.is_over() || at.elapsed() >= LINGER)
-            {
-                return Ok((status, seen));
+            match ended {
+                Some((status, at)) if seen.is_over(status) || at.elapsed() >= LINGER => {
+                    return Ok((status, seen));
+                }
+                Some(_) => {}
+                None => self.check_time(start, &seen)?,
             }
-            if let Some(limit) = self.time_limit
-                && ended.is_none()
-                && start.elapsed() >= limit
-            {
-                let limit = plural(limit.as_secs(), "second");
-                return Err(seen.failure(&format!(
-                    "the summarizer took longer than {limit}; --timeout gives it more"
-                )));
-            }
-            if seen.answer.len() > MAX_ANSWER {
-                let why = format!(
-                    "the summarizer's answer is too long, over {MAX_ANSWER} bytes; it should be the summary alone"
-                );
-                return Err(seen.failure(&why));
-            }
+            seen.check_length()?;
             match events.recv_timeout(TICK) {
                 Ok(Event::Ended(status)) => {
                     let status = status.map_err(|error| {
@@ -158,8 +158,19 @@ impl Seen {
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.is_answer_over && self.is_complaint_over
+    /// Returns whether all is known of a command that ended like this: what one that did well
+    /// complained of nobody asks.
+    fn is_over(&self, status: ExitStatus) -> bool {
+        self.is_answer_over && (self.is_complaint_over || status.success())
+    }
+
+    fn check_length(&self) -> Result<()> {
+        match self.answer.len() {
+            0..=MAX_ANSWER => Ok(()),
+            _ => Err(self.failure(&format!(
+                "the summarizer's answer is too long, over {MAX_ANSWER} bytes; it should be the summary alone"
+            ))),
+        }
     }
 
     /// Returns the answer of a command that ended like this.

@@ -310,8 +310,9 @@ fn a_signal_ends_the_command_and_leaves_the_session_as_it_was() -> Outcome {
         let pids = text(&rig.path("pids"));
         let script = format!("sleep 600 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait");
         let mut command = rig.command(by(&script, &[]));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         while !rig.path("pids").exists() {
+            assert!(child.try_wait()?.is_none(), "{:?}", Answer::of(child.wait_with_output()?));
             std::thread::sleep(Duration::from_millis(5));
         }
         kill(signal, &child.id().to_string());
@@ -341,6 +342,10 @@ fn what_changed_meanwhile_is_not_folded() {
     let told = refused(&rig, &format!("{talktree} rm long m9 > /dev/null; echo brief"), &[]);
     assert!(told.contains("the plan no longer stands: message \"m9\" was deleted"), "{told}");
     assert!(told.contains("run it again"), "{told}");
+    // Nor is what another summary was laid over first.
+    let first = format!("{talktree} compact long --summary first --from m10 --to m11 > /dev/null");
+    let told = rig.fails(7, by(&format!("{first}; echo second"), &[]));
+    assert!(told.contains("it was folded under the summary"), "{told}");
     // A word more at the end is no such change.
     let more = r#"[{"id":"m21","role":"user","parts":[{"type":"text","text":"more"}]}]"#;
     let file = text(&rig.file("more.json", more));

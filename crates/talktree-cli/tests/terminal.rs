@@ -120,8 +120,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() -> Outcome {
 }
 
 #[test]
-fn every_verb_has_a_help_text() {
+fn every_verb_has_a_help_text_and_stands_in_the_readme() {
     let rig = Rig::empty();
+    let readme = include_str!("../../../README.md");
     let help = rig.ok(["--help"]);
     assert!(help.contains("Exit codes: 0 done"), "{help}");
     let verbs: Vec<&str> = help
@@ -159,6 +160,7 @@ fn every_verb_has_a_help_text() {
     );
     for verb in verbs {
         assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
+        assert!(verb == "help" || readme.contains(&format!("`{verb}")), "{verb}");
     }
 }
 

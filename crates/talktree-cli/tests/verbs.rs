@@ -316,7 +316,8 @@ fn verify_says_that_a_sound_store_is_sound() {
 fn completions_are_there_for_each_shell() {
     let rig = Rig::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(rig.ok(["completions", shell]).contains("talktree"), "{shell}");
+        let script = rig.ok(["completions", shell]);
+        assert!(script.contains("talktree") && script.contains("summarizer-cmd"), "{shell}");
     }
     assert!(!rig.store().exists());
 }

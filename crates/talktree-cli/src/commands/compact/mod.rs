@@ -1,4 +1,4 @@
-//! `talktree compact`: summaries, by a command that writes them or by hand.
+//! `talktree compact`: summaries, made by any program or by hand.
 
 mod fold;
 mod lay;
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::{find, paint};
 
-/// Fold what is old in a conversation under summaries, by a command that writes them or by hand
+/// Fold what is old under summaries, made by any program or by hand
 ///
 /// With --summarizer-cmd the command is given a prompt on its standard input and writes the summary
 /// to its standard output, again and again until nothing is left to fold:
