@@ -253,23 +253,34 @@ pub trait SessionProvider: Send + Sync {
     fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
         // Two steps; a storage that can be written to in between should do it in one.
         let stale = |why: Stale| Error::Stale { why };
-        let mut leaf = Some(leaf);
-        if self.message(&compaction.last)?.is_none() {
-            if CompactionId::from_message(&compaction.last).is_none() {
-                return Err(stale(Stale::Deleted { id: compaction.last.clone() }));
-            }
-        } else if self.is_on_path(&compaction.last, None)? {
-            leaf = None;
-        } else if let Some(id) = leaf
-            && self.message(id)?.is_none()
-        {
-            leaf = Some(&compaction.last);
+        let last = match CompactionId::from_message(&compaction.last) {
+            None => compaction.last.clone(),
+            Some(id) => match self.compaction(&id)? {
+                Some(summary) => summary.last,
+                None => return Err(stale(Stale::Unfolded { id })),
+            },
+        };
+        if self.message(&last)?.is_none() {
+            return Err(stale(Stale::Deleted { id: last }));
         }
+        let leaf = match self.is_on_path(&last, None)? {
+            true => None,
+            false if self.message(leaf)?.is_some() => Some(leaf),
+            false => Some(&last),
+        };
         let view = self.history(leaf)?;
         let ids: HashSet<&MessageId> = seen.ids().collect();
-        let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
-        let last = view.iter().rposition(|item| ids.contains(&item.id)).map_or(first, |at| at + 1);
-        seen.check(&view[first..last]).map_err(stale)?;
+        let is_seen = |item: &Message| ids.contains(&item.id);
+        // What took the place of something seen is a summary that was not.
+        for summary in view.iter().filter(|item| !is_seen(item)) {
+            let Some(by) = CompactionId::from_message(&summary.id) else { continue };
+            if self.expand_raw(&by)?.iter().any(|message| message.id == last || is_seen(message)) {
+                return Err(stale(Stale::Folded { by }));
+            }
+        }
+        let first = view.iter().position(is_seen).unwrap_or(0);
+        let end = view.iter().rposition(is_seen).map_or(first, |at| at + 1);
+        seen.check(&view[first..end]).map_err(stale)?;
         self.add_compaction(compaction)
     }
 
