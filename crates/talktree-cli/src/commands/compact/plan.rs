@@ -23,8 +23,8 @@ struct Answer<'a> {
     summaries: &'a [CompactionId],
     tokens: u64,
     target_tokens: u64,
-    usage: Option<WindowUsage>,
-    expected_total: Option<u64>,
+    usage: WindowUsage,
+    expected_total: u64,
     /// Why nothing would be folded.
     nothing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,8 +43,8 @@ pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Re
             summaries: plan.summaries(),
             tokens: plan.tokens(),
             target_tokens: plan.target_tokens(),
-            usage: Some(plan.usage()),
-            expected_total: Some(plan.expected_total()),
+            usage: plan.usage(),
+            expected_total: plan.expected_total(),
             nothing: None,
             prompt: is_prompt.then(|| plan.prompt()),
         })?),
@@ -72,10 +72,9 @@ pub(super) fn tell_nothing(why: &NotFolded) {
 
 fn nothing(target: &Target, why: &NotFolded, is_prompt: bool, context: &mut Context) -> Result<()> {
     let session = &target.session;
-    // Of another branch's window nothing is known without a plan.
-    let usage = match target.leaf {
-        None => Some(session.usage_of_window()?),
-        Some(_) => None,
+    let usage = match &target.leaf {
+        None => session.usage_of_window()?,
+        Some(leaf) => session.usage_of_window_at(leaf)?,
     };
     if context.is_json {
         let head = session.head()?;
@@ -89,15 +88,15 @@ fn nothing(target: &Target, why: &NotFolded, is_prompt: bool, context: &mut Cont
             tokens: 0,
             target_tokens: 0,
             usage,
-            expected_total: usage.map(|usage| usage.total),
+            expected_total: usage.total,
             nothing: Some(why.to_string()),
             prompt: is_prompt.then_some(""),
         })?);
     }
     tell_nothing(why);
-    match usage.filter(|_| !is_prompt) {
-        Some(usage) => Ok(context.out.line(&line("window", &usage.to_string()))?),
-        None => Ok(()),
+    match is_prompt {
+        true => Ok(()),
+        false => Ok(context.out.line(&line("window", &usage.to_string()))?),
     }
 }
 
