@@ -122,6 +122,7 @@ impl SessionBuilder {
     /// [`on_compaction_error`](Self::on_compaction_error) hears what goes wrong. Unless
     /// [`compaction_options`](Self::compaction_options) say otherwise, the last 20 000 tokens are kept,
     /// or half the threshold if that is less. The prompt counts as it was last read through this session.
+    /// Options that keep nearly as much as the threshold allows have the summarizer asked nearly every turn.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};

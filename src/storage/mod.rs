@@ -270,9 +270,17 @@ pub trait SessionProvider: Send + Sync {
         };
         let view = self.history(leaf)?;
         let ids: HashSet<&MessageId> = seen.ids().collect();
-        let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
-        let last = view.iter().rposition(|item| ids.contains(&item.id)).map_or(first, |at| at + 1);
-        seen.check(&view[first..last]).map_err(stale)?;
+        let is_seen = |item: &Message| ids.contains(&item.id);
+        // What took the place of something seen is a summary that was not.
+        for summary in view.iter().filter(|item| !is_seen(item)) {
+            let Some(by) = CompactionId::from_message(&summary.id) else { continue };
+            if self.expand_raw(&by)?.iter().any(|message| message.id == last || is_seen(message)) {
+                return Err(stale(Stale::Folded { by }));
+            }
+        }
+        let first = view.iter().position(is_seen).unwrap_or(0);
+        let end = view.iter().rposition(is_seen).map_or(first, |at| at + 1);
+        seen.check(&view[first..end]).map_err(stale)?;
         self.add_compaction(compaction)
     }
 
