@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use talktree::{BoxError, Durability, Session, Store};
+use talktree::{BoxError, Durability, Message, Session, Store};
 
 use crate::data::{Length, RARE, Speaker};
 use crate::measure::Times;
@@ -19,8 +19,6 @@ use crate::{Bench, Result, short};
 const THRESHOLD: u64 = 100_000;
 /// A page and a half: some 1 300 tokens.
 const SUMMARY_WORDS: usize = 1_000;
-/// How many sizes are compared.
-const SIZES: usize = 3;
 
 /// A session that is appended to.
 struct Chat {
@@ -32,7 +30,7 @@ struct Chat {
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
-    let sizes: [usize; SIZES] = [1_000, bench.million / 10, bench.million];
+    let sizes = [1_000, bench.million / 10, bench.million];
     for (durability, count) in [(Durability::Full, 3_000), (Durability::Normal, 20_480)] {
         let mut chats = Vec::new();
         for size in sizes {
@@ -50,7 +48,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
 
 /// Makes a copy of a store in which nothing is waiting to be indexed.
 fn copy(bench: &Bench, sized: &Sized, durability: Durability, folds_itself: bool) -> Result<Store> {
-    let name = format!("auto-{folds_itself}-{}.db", sized.size);
+    let name = format!("auto-compaction-{folds_itself}-{}.db", sized.size);
     let path = bench.stores.fresh(&name)?;
     sized.store.backup(&path, |_| {})?;
     let store = open(&path, durability)?;
@@ -77,7 +75,7 @@ impl Chat {
         Ok(Self { session, folds, times: Times::default(), folding: Times::default() })
     }
 
-    fn append(&mut self, message: talktree::Message) -> Result<()> {
+    fn append(&mut self, message: Message) -> Result<()> {
         let before = self.folds.load(Ordering::Relaxed);
         let start = Instant::now();
         self.session.append(message)?;
@@ -104,7 +102,8 @@ fn append_in_turns(chats: &mut [Chat], count: usize) -> Result<()> {
 }
 
 fn print(bench: &mut Bench, sizes: &[usize], chats: &[Chat], durability: Durability) {
-    let work = |size: usize| format!("append that may fold, {durability:?}, at {}", short(size));
+    let work =
+        |size: usize| format!("append with auto-compaction, {durability:?}, at {}", short(size));
     for (size, pair) in sizes.iter().zip(chats.chunks(2)) {
         let [floor, ours] = pair else { continue };
         let (work, folds) = (work(*size), ours.folds.load(Ordering::Relaxed));
@@ -112,11 +111,9 @@ fn print(bench: &mut Bench, sizes: &[usize], chats: &[Chat], durability: Durabil
         bench.table.add(median.floor(floor.times.median()).within(1.2));
         let mean = Row::seconds(format!("{work}: total / n"), ours.times.mean());
         bench.table.add(mean.floor(floor.times.mean()).within(1.2));
-        bench
-            .table
-            .add(Row::seconds(format!("{work}: one of {folds} that do"), ours.folding.median()));
+        bench.table.add(Row::seconds(format!("{work}: {folds} folds"), ours.folding.median()));
     }
-    let [_, small, .., large] = chats else { return };
-    let flat = format!("{}; floor: at {}", work(sizes[SIZES - 1]), short(sizes[0]));
-    bench.table.add(Row::seconds(flat, large.times.mean()).floor(small.times.mean()).within(1.2));
+    let ([first, .., last], [_, small, .., large]) = (sizes, chats) else { return };
+    let work = format!("{}; floor: at {}", work(*last), short(*first));
+    bench.table.add(Row::seconds(work, large.times.mean()).floor(small.times.mean()).within(1.2));
 }
