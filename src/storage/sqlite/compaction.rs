@@ -417,6 +417,12 @@ fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
     Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
 }
 
+/// Every row, as [`read`] takes it.
+pub(super) const EVERY: &str =
+    "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+        before, after, folds, model
+   FROM compaction";
+
 pub(super) fn read(row: &Row<'_>) -> Outcome<Compaction> {
     let id = CompactionId::from(row.get_ref(3)?.as_str()?);
     read_named(row, &id).map_err(damaged(format_args!("compaction {id:?}")))
