@@ -90,17 +90,10 @@ impl Session {
     /// # Errors
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Plan> {
-        let Some(leaf) = self.provider.head()? else {
-            return self.plan_of(&[], MessageId::new(), options);
-        };
-        match self.plan_compaction_at(&leaf, options) {
-            // Deleted since it was looked up; the head is elsewhere now.
-            Err(Error::UnknownMessage { .. }) => match self.provider.head()? {
-                Some(leaf) => self.plan_compaction_at(&leaf, options),
-                None => self.plan_of(&[], leaf, options),
-            },
-            plan => plan,
-        }
+        // Not the view of the message at the head: the head may stand on a deleted one that a summary
+        // ends at. Where it moves meanwhile, the commit compares with what is seen then.
+        let leaf = self.provider.head()?.unwrap_or_else(MessageId::new);
+        self.plan_of(&self.provider.history(None)?, leaf, options)
     }
 
     /// Returns what should be folded of the path to a message, on any branch.
