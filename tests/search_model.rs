@@ -240,7 +240,7 @@ impl World {
         }
         for shown in chat.history()? {
             if let Some(compaction) = CompactionId::from_message(&shown.id)
-                && chat.expand(&compaction)?.iter().any(|message| message.id == *id)
+                && chat.expand_raw(&compaction)?.iter().any(|message| message.id == *id)
             {
                 return Ok((true, Some(compaction)));
             }
