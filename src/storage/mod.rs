@@ -249,38 +249,20 @@ pub trait SessionProvider: Send + Sync {
     }
 
     /// Lays a summary over a stretch of the path to `leaf`, if that shows just what was seen of it;
-    /// else [`Error::Stale`]. Where the head's path holds the stretch, its view counts.
+    /// else [`Error::Stale`]. Where the head's path holds `leaf`, the view at the head counts; where
+    /// `leaf` is gone, the head's if it holds the stretch, else that at the end of the stretch.
     fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<()> {
-        // Two steps; a storage that can be written to in between should do it in one.
+        // Several steps; a storage that can be written to in between should do it in one.
         let stale = |why: Stale| Error::Stale { why };
-        let last = match CompactionId::from_message(&compaction.last) {
-            None => compaction.last.clone(),
-            Some(id) => match self.compaction(&id)? {
-                Some(summary) => summary.last,
-                None => return Err(stale(Stale::Unfolded { id })),
-            },
-        };
-        if self.message(&last)?.is_none() {
-            return Err(stale(Stale::Deleted { id: last }));
-        }
-        let leaf = match self.is_on_path(&last, None)? {
-            true => None,
-            false if self.message(leaf)?.is_some() => Some(leaf),
-            false => Some(&last),
+        let known = known(self, seen)?.map_err(stale)?;
+        let last = known.last().unwrap_or(leaf);
+        let leaf = match self.message(leaf)? {
+            Some(_) if !self.is_on_path(leaf, None)? => Some(leaf),
+            None if !self.is_on_path(last, None)? => Some(last),
+            _ => None,
         };
         let view = self.history(leaf)?;
-        let ids: HashSet<&MessageId> = seen.ids().collect();
-        let is_seen = |item: &Message| ids.contains(&item.id);
-        // What took the place of something seen is a summary that was not.
-        for summary in view.iter().filter(|item| !is_seen(item)) {
-            let Some(by) = CompactionId::from_message(&summary.id) else { continue };
-            if self.expand_raw(&by)?.iter().any(|message| message.id == last || is_seen(message)) {
-                return Err(stale(Stale::Folded { by }));
-            }
-        }
-        let first = view.iter().position(is_seen).unwrap_or(0);
-        let end = view.iter().rposition(is_seen).map_or(first, |at| at + 1);
-        seen.check(&view[first..end]).map_err(stale)?;
+        seen.check(stretch(self, &view, seen, &known)?).map_err(stale)?;
         self.add_compaction(compaction)
     }
 
@@ -351,4 +333,49 @@ pub trait SessionProvider: Send + Sync {
         let _ = (id, opening, end_reason);
         Err(Error::Unsupported { what: "going on in another session" })
     }
+}
+
+/// Returns the messages that a stretch stands for, oldest first, if all that was seen of it is there.
+fn known<P: SessionProvider + ?Sized>(
+    provider: &P,
+    seen: &Seen,
+) -> Result<std::result::Result<Vec<MessageId>, Stale>> {
+    let mut known = Vec::new();
+    for id in seen.ids() {
+        match CompactionId::from_message(id) {
+            Some(summary) if provider.compaction(&summary)?.is_none() => {
+                return Ok(Err(Stale::Unfolded { id: summary }));
+            }
+            Some(summary) => {
+                known.extend(provider.expand_raw(&summary)?.into_iter().map(|message| message.id));
+            }
+            None if provider.message(id)?.is_none() => {
+                return Ok(Err(Stale::Deleted { id: id.clone() }));
+            }
+            None => known.push(id.clone()),
+        }
+    }
+    Ok(Ok(known))
+}
+
+/// Returns what of a view was seen, and what lies over it since.
+fn stretch<'v, P: SessionProvider + ?Sized>(
+    provider: &P,
+    view: &'v [Message],
+    seen: &Seen,
+    known: &[MessageId],
+) -> Result<&'v [Message]> {
+    let known: HashSet<&MessageId> = known.iter().chain(seen.ids()).collect();
+    let (mut first, mut end) = (view.len(), 0);
+    for (at, item) in view.iter().enumerate() {
+        let is_part = match CompactionId::from_message(&item.id) {
+            _ if known.contains(&item.id) => true,
+            Some(other) => provider.expand_raw(&other)?.iter().any(|it| known.contains(&it.id)),
+            None => false,
+        };
+        if is_part {
+            (first, end) = (first.min(at), at + 1);
+        }
+    }
+    Ok(view.get(first..end).unwrap_or_default())
 }

@@ -36,11 +36,18 @@ impl Session {
             self.folding.calm();
             return Ok(());
         }
+        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
+        // Whoever had the turn before may have failed since this window was measured.
         if !self.folding.is_due(tokens) {
             return Ok(());
         }
-        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
-        self.fold_within(threshold).inspect_err(|_| self.put_off(tokens, threshold))
+        let folded = self.fold_within(threshold);
+        if folded.is_err() {
+            // Some steps may have been taken.
+            let visible = self.visible_tokens().unwrap_or(visible);
+            self.put_off(visible.saturating_add(prompt), threshold);
+        }
+        folded
     }
 
     /// Folds until the window is within the threshold, or nothing more can be.

@@ -90,17 +90,10 @@ impl Session {
     /// # Errors
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Plan> {
-        let Some(leaf) = self.provider.head()? else {
-            return self.plan_of(&[], MessageId::new(), options);
-        };
-        match self.plan_compaction_at(&leaf, options) {
-            // Deleted since it was looked up; the head is elsewhere now.
-            Err(Error::UnknownMessage { .. }) => match self.provider.head()? {
-                Some(leaf) => self.plan_compaction_at(&leaf, options),
-                None => self.plan_of(&[], leaf, options),
-            },
-            plan => plan,
-        }
+        // Not the view of the message at the head: the head may stand on a deleted one that a summary
+        // ends at. Where it moves meanwhile, the commit compares with what is seen then.
+        let leaf = self.provider.head()?.unwrap_or_else(MessageId::new);
+        self.plan_of(&self.provider.history(None)?, leaf, options)
     }
 
     /// Returns what should be folded of the path to a message, on any branch.
@@ -170,11 +163,13 @@ impl Session {
         self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
         let id = compaction.id;
         self.tell(|| Change::Compact { id: id.clone() });
+        // The summary is laid; that it cannot be found, as somebody took it off at once, is no failure.
+        let status = self.provider.compaction_status(&id);
         Ok(Folded {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
-            is_shown: self.provider.compaction_status(&id)? == CompactionStatus::Shown,
+            is_shown: status.is_ok_and(|status| status == CompactionStatus::Shown),
             id,
         })
     }
