@@ -85,7 +85,7 @@ pub(super) fn splits(probe: &Probe) -> Result<()> {
     let Some(next) = supported(provider.split(&child, &opening, "compaction"))? else {
         return Ok(());
     };
-    assert_eq!(next.history(None)?, [opening.clone()]);
+    assert_eq!(next.history(None)?, std::slice::from_ref(&opening));
     let info = next.info()?.ok_or(Error::UnknownSession { id: child.clone() })?;
     assert_eq!(
         (info.parent_session, info.fork_point),
