@@ -50,9 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn summarize(prompt: &str) -> Result<Summary, BoxError> {
     let lines = |start: &'static str| prompt.lines().filter(move |line| line.starts_with(start));
     let noted: Vec<&str> = lines("Order ").filter(|line| line.contains(" is noted: ")).collect();
-    let last = noted.last().ok_or("no order is noted in what was given")?;
-    let newest = &noted[noted.len().saturating_sub(3)..];
-    let newest = newest.iter().filter_map(|line| line.split_once(". ")).map(|(first, _)| first);
+    let last = noted.last().and_then(|line| number(line));
+    let last = last.ok_or("no order is noted in what was given")?;
+    let newest = noted[noted.len().saturating_sub(3)..].iter();
+    // The first sentence of each.
+    let newest = newest.map(|line| line.split(". ").next().unwrap_or(line).trim_end_matches('.'));
 
     // What still waits stands in the messages, or in the summary that is brought up to date.
     let is_settled =
@@ -61,21 +63,21 @@ fn summarize(prompt: &str) -> Result<Summary, BoxError> {
     let waiting = waiting.filter(|line| line.ends_with(" waits for a price."));
     let waiting: Vec<&str> = waiting.filter(|order| !is_settled(order)).collect();
 
-    let list = |items: &mut dyn Iterator<Item = &str>| -> String {
-        let list: Vec<String> = items.map(|item| format!("- {item}")).collect();
-        if list.is_empty() { "None".to_owned() } else { list.join("\n") }
-    };
     let text = format!(
-        "## Topic\nA workshop takes orders, {} so far.\n\
+        "## Topic\nA workshop takes orders, {last} so far.\n\
          ## Key Points\n{}\n\
-         ## Current State\nEvery order up to {} is noted.\n\
+         ## Current State\nEvery order up to {last} is noted.\n\
          ## Open Items\n{}",
-        number(last).unwrap_or_default(),
-        list(&mut newest.into_iter()),
-        number(last).unwrap_or_default(),
-        list(&mut waiting.into_iter()),
+        list(newest),
+        list(waiting.into_iter()),
     );
     Ok(Summary::new(text).by("script"))
+}
+
+/// Returns the items as a list of Markdown.
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    let list: Vec<String> = items.map(|item| format!("- {item}")).collect();
+    if list.is_empty() { "None".to_owned() } else { list.join("\n") }
 }
 
 /// Returns the first number in a line.
@@ -101,11 +103,11 @@ fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
         let fold = chat.compaction(&id)?;
         let inside = chat.expand(&id)?;
         levels.push(format!(
-            "level {:3}: a summary of {} messages; under it show {}, and {}",
+            "level {:3}: {} messages: the last {}{}",
             levels.len() + 1,
             spaced(fold.count),
             inside.len() - fold.folds.len(),
-            if fold.folds.is_empty() { "that is all" } else { "a summary of those before" },
+            if fold.folds.is_empty() { "" } else { ", and a summary of those before" },
         ));
         under = holding(chat, &fold.folds, hit)?;
         if under.is_none() {

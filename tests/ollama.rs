@@ -40,7 +40,7 @@ enum Act {
 /// What is told of each failure.
 const FAILURES: [(Act, &str); 7] = [
     (Act::Fail, r#"answered 500 "overloaded""#),
-    (Act::Wait, "did not answer within 0.5 s: give it more by --timeout"),
+    (Act::Wait, "did not answer within 2.5 s: give it more by --timeout"),
     (Act::Break, "cannot be asked: "),
     (Act::Garbage, r#"answered with no text of a chat: "<html>\u{1b}[2J""#),
     (Act::Empty, r#"answered with no text of a chat: "{\"choices\":[]}""#),
@@ -142,7 +142,7 @@ fn read(client: &mut TcpStream) -> io::Result<Asked> {
 /// Plays 5 000 turns with a server, and checks what was printed.
 fn plays(server: &Server, path: &str, options: &[&str]) -> Outcome {
     let url = format!("http://{}{path}", server.address);
-    let args = [&[url.as_str(), MODEL, "--turns", "5000", "--timeout", "0.5"], options].concat();
+    let args = [&[url.as_str(), MODEL, "--turns", "5000", "--timeout", "2.5"], options].concat();
     let output = run("ollama", &args, &[("NO_PROXY", "127.0.0.1"), ("TALKTREE_TEST_KEY", KEY)])?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout)?;
