@@ -36,44 +36,48 @@ impl Session {
             self.folding.calm();
             return Ok(());
         }
+        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
+        // Asked in the turn: whoever had it before may have failed since this window was measured.
         if !self.folding.is_due(tokens) {
             return Ok(());
         }
-        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
         let folded = self.fold_within(threshold);
         if folded.is_err() {
-            self.folding.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
+            // Some steps may have been taken.
+            let visible = self.visible_tokens().unwrap_or(visible);
+            self.folding.put_off(next_try(visible.saturating_add(prompt), threshold));
         }
         folded
     }
 
     /// Folds until the window is within the threshold, or nothing more can be.
     fn fold_within(&self, threshold: u64) -> Result<()> {
-        let mut tokens = None;
-        let end = |tokens| self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
+        let mut window = None;
+        let folded = self.fold_in_steps(threshold, &mut window);
+        // What was told to begin is told to end, however it did.
+        if let Some(tokens) = window {
+            self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
+        }
+        folded
+    }
+
+    /// Takes the steps; `window` is how large it is, once something is done about it.
+    fn fold_in_steps(&self, threshold: u64, window: &mut Option<u64>) -> Result<()> {
         for _ in 0..MAX_STEPS {
             let plan = match self.plan_compaction(self.folding.options())? {
                 Plan::Fold(plan) if plan.usage().total <= threshold => break,
                 Plan::Fold(plan) => plan,
-                Plan::Nothing(why) => {
-                    self.is_stuck(threshold, &why)?;
-                    break;
-                }
+                Plan::Nothing(why) => return self.is_stuck(threshold, &why),
             };
-            let total = plan.usage().total;
+            let total = *window.insert(plan.usage().total);
             self.tell(|| Change::Window { phase: Phase::Compacting, tokens: total, threshold });
-            let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
-            let folded =
-                asked.and_then(|summary| self.commit(plan, summary)).inspect_err(|_| end(total))?;
+            let summary = ask(self.summarizer()?, plan.prompt())?;
+            let folded = self.commit(plan, summary)?;
             self.folding.calm();
-            let now = total - folded.tokens_before + folded.tokens_after;
-            tokens = Some(now);
+            let now = *window.insert(total - folded.tokens_before + folded.tokens_after);
             if now <= threshold {
                 break;
             }
-        }
-        if let Some(tokens) = tokens {
-            end(tokens);
         }
         Ok(())
     }
@@ -84,10 +88,15 @@ impl Session {
         if tokens <= threshold {
             return Ok(());
         }
-        self.folding.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
+        self.folding.put_off(next_try(tokens, threshold));
         if self.folding.is_newly_stuck() {
             self.tell(|| Change::CannotShorten { tokens, threshold, why: why.to_string() });
         }
         Ok(())
     }
+}
+
+/// Returns how large a window of this size is to be for another try.
+fn next_try(tokens: u64, threshold: u64) -> u64 {
+    tokens.saturating_add((threshold / RETRY_PART).max(1))
 }

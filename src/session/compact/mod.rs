@@ -163,11 +163,13 @@ impl Session {
         self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
         let id = compaction.id;
         self.tell(|| Change::Compact { id: id.clone() });
+        // The summary is laid; that it cannot be found, as somebody took it off at once, is no failure.
+        let status = self.provider.compaction_status(&id);
         Ok(Folded {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
-            is_shown: self.provider.compaction_status(&id)? == CompactionStatus::Shown,
+            is_shown: status.is_ok_and(|status| status == CompactionStatus::Shown),
             id,
         })
     }
