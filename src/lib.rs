@@ -43,6 +43,7 @@ pub mod _async {}
 
 pub mod export;
 pub mod import;
+pub mod model;
 #[cfg(feature = "testing")]
 pub mod testing;
 

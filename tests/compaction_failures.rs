@@ -171,6 +171,7 @@ fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
         window(Phase::Idle, 960),
         window(Phase::Compacting, 960),
         Change::Compact { id: fold.id },
+        window(Phase::Idle, left),
         window(Phase::Compacting, left),
         window(Phase::Idle, left),
         Change::CompactionFailed { why: "the summarizer failed: too many requests".to_owned() },

@@ -94,7 +94,8 @@ fn calls_and_results_are_put_where_the_api_wants_them() -> Result<()> {
         // Call and result in one message, as UIMessages have them.
         (vec![assistant(vec![Part::text("x"), both(), Part::text("y")])], "a(1) t(1) a"),
         (vec![assistant(vec![call("1")]), Message::user("u")], "a(1) t(1) u"),
-        (vec![assistant(vec![call("1")]), Message::user("u"), result("1")], "a(1) t(1) u u"),
+        // What is said while a result is awaited stands behind it.
+        (vec![assistant(vec![call("1")]), Message::user("u"), result("1")], "a(1) t(1) u"),
         (vec![result("9"), Message::user("u")], "u u"),
         (vec![assistant(vec![call("1"), call("1")]), result("1")], "a(1 1_1) t(1) t(1_1)"),
         (vec![assistant(vec![Part::reasoning("hm")]), Message::user("u")], "u"),

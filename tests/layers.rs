@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "report",
     ],
     &["tree"],
+    &["model"],
     &["fold"],
     &["storage"],
     &["storage::sqlite"],

@@ -10,10 +10,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::tool::{is_call, output_of, tool_of};
+use super::tool::is_call;
 use super::{CompactionOptions, Item};
 use crate::id::shorten;
-use crate::message::{File, Json, Message, Part, Tool};
+use crate::message::{File, Json, Message, Part, Tool, output_of, tool_of};
 
 /// What a mark is, before its number.
 const MARK: &str = "fold";

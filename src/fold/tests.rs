@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::item::tokens_of;
-use super::tool::{is_call, tool_of};
+use super::tool::is_call;
 use super::*;
 use crate::id::CompactionId;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, tool_of};
 use crate::tokens::Counter;
 
 /// Returns a summary as a history shows it.

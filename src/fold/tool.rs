@@ -1,54 +1,9 @@
-//! Tool parts, whatever shape they were kept in, and which of them belong together.
+//! Calls of tools and their results: which of them belong together.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::Item;
-use crate::message::{Json, Part, Tool};
-
-/// Returns what a part says of a tool, if it does; parts that do not fit the typed shape are read
-/// as far as they go.
-pub(super) fn tool_of(part: &Part) -> Option<Cow<'_, Tool>> {
-    match part {
-        Part::Tool(tool) => Some(Cow::Borrowed(tool)),
-        Part::Other(json) => match part.typed() {
-            Cow::Owned(Part::Tool(tool)) => Some(Cow::Owned(tool)),
-            _ => untyped(&json.value()).map(Cow::Owned),
-        },
-        _ => None,
-    }
-}
-
-fn untyped(part: &Value) -> Option<Tool> {
-    let kind = part["type"].as_str()?;
-    let is_dynamic = kind == "dynamic-tool";
-    let name = match is_dynamic {
-        true => part["toolName"].as_str().unwrap_or_default(),
-        false => kind.strip_prefix("tool-")?,
-    };
-    let plain = |value: &Value| match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    };
-    let field = |name: &str| part.get(name).map(|value| Json::from(value.clone()));
-    Some(Tool {
-        name: name.to_owned(),
-        is_dynamic,
-        call_id: plain(&part["toolCallId"]).unwrap_or_default(),
-        input: field("input"),
-        output: field("output").filter(|json| !json.is_null()).or_else(|| field("result")),
-        error_text: plain(&part["errorText"]),
-        ..Tool::default()
-    })
-}
-
-/// Returns what the tool answered, if it did.
-pub(super) fn output_of(tool: &Tool) -> Option<&Json> {
-    tool.output.as_ref().or_else(|| tool.extra.get("result"))
-}
+use crate::message::{Tool, output_of, tool_of};
 
 /// Returns whether the part is a call, with its result or without.
 ///
@@ -83,38 +38,20 @@ pub(super) fn pairs(view: &[Item<'_>]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::message::Message;
-
-    #[track_caller]
-    fn read(part: Value) -> Tool {
-        let part: Part = serde_json::from_value(part).unwrap();
-        tool_of(&part).unwrap().into_owned()
-    }
+    use crate::message::{Message, Part};
 
     #[test]
-    fn parts_that_do_not_fit_are_read_as_far_as_they_go() {
-        let tool = read(json!({"type": "tool-sum", "toolCallId": 7, "input": [1], "result": 2}));
-        assert_eq!((tool.name.as_str(), tool.call_id.as_str()), ("sum", "7"));
-        assert_eq!(tool.input, Some(json!([1]).into()));
-        assert_eq!(tool.output, Some(json!(2).into()));
-
-        let tool = read(json!({"type": "dynamic-tool", "errorText": "no"}));
-        assert!(!is_call(&tool));
-        assert!(is_call(&read(json!({"type": "tool-sum"}))));
-    }
-
-    #[test]
-    fn a_lone_surrogate_does_not_hide_a_call() {
-        let part: Part = serde_json::from_str(
-            r#"{"type": "tool-sum", "toolCallId": "\ud800", "input": "\ud800"}"#,
-        )
-        .unwrap();
-        let tool = tool_of(&part).unwrap();
-        assert_eq!(tool.call_id, "\u{FFFD}");
-        assert!(is_call(&tool));
+    fn a_tool_that_says_nothing_yet_is_a_call() {
+        let is_call = |part: Value| {
+            let part: Part = serde_json::from_value(part).unwrap();
+            is_call(&tool_of(&part).unwrap())
+        };
+        assert!(is_call(json!({"type": "tool-sum"})));
+        assert!(is_call(json!({"type": "tool-sum", "input": null})));
+        assert!(!is_call(json!({"type": "dynamic-tool", "errorText": "no"})));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod json;
 mod part;
 mod role;
+mod tool;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,10 @@ use chrono::{DateTime, SubsecRound, Utc};
 use crate::id::MessageId;
 
 pub use json::Json;
+pub(crate) use json::replace_lone_surrogates;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
+pub(crate) use tool::{output_of, tool_of};
 pub(crate) use wire::{
     check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };

@@ -1,7 +1,7 @@
 //! Compactions by hand: laying summaries over stretches and taking them off.
 
 use super::Session;
-use crate::compaction::{Compaction, CompactionStatus, SummaryRefused, is_blank};
+use crate::compaction::{Compaction, CompactionStatus, SummaryRefused};
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
@@ -110,7 +110,7 @@ impl Session {
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
         compaction.id.check()?;
-        if is_blank(&compaction.summary) {
+        if compaction.summary.trim().is_empty() {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;

@@ -398,16 +398,13 @@ impl SessionProvider for MemorySession {
         }
         if compaction.count == 0 {
             compaction.count = tree.count(first, last) as u64;
+            compaction.folds = folds.into_iter().rev().collect();
         }
         if compaction.tokens_before == 0 {
             compaction.tokens_before = before;
         }
         if compaction.tokens_after == 0 {
             compaction.tokens_after = compaction.to_message(None).tokens();
-        }
-        if compaction.folds.is_empty() {
-            folds.reverse();
-            compaction.folds = folds;
         }
         tree.folds.push(Fold { first, last, compaction });
         Ok(())

@@ -148,7 +148,7 @@ fn writing_verbs_tell_what_they_did() {
     let rig = Rig::toured();
     assert_eq!(
         fields(&rig.json(["compact", "tour", "--summary", "s", "--from", "ask", "--to", "ask"])[0]),
-        ["count", "created_at", "first", "id", "last", "summary"]
+        ["count", "created_at", "first", "id", "last", "summary", "tokens_after", "tokens_before"]
     );
     assert_eq!(fields(&rig.json(["checkout", "tour", "ask"])[0]), ["head", "session"]);
     assert_eq!(fields(&rig.json(["label", "tour", "l", "ask"])[0]), ["id", "name"]);

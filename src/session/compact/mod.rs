@@ -245,8 +245,29 @@ impl Session {
     /// # Errors
     /// As [`plan_compaction`](Self::plan_compaction).
     pub fn usage_of_window(&self) -> Result<WindowUsage> {
+        self.usage_of(&self.provider.history(None)?)
+    }
+
+    /// Returns how the tokens of the path to a message are spread over the window.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user("Hello world").with_id(n.to_string())))?;
+    /// assert_eq!(chat.usage_of_window_at(&"4".into())?.total, 28);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if `leaf` is not in this session; as
+    /// [`plan_compaction`](Self::plan_compaction).
+    pub fn usage_of_window_at(&self, leaf: &MessageId) -> Result<WindowUsage> {
+        self.usage_of(&self.provider.history(Some(leaf))?)
+    }
+
+    fn usage_of(&self, view: &[Message]) -> Result<WindowUsage> {
         let counter = self.folding.counter();
-        let view = self.provider.history(None)?;
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         Ok(WindowUsage::of(&items, self.prompt_tokens()?, self.folding.options()))
     }

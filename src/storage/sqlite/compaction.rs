@@ -39,15 +39,13 @@ pub(super) fn add(
     // One that was made elsewhere knows what it stood for then.
     if compaction.count == 0 {
         compaction.count = path::count_between(conn, overlay.first, overlay.last)?;
+        compaction.folds = summaries_of(conn, &folded)?;
     }
     if compaction.tokens_before == 0 {
         compaction.tokens_before = tokens_of(conn, &folded)?;
     }
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;
-    }
-    if compaction.folds.is_empty() {
-        compaction.folds = summaries_of(conn, &folded)?;
     }
     insert(conn, session.key, overlay, &compaction)?;
     // What the model sees begins anew; the next prompt says what the blocks have come to hold.

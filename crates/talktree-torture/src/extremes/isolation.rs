@@ -152,7 +152,7 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("compaction", |chat, id, _| chat.compaction(&id.into()).map(words)),
     ("compactions", |chat, _, _| chat.compactions().map(words)),
-    ("expand", |chat, id, _| chat.expand(&id.into()).map(words)),
+    ("expand_raw", |chat, id, _| chat.expand_raw(&id.into()).map(words)),
     ("labelled", |chat, id, _| chat.labelled(id).map(words)),
     ("labels", |chat, _, _| chat.labels().map(words)),
     ("head_log", |chat, _, _| chat.head_log().map(words)),

@@ -107,7 +107,7 @@ pub(super) fn write(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
         meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
     meter.check("history of a summary", 1, || Ok(chat.history()?.len()))?;
     meter.check("iter_rev of a summary", 1, || count(chat.iter_rev()))?;
-    meter.check("expand", length, || Ok(chat.expand(&fold)?.len()))?;
+    meter.check("expand", length, || Ok(chat.expand_raw(&fold)?.len()))?;
     let fork = meter.time("fork", || Ok(chat.fork(last, "fork")?))?;
     meter.check("history of the fork", length, || Ok(fork.raw_history()?.len()))?;
     meter.time("remove", || Ok(store.remove(fork.id())?))?;

@@ -1,0 +1,198 @@
+//! The published rules of each provider, and where a request breaks them.
+//!
+//! What is here reads requests as JSON and shares nothing with the conversions: it is what they are
+//! held to. Rules that hold for some models only are left out: whether a model takes images, how
+//! many, or whether a conversation may end with the model's own words.
+
+mod anthropic;
+mod openai_chat;
+mod openai_responses;
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A provider's interface.
+///
+/// ```
+/// use talktree::model::Provider;
+///
+/// assert_eq!(Provider::OpenAiChat.to_string(), "OpenAI chat completions");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Provider {
+    /// The Anthropic messages API.
+    Anthropic,
+    /// The OpenAI chat completions API, which many servers have.
+    OpenAiChat,
+    /// The OpenAI responses API.
+    OpenAiResponses,
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Anthropic => "Anthropic messages",
+            Self::OpenAiChat => "OpenAI chat completions",
+            Self::OpenAiResponses => "OpenAI responses",
+        })
+    }
+}
+
+/// A place where a request breaks a rule of its provider.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::model::{Provider, validate_for};
+///
+/// let request = json!([{"role": "user", "content": ""}]);
+/// let problem = validate_for(Provider::OpenAiChat, &request).remove(0);
+/// assert_eq!(problem.to_string(), "messages[0].content: is empty");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// Where, as in `messages[3].content[0].id`.
+    pub place: String,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// Returns where the messages of a request break the provider's published rules; empty if nowhere.
+///
+/// Roles and their order, pairs of calls and results, ids, names, empty content, and the types of
+/// parts are looked at. A request is an object, as the provider takes it, or the list of its
+/// messages or input items alone; what else an object holds is not looked at.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::model::{Provider, validate_for};
+///
+/// let request = json!({"messages": [
+///     {"role": "user", "content": "Is it warm?"},
+///     {"role": "assistant", "content": [
+///         {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}},
+///     ]},
+/// ]});
+/// let problems = validate_for(Provider::Anthropic, &request);
+/// assert_eq!(problems.len(), 1);
+/// assert_eq!(problems[0].place, "messages[1].content[0]");
+/// ```
+#[must_use]
+pub fn validate_for(provider: Provider, request: &Value) -> Vec<Problem> {
+    let mut report = Report { problems: Vec::new() };
+    match provider {
+        Provider::Anthropic => anthropic::check(request, &mut report),
+        Provider::OpenAiChat => openai_chat::check(request, &mut report),
+        Provider::OpenAiResponses => openai_responses::check(request, &mut report),
+    }
+    report.problems
+}
+
+/// The problems found so far.
+struct Report {
+    problems: Vec<Problem>,
+}
+
+impl Report {
+    fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        self.problems.push(Problem { place: place.into(), what: what.into() });
+    }
+
+    /// Returns the list of a request, which must be there and not be empty.
+    fn list<'a>(&mut self, request: &'a Value, field: &str) -> &'a [Value] {
+        let list = if request.is_array() { request } else { &request[field] };
+        let list = list.as_array().map(Vec::as_slice);
+        if list.is_none_or(<[Value]>::is_empty) {
+            self.add(field, "is no list or an empty one");
+        }
+        list.unwrap_or_default()
+    }
+
+    /// Checks a text that must say something.
+    fn text(&mut self, place: &str, text: &Value) {
+        match text.as_str() {
+            None => self.add(place, "is no text"),
+            Some(text) if text.trim().is_empty() => self.add(place, "is empty"),
+            Some(_) => {}
+        }
+    }
+
+    /// Checks content that must be there, a text or a list of parts of these kinds, and returns the
+    /// parts with their places and kinds.
+    fn parts<'a>(
+        &mut self,
+        place: &str,
+        content: &'a Value,
+        kinds: &[&str],
+    ) -> Vec<(String, &'a str, &'a Value)> {
+        let mut found = Vec::new();
+        let Some(parts) = content.as_array() else {
+            self.text(place, content);
+            return found;
+        };
+        if parts.is_empty() {
+            self.add(place, "is empty");
+        }
+        for (at, part) in parts.iter().enumerate() {
+            let place = format!("{place}[{at}]");
+            let kind = part["type"].as_str().unwrap_or_default();
+            match kinds.contains(&kind) {
+                true => found.push((place, kind, part)),
+                false => self.add(format!("{place}.type"), format!("{kind:?} is not taken here")),
+            }
+        }
+        found
+    }
+
+    /// Checks an id or a name: letters, digits, `_` and `-`, at least one, at most `max`.
+    fn word(&mut self, place: &str, word: &Value, max: usize) {
+        let Some(word) = word.as_str() else { return self.add(place, "is no text") };
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if word.is_empty() || !word.bytes().all(fits) {
+            self.add(place, format!("{word:?} does not match ^[a-zA-Z0-9_-]+$"));
+        } else if word.len() > max {
+            self.add(place, format!("is {} characters long, over the limit of {max}", word.len()));
+        }
+    }
+
+    /// Checks the arguments of a call: a text, and what models write is not always JSON.
+    fn arguments(&mut self, place: &str, arguments: &Value) {
+        if !arguments.is_string() {
+            self.add(place, "is no text");
+        }
+    }
+
+    /// Checks a `data:` URL in base64 of one of these types (if any are named), or a URL of the web.
+    fn url(&mut self, place: &str, url: &Value, media: &[&str]) {
+        let Some(url) = url.as_str() else { return self.add(place, "is no text") };
+        if url.starts_with("https://") || url.starts_with("http://") {
+            return;
+        }
+        let parts = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
+        match parts {
+            Some((found, _)) if !media.is_empty() && !media.contains(&found) => {
+                self.add(place, format!("is of the type {found:?}, which is not taken"));
+            }
+            Some((_, data)) => self.base64(place, data),
+            None => self.add(place, "is neither a URL of the web nor of data in base64"),
+        }
+    }
+
+    fn base64(&mut self, place: &str, data: &str) {
+        let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+        if data.is_empty() || !data.len().is_multiple_of(4) || !data.bytes().all(is_digit) {
+            self.add(place, "is no base64");
+        }
+    }
+}
+
+/// Images that all three providers take.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

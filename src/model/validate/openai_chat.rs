@@ -1,0 +1,116 @@
+//! The rules of the OpenAI chat completions API.
+//!
+//! A message with `tool_calls` is followed at once by one message of the role `tool` for each; such
+//! a message stands nowhere else. Content is not empty, but for a result's and a caller's.
+
+use serde_json::Value;
+
+use super::{IMAGES, Report};
+
+/// The longest id of a call that the API names in its errors today; it was 40.
+const MAX_ID: usize = 64;
+
+/// The longest name of a function.
+const MAX_NAME: usize = 64;
+
+pub(super) fn check(request: &Value, report: &mut Report) {
+    let messages = report.list(request, "messages");
+    // Calls that await their results, and where they stand.
+    let mut open: Vec<(String, &str)> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let place = format!("messages[{at}]");
+        let role = message["role"].as_str().unwrap_or_default();
+        if role == "tool" {
+            result(&place, message, &mut open, report);
+            continue;
+        }
+        unanswered(&mut open, report);
+        match role {
+            "system" | "developer" => content(&place, message, &["text"], report),
+            "user" => {
+                let kinds = ["text", "image_url", "input_audio", "file"];
+                content(&place, message, &kinds, report);
+            }
+            "assistant" => open = model(&place, message, report),
+            _ => report.add(format!("{place}.role"), format!("{role:?} is no role")),
+        }
+    }
+    unanswered(&mut open, report);
+}
+
+fn unanswered(open: &mut Vec<(String, &str)>, report: &mut Report) {
+    for (place, id) in open.drain(..) {
+        report.add(place, format!("no result of the call {id:?} follows"));
+    }
+}
+
+fn result<'a>(
+    place: &str,
+    message: &'a Value,
+    open: &mut Vec<(String, &'a str)>,
+    report: &mut Report,
+) {
+    let id = message["tool_call_id"].as_str().unwrap_or_default();
+    match open.iter().position(|(_, call)| *call == id) {
+        Some(found) => drop(open.remove(found)),
+        None => report.add(place, format!("a result of no call {id:?} right before")),
+    }
+    // An empty result is a result.
+    if !message["content"].is_string() {
+        content(place, message, &["text"], report);
+    }
+}
+
+/// Checks content that must be there: a text, or a list of parts of these kinds.
+fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
+    let parts = report.parts(&format!("{place}.content"), &message["content"], kinds);
+    for (place, kind, part) in parts {
+        match kind {
+            "text" | "refusal" => report.text(&format!("{place}.{kind}"), &part[kind]),
+            "image_url" => {
+                let place = format!("{place}.image_url.url");
+                report.url(&place, &part["image_url"]["url"], &IMAGES);
+            }
+            "file" if part["file"]["file_id"].is_string() => {}
+            "file" => {
+                let place = format!("{place}.file.file_data");
+                report.url(&place, &part["file"]["file_data"], &[]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Checks what the model said and returns its calls.
+fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(String, &'a str)> {
+    let calls = &message["tool_calls"];
+    let may_be_null = !calls.is_null()
+        || ["refusal", "audio", "function_call"].iter().any(|field| !message[*field].is_null());
+    if !(may_be_null && (message["content"].is_null() || message["content"] == "")) {
+        content(place, message, &["text", "refusal"], report);
+    }
+    if calls.is_null() {
+        return Vec::new();
+    }
+    let Some(calls) = calls.as_array().filter(|calls| !calls.is_empty()) else {
+        report.add(format!("{place}.tool_calls"), "is no list or an empty one");
+        return Vec::new();
+    };
+    let mut open: Vec<(String, &str)> = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let place = format!("{place}.tool_calls[{at}]");
+        report.word(&format!("{place}.id"), &call["id"], MAX_ID);
+        let function = &call["function"];
+        if call["type"] != "function" {
+            report.add(format!("{place}.type"), "is not function");
+        }
+        report.word(&format!("{place}.function.name"), &function["name"], MAX_NAME);
+        report.arguments(&format!("{place}.function.arguments"), &function["arguments"]);
+        let id = call["id"].as_str().unwrap_or_default();
+        if open.iter().any(|(_, other)| *other == id) {
+            report.add(format!("{place}.id"), format!("the id {id:?} comes twice"));
+        }
+        open.push((place, id));
+    }
+    open
+}

@@ -1,0 +1,170 @@
+//! What a model should see of a view, told from the view alone by looking at all of it. Slow, and
+//! simple enough to be believed.
+#![allow(unreachable_pub, reason = "it is a module of a test")]
+
+use serde_json::Value;
+use talktree::{CompactionId, Message, MessageId, Part};
+
+/// A part: the place of its message in the view, and its own in the message.
+type Spot = (usize, usize);
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// The result with this mark, or one that has none.
+    Result(Option<String>),
+    /// Nothing; a summary further on may tell it.
+    Nothing(Option<MessageId>),
+}
+
+#[derive(Debug)]
+pub struct Call {
+    id: String,
+    spot: Spot,
+    pub mark: String,
+    pub told: Option<Told>,
+    /// Whether the result must stand right behind the call: nothing was said by the model between,
+    /// and nothing called after others spoke.
+    pub is_direct: bool,
+}
+
+/// What a model should see of a view.
+#[derive(Debug, Default)]
+pub struct Expected {
+    /// The marks of all texts, and whether they are a system's.
+    pub texts: Vec<(String, bool)>,
+    pub calls: Vec<Call>,
+    /// Results and calls that no model should see.
+    pub strays: usize,
+}
+
+impl Expected {
+    pub fn of(view: &[Message]) -> Self {
+        let mut all = Self::default();
+        // What the model says, calls (true), and others say (false).
+        let mut said: Vec<Spot> = Vec::new();
+        let mut events: Vec<(Spot, bool)> = Vec::new();
+        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
+            let is_model = message.role.as_str() == "assistant";
+            let is_system = ["system", "developer"].contains(&message.role.as_str());
+            for (place, part) in message.parts.iter().enumerate() {
+                let spot = (at, place);
+                let json = value(part);
+                let kind = json["type"].as_str().unwrap();
+                match kind {
+                    "text" | "file" | "reasoning" => {
+                        if json["text"].as_str().is_some_and(|text| text.trim().is_empty()) {
+                            continue;
+                        }
+                        if is_model {
+                            said.push(spot);
+                        } else if kind != "reasoning" {
+                            // It comes behind what its message calls.
+                            events.push(((at, usize::MAX), false));
+                        }
+                        let found = marks(&json).into_iter().map(|mark| (mark, is_system));
+                        all.texts.extend(found);
+                    }
+                    kind if kind.starts_with("tool-") => {
+                        if json.get("input").or(json.get("rawInput")).is_some() {
+                            events.push((spot, true));
+                        }
+                        all.take_tool(&json, spot);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let summaries = || view.iter().enumerate().filter(|(_, message)| is_summary(message));
+        for call in &mut all.calls {
+            if call.told.is_none() {
+                let next = summaries().find(|(at, _)| *at > call.spot.0);
+                call.told = Some(Told::Nothing(next.map(|(_, message)| message.id.clone())));
+            }
+        }
+        all.find_direct(view, &said, events);
+        all
+    }
+
+    fn take_tool(&mut self, json: &Value, spot: Spot) {
+        let mark = |value: &Value| marks(value).pop();
+        let input = json.get("input").or(json.get("rawInput"));
+        let fields = ["errorText", "output", "result"].iter();
+        let result = fields.filter_map(|field| json.get(*field)).find(|value| !value.is_null());
+        let told = result.map(|result| Told::Result(mark(result)));
+        let id = json["toolCallId"].as_str().unwrap();
+        match (input, told) {
+            (Some(input), told) => self.calls.push(Call {
+                id: id.to_owned(),
+                spot,
+                mark: mark(input).unwrap(),
+                is_direct: told.is_some(),
+                told,
+            }),
+            (None, Some(told)) => {
+                // The first that waits, of the newest message in which one does.
+                let waits = |call: &&mut Call| call.id == id && call.told.is_none();
+                let newest = self.calls.iter_mut().filter(waits).map(|call| call.spot.0).max();
+                let call =
+                    self.calls.iter_mut().find(|call| waits(call) && Some(call.spot.0) == newest);
+                match call {
+                    Some(call) => call.told = Some(told),
+                    None => self.strays += 1,
+                }
+            }
+            (None, None) => self.strays += 1,
+        }
+    }
+
+    /// Says of which calls the result must stand right behind, where it is a part of its own.
+    fn find_direct(&mut self, view: &[Message], said: &[Spot], mut events: Vec<(Spot, bool)>) {
+        let result_of = |mark: &str| -> Spot {
+            let has = |part: &Part| marks(&value(part)).iter().any(|found| found == mark);
+            let mut shown = view.iter().enumerate().filter(|(_, message)| !message.is_aside);
+            let spot =
+                shown.find_map(|(at, message)| Some((at, message.parts.iter().position(has)?)));
+            spot.unwrap()
+        };
+        let mut waiting: Vec<(Spot, &mut Call)> = Vec::new();
+        for call in self.calls.iter_mut().filter(|call| !call.is_direct) {
+            if let Some(Told::Result(Some(mark))) = &call.told {
+                waiting.push((result_of(mark), call));
+            }
+        }
+        waiting.sort_unstable_by_key(|(result, _)| *result);
+        for (result, call) in waiting {
+            let between = |at: &Spot| *at > call.spot && *at < result;
+            let spoken = events.iter().filter(|(at, is_call)| !is_call && between(at));
+            let spoken = spoken.map(|(at, _)| *at).min();
+            let is_called_after = events.iter().any(|(at, is_call)| {
+                *is_call && between(at) && spoken.is_some_and(|spoken| *at > spoken)
+            });
+            call.is_direct = !is_called_after && !said.iter().any(between);
+            if !call.is_direct {
+                // It is told as a user's words.
+                events.push((result, false));
+            }
+        }
+    }
+}
+
+fn value(part: &Part) -> Value {
+    serde_json::to_value(part.typed()).unwrap()
+}
+
+pub fn is_summary(message: &Message) -> bool {
+    CompactionId::from_message(&message.id).is_some()
+}
+
+/// Returns the marks in a value, in order.
+pub fn marks(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => {
+            let pieces = text.split('<').skip(1).filter_map(|piece| piece.split_once('>'));
+            pieces.map(|(mark, _)| mark.to_owned()).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(marks).collect(),
+        Value::Object(fields) => fields.values().flat_map(marks).collect(),
+        _ => Vec::new(),
+    }
+}

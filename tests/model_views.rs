@@ -1,0 +1,69 @@
+//! Real conversations as providers take them: every path of every tree, whatever program wrote it.
+
+#[path = "common/data.rs"]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::folder;
+use talktree::import::ImportOptions;
+use talktree::model::{
+    Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
+    truncate, validate_for,
+};
+use talktree::{Message, Result, Store};
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            _ if path.is_dir() => files(&path, found),
+            Some("json" | "jsonl") => found.push(path),
+            _ => {}
+        }
+    }
+}
+
+fn check(view: &[Message], whose: &str) {
+    for (provider, request) in [
+        (Provider::Anthropic, to_anthropic(view)),
+        (Provider::OpenAiChat, to_openai_chat(view)),
+        (Provider::OpenAiResponses, to_openai_responses(view)),
+    ] {
+        let problems = validate_for(provider, &request);
+        assert!(problems.is_empty(), "{whose}, {provider}: {problems:#?}");
+    }
+}
+
+#[test]
+fn real_conversations_break_no_rule() -> Result<()> {
+    let Some(folder) = folder() else { return Ok(()) };
+    let mut paths = Vec::new();
+    files(&folder, &mut paths);
+    let (mut read, mut views) = (0, 0);
+    for path in paths {
+        let store = Store::open_in_memory()?;
+        // Some files of the folder are no conversations, or of formats that are not read.
+        let Ok(report) = store.import(&path, &ImportOptions::default(), |_| {}) else { continue };
+        read += 1;
+        for session in &report.sessions {
+            let chat = store.session(session)?;
+            for leaf in chat.leaves()? {
+                let whose = format!("{}, {session}, {leaf}", path.display());
+                for view in [chat.history_at(&leaf)?, chat.raw_history_at(&leaf)?] {
+                    let sane = sanitize(&view);
+                    check(&sane, &whose);
+                    check(&truncate(&sane, &TruncateOptions::default()), &whose);
+                    // A window may begin anywhere.
+                    check(&sanitize(&view[view.len() / 2..]), &whose);
+                    views += 1;
+                }
+            }
+        }
+    }
+    println!("{read} files, {views} views");
+    assert!(read >= 18 && views > 1_000, "{read} files, {views} views were looked at");
+    Ok(())
+}
