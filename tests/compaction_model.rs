@@ -956,11 +956,9 @@ impl World {
     /// Compares what is read most.
     fn compare(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
-        let raw: Vec<Said> = model
-            .path(model.head)
-            .into_iter()
-            .filter_map(|at| (model.nodes[at].state == State::Living).then(|| self.node_said(at)))
-            .collect();
+        let living = |at: &usize| model.nodes[*at].state == State::Living;
+        let path = model.path(model.head).into_iter().filter(living);
+        let raw: Vec<Said> = path.map(|at| self.node_said(at)).collect();
         assert_eq!(all_said(&chat.raw_history()?), raw);
         let history = chat.history()?;
         let view: Vec<Said> =

@@ -18,7 +18,7 @@ use common::process::{Other, say, task};
 use common::{Scratch, drawn};
 use talktree::{
     BoxError, Change, Compacted, CompactionId, CompactionOptions, Error, Message, MessageId, Plan,
-    Result, Session, SessionBuilder, Stale, Store,
+    Result, Session, SessionBuilder, Stale, Store, TokenCounter,
 };
 
 /// Over how many tokens these sessions are folded; a message has 24.
@@ -145,7 +145,8 @@ fn update(chat: &Session, id: &str) -> Result<()> {
 #[test]
 fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result<()> {
     type Work = fn(&Session, &CompactionId) -> Result<()>;
-    let cases: [(&str, Work, Option<fn(CompactionId) -> Stale>); 9] = [
+    type Why = fn(CompactionId) -> Stale;
+    let cases: [(&str, Work, Option<Why>); 9] = [
         ("append", |chat, _| chat.append(message("x")).map(drop), None),
         ("branch", |chat, _| chat.append_to(&"5".into(), message("x")).map(drop), None),
         ("checkout", |chat, _| chat.checkout(&"2".into()), None),
@@ -291,6 +292,23 @@ fn marks(prompt: &str) -> BTreeSet<String> {
     marks.filter(|mark| mark.contains('.')).collect()
 }
 
+/// Takes every message for as long as the next: a list of what was folded counts as short.
+struct Flat;
+
+impl TokenCounter for Flat {
+    fn name(&self) -> &str {
+        "flat"
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        if text.is_empty() { 0.0 } else { 24.0 }
+    }
+
+    fn count(&self, _: &Message) -> f64 {
+        24.0
+    }
+}
+
 /// What was done to messages, and which summaries stood over them then.
 #[derive(Default)]
 struct Log {
@@ -317,19 +335,6 @@ fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Res
             Ok(format!("<s{}.0> {}", names.fetch_add(1, Ordering::SeqCst), made_of.join(",")))
         }
     };
-    // The list is long; a flat counter takes it for short.
-    struct Flat;
-    impl talktree::TokenCounter for Flat {
-        fn name(&self) -> &str {
-            "flat"
-        }
-        fn count_text(&self, text: &str) -> f64 {
-            if text.is_empty() { 0.0 } else { 24.0 }
-        }
-        fn count(&self, _: &Message) -> f64 {
-            24.0
-        }
-    }
     let open = || {
         let builder = builder(&scratch.store, "s").summarizer(summarizer.clone());
         builder.token_counter(Flat).open()
