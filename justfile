@@ -52,6 +52,14 @@ tree:
 tour:
     cargo run --release -p talktree-cli -- tour
 
+# 5 000 turns that stay within 2 000 tokens, offline; in memory, or in a file.
+long-chat *args:
+    cargo run --example long_chat -- {{args}}
+
+# The same, summarized by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
+ollama *args:
+    cargo run --example ollama -- {{args}}
+
 # How well search answers 231 labelled questions over 940 chats.
 bench-search:
     cargo bench --bench longmemeval

@@ -117,7 +117,7 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Budget {
-    /// This many estimated tokens.
+    /// This many tokens, by the counter of the session.
     Tokens(u64),
     /// This many bytes of the messages' JSON.
     Bytes(u64),

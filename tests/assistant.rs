@@ -1,28 +1,17 @@
 //! The example `assistant` plays its turns, one a run, and goes on where the run before stopped.
 
-use std::path::Path;
-use std::process::Command;
+mod common;
+
+use common::example::printed;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
-
-/// Runs the example, which cargo builds with the tests.
-fn run(store: &Path) -> Result<String, Box<dyn std::error::Error>> {
-    let test = std::env::current_exe()?;
-    let built = test.parent().and_then(Path::parent).ok_or("tests are built somewhere else")?;
-    let example = built.join("examples").join(format!("assistant{}", std::env::consts::EXE_SUFFIX));
-    let output = Command::new(&example).arg(store).output();
-    let output = output.map_err(|error| {
-        format!("{}: {error}; build it by `cargo build --examples`", example.display())
-    })?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
-}
 
 #[test]
 fn the_assistant_goes_on_where_it_stopped() -> Outcome {
     let folder = tempfile::tempdir()?;
     let store = folder.path().join("assistant.db");
-    let first = run(&store)?;
+    let run = || printed("assistant", [&store]);
+    let first = run()?;
     for said in [
         "the model has called set_context",
         r#"tool      set_context "Written to \"memory\": 5% (10/200 tokens)""#,
@@ -41,13 +30,13 @@ fn the_assistant_goes_on_where_it_stopped() -> Outcome {
     assert!(!last.contains("Give the number first."), "{last}");
     assert!(last.contains("MEMORY (What you know of the user) [0% — 0/200 tokens]"), "{last}");
 
-    let second = run(&store)?;
+    let second = run()?;
     assert!(second.starts_with("Turn 2 of 3"), "{second}");
     assert!(second.contains("MEMORY (What you know of the user) [5% — 10/200 tokens]"), "{second}");
     assert!(second.contains("user      I'm Ada"), "{second}");
     assert!(second.contains(r#"did you mean \"report\"?"#), "{second}");
-    let third = run(&store)?;
+    let third = run()?;
     assert!(third.contains("history_search"), "{third}");
-    assert!(run(&store)?.starts_with("All turns are played."));
+    assert!(run()?.starts_with("All turns are played."));
     Ok(())
 }

@@ -515,10 +515,11 @@ impl World {
             }
             self.compare_streams(&View::at(&id), true)?;
         }
-        for fold in &model.folds {
+        for (at, fold) in model.folds.iter().enumerate() {
             let id = CompactionId::from(fold.id.as_str());
             let under = model.under(fold.first, fold.last);
             assert_eq!(lines(&chat.expand_raw(&id)?), ids(under));
+            assert_eq!(lines(&chat.expand(&id)?), model.lines(&model.below(at)));
         }
         Ok(())
     }

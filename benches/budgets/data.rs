@@ -50,7 +50,7 @@ impl Speaker {
     }
 
     /// Returns so many words; the n-th most frequent word is said 1/n as often as the first.
-    fn words(&mut self, count: usize) -> String {
+    pub(crate) fn words(&mut self, count: usize) -> String {
         let mut text = String::with_capacity(count * 7);
         for _ in 0..count {
             if !text.is_empty() {

@@ -5,6 +5,7 @@
 
 mod append;
 mod append_all;
+mod auto_compaction;
 mod cold;
 mod compactions;
 mod context;
@@ -49,6 +50,7 @@ type Row = fn(&mut Bench) -> Result<()>;
 const ROWS: &[(&str, Row)] = &[
     ("append", append::run),
     ("append-all", append_all::run),
+    ("auto-compaction", auto_compaction::run),
     ("raw", raw::run),
     ("folded", folded::run),
     ("flat", folded::flat),

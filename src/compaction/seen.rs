@@ -45,7 +45,10 @@ impl Seen {
         let mut now = now.into_iter();
         for (id, fingerprint_then) in &self.items {
             match now.next() {
-                Some(item) if item.id != *id => return Err(replaced(id, &item.id)),
+                Some(item) if item.id != *id => {
+                    let is_next = self.ids().any(|seen| *seen == item.id);
+                    return Err(if is_next { gone(id) } else { replaced(id, &item.id) });
+                }
                 Some(item) if fingerprint(item) != *fingerprint_then => {
                     return Err(Stale::Updated { id: id.clone() });
                 }
@@ -122,6 +125,8 @@ mod tests {
             ("abc", "aX", "it was folded under the summary \"X\""),
             ("abc", "Xc", "it was folded under the summary \"X\""),
             ("aBc", "aX", "it was folded under the summary \"X\""),
+            // A summary that was seen itself lies over nothing else.
+            ("abC", "aC", "message \"b\" was deleted"),
             ("aBc", "axyc", "the summary \"B\" was taken off"),
             ("aB", "a", "the summary \"B\" was taken off"),
         ] {

@@ -117,10 +117,12 @@ impl SessionBuilder {
     /// append.
     ///
     /// It happens in the thread that appended, once its message is committed, so an append over the
-    /// threshold takes as long as the summarizer does; other threads go on. It never fails the append:
+    /// threshold takes as long as the summarizer does; other threads go on, and none asks a second time.
+    /// (Another process may; of two summaries for one stretch the later is refused.) It never fails the append:
     /// [`on_compaction_error`](Self::on_compaction_error) hears what goes wrong. Unless
     /// [`compaction_options`](Self::compaction_options) say otherwise, the last 20 000 tokens are kept,
     /// or half the threshold if that is less. The prompt counts as it was last read through this session.
+    /// Options that keep nearly as much as the threshold allows have the summarizer asked nearly every turn.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};

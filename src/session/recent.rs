@@ -61,7 +61,7 @@ impl Session {
                 break;
             }
             for message in batch {
-                let cost = cost(&message, budget)?;
+                let cost = self.cost(&message, budget)?;
                 let is_summary = CompactionId::from_message(&message.id).is_some();
                 if !cut.offer(message, cost, is_summary) {
                     break 'reading;
@@ -72,12 +72,12 @@ impl Session {
         let left_out = cursor.total()?.saturating_sub(messages.len() as u64);
         Ok(Recent { messages, left_out })
     }
-}
 
-fn cost(message: &Message, budget: Budget) -> Result<u64> {
-    match budget {
-        Budget::Tokens(_) => Ok(message.tokens()),
-        Budget::Bytes(_) => stored_bytes(message),
-        Budget::Messages(_) => Ok(1),
+    fn cost(&self, message: &Message, budget: Budget) -> Result<u64> {
+        match budget {
+            Budget::Tokens(_) => Ok(self.folding.counter().message(message)),
+            Budget::Bytes(_) => stored_bytes(message),
+            Budget::Messages(_) => Ok(1),
+        }
     }
 }

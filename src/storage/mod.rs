@@ -249,28 +249,21 @@ pub trait SessionProvider: Send + Sync {
     }
 
     /// Lays a summary over a stretch of the path to `leaf`, if that shows just what was seen of it;
-    /// else [`Error::Stale`]. Where the head's path holds the stretch, its view counts. Returns whether
-    /// the summary shows at the head.
+    /// else [`Error::Stale`]. Where the head's path holds `leaf`, the view at the head counts; where
+    /// `leaf` is gone, the head's if it holds the stretch, else that at the end of the stretch.
+    /// Returns whether the summary shows at the head.
     fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<bool> {
-        // Two steps; a storage that can be written to in between should do it in one.
+        // Several steps; a storage that can be written to in between should do it in one.
         let stale = |why: Stale| Error::Stale { why };
-        let mut leaf = Some(leaf);
-        if self.message(&compaction.last)?.is_none() {
-            if CompactionId::from_message(&compaction.last).is_none() {
-                return Err(stale(Stale::Deleted { id: compaction.last.clone() }));
-            }
-        } else if self.is_on_path(&compaction.last, None)? {
-            leaf = None;
-        } else if let Some(id) = leaf
-            && self.message(id)?.is_none()
-        {
-            leaf = Some(&compaction.last);
-        }
+        let known = known(self, seen)?.map_err(stale)?;
+        let last = known.last().unwrap_or(leaf);
+        let leaf = match self.message(leaf)? {
+            Some(_) if !self.is_on_path(leaf, None)? => Some(leaf),
+            None if !self.is_on_path(last, None)? => Some(last),
+            _ => None,
+        };
         let view = self.history(leaf)?;
-        let ids: HashSet<&MessageId> = seen.ids().collect();
-        let first = view.iter().position(|item| ids.contains(&item.id)).unwrap_or(0);
-        let last = view.iter().rposition(|item| ids.contains(&item.id)).map_or(first, |at| at + 1);
-        seen.check(&view[first..last]).map_err(stale)?;
+        seen.check(stretch(self, &view, seen, &known)?).map_err(stale)?;
         self.add_compaction(compaction)?;
         // It is laid: what fails from here on is no failure of it.
         Ok(self.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
@@ -343,4 +336,49 @@ pub trait SessionProvider: Send + Sync {
         let _ = (id, opening, end_reason);
         Err(Error::Unsupported { what: "going on in another session" })
     }
+}
+
+/// Returns the messages that a stretch stands for, oldest first, if all that was seen of it is there.
+fn known<P: SessionProvider + ?Sized>(
+    provider: &P,
+    seen: &Seen,
+) -> Result<std::result::Result<Vec<MessageId>, Stale>> {
+    let mut known = Vec::new();
+    for id in seen.ids() {
+        match CompactionId::from_message(id) {
+            Some(summary) if provider.compaction(&summary)?.is_none() => {
+                return Ok(Err(Stale::Unfolded { id: summary }));
+            }
+            Some(summary) => {
+                known.extend(provider.expand_raw(&summary)?.into_iter().map(|message| message.id));
+            }
+            None if provider.message(id)?.is_none() => {
+                return Ok(Err(Stale::Deleted { id: id.clone() }));
+            }
+            None => known.push(id.clone()),
+        }
+    }
+    Ok(Ok(known))
+}
+
+/// Returns what of a view was seen, and what lies over it since.
+fn stretch<'v, P: SessionProvider + ?Sized>(
+    provider: &P,
+    view: &'v [Message],
+    seen: &Seen,
+    known: &[MessageId],
+) -> Result<&'v [Message]> {
+    let known: HashSet<&MessageId> = known.iter().chain(seen.ids()).collect();
+    let (mut first, mut end) = (view.len(), 0);
+    for (at, item) in view.iter().enumerate() {
+        let is_part = match CompactionId::from_message(&item.id) {
+            _ if known.contains(&item.id) => true,
+            Some(other) => provider.expand_raw(&other)?.iter().any(|it| known.contains(&it.id)),
+            None => false,
+        };
+        if is_part {
+            (first, end) = (first.min(at), at + 1);
+        }
+    }
+    Ok(view.get(first..end).unwrap_or_default())
 }

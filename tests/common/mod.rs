@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod data;
+pub mod example;
 pub mod model;
 pub mod process;
 

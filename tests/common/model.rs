@@ -149,10 +149,16 @@ impl Model {
     }
 
     /// The view at a node, newest first, with tombstones and asides.
-    pub fn items(&self, mut at: Option<usize>) -> Vec<Item> {
+    pub fn items(&self, at: Option<usize>) -> Vec<Item> {
+        self.items_of(at, |_| true)
+    }
+
+    /// The same with only some of the folds.
+    fn items_of(&self, mut at: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let mut items = Vec::new();
         while let Some(node) = at {
-            let ending = (0..self.folds.len()).filter(|fold| self.folds[*fold].last == node);
+            let ending = (0..self.folds.len())
+                .filter(|fold| self.folds[*fold].last == node && counts(*fold));
             match ending.min_by_key(|fold| (self.folds[*fold].first, std::cmp::Reverse(*fold))) {
                 Some(fold) => {
                     items.push(Item::Fold(fold));
@@ -167,7 +173,7 @@ impl Model {
         items
     }
 
-    fn is_shown(&self, item: &Item) -> bool {
+    pub fn is_shown(&self, item: &Item) -> bool {
         match item {
             Item::Fold(_) => true,
             Item::Node(at) => self.is_living(at) && !self.nodes[*at].is_aside,
@@ -175,14 +181,7 @@ impl Model {
     }
 
     pub fn history(&self, at: Option<usize>) -> Vec<Line> {
-        let items = self.items(at);
-        let shown = items.iter().rev().filter(|item| self.is_shown(item));
-        shown
-            .map(|item| match item {
-                Item::Node(at) => self.line(*at),
-                Item::Fold(fold) => self.fold_line(&self.folds[*fold]),
-            })
-            .collect()
+        self.lines(self.items(at).iter().rev())
     }
 
     /// The living children of a node, those of its tombstones in their place.
@@ -286,6 +285,39 @@ impl Model {
         path.into_iter().filter(|at| *at >= first && self.is_living(at)).collect()
     }
 
+    /// The items that show where a fold is taken off, oldest first: within its stretch, and of folds
+    /// over the very same stretch only older ones.
+    pub fn below(&self, over: usize) -> Vec<Item> {
+        let Fold { first, last, .. } = self.folds[over];
+        let is_below = |fold: usize| {
+            let inner = &self.folds[fold];
+            inner.first >= first && (inner.first > first || inner.last < last || fold < over)
+        };
+        let mut items = self.items_of(Some(last), is_below);
+        items.retain(|item| self.start(item) >= first);
+        items.reverse();
+        items
+    }
+
+    /// The node that an item begins with.
+    pub fn start(&self, item: &Item) -> usize {
+        match item {
+            Item::Node(at) => *at,
+            Item::Fold(fold) => self.folds[*fold].first,
+        }
+    }
+
+    /// Items as lines, but for what a model does not see.
+    pub fn lines<'a>(&self, items: impl IntoIterator<Item = &'a Item>) -> Vec<Line> {
+        let shown = items.into_iter().filter(|item| self.is_shown(item));
+        shown
+            .map(|item| match item {
+                Item::Node(at) => self.line(*at),
+                Item::Fold(fold) => self.fold_line(&self.folds[*fold]),
+            })
+            .collect()
+    }
+
     pub fn check_fold(&self, first: usize, last: usize) -> Result<(), Refusal> {
         if !self.path(Some(last)).contains(&first) {
             return Err(Refusal::NotAncestor);
@@ -293,10 +325,7 @@ impl Model {
         let mut is_shown = false;
         for item in self.items(Some(last)) {
             is_shown |= self.is_shown(&item);
-            let start = match item {
-                Item::Node(at) => at,
-                Item::Fold(fold) => self.folds[fold].first,
-            };
+            let start = self.start(&item);
             match item {
                 _ if start == first && !is_shown => return Err(Refusal::Nothing),
                 _ if start == first => return Ok(()),

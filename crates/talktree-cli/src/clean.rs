@@ -32,10 +32,13 @@ pub(crate) fn one_line(text: &str) -> String {
     clean(&words.join(" ")).into_owned()
 }
 
-/// Returns a count with its noun: `1 message`, `2 messages`.
+/// Returns a count with its noun: `1 message`, `2 messages`, `2 summaries`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {noun}s"),
+    }
 }
 
 /// Returns the text, cut to this many columns of a terminal.

@@ -41,7 +41,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, or found; 1 nothing found; 2 wrong usage, or what can never be done \
-as asked; 3 the store is not there, is full or failed; 4 the store is damaged, whichever command finds it; 5 a file cannot be imported; 6 the output cannot be written";
+as asked; 3 the store is not there, is full or failed; 4 the store is damaged, whichever command finds it; 5 a file cannot be imported or read; 6 the output cannot be written; 7 no summary came, or what it is of changed meanwhile; 130 stopped by Ctrl-C";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Colour {

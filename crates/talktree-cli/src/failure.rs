@@ -21,10 +21,14 @@ pub(crate) enum Failure {
     Store(String),
     /// The store is damaged; what the damage is, if it was not told already.
     Damaged(Option<String>),
-    /// A file that was to be imported could not be read or understood.
+    /// A file or a text that was given could not be read or understood.
     Input(String),
     /// What was found could not be written.
     Output(io::Error),
+    /// No summary came, or what was to be folded changed meanwhile.
+    Summary(String),
+    /// A signal of this number came.
+    Stopped(u8),
 }
 
 impl Failure {
@@ -49,6 +53,9 @@ impl Failure {
             Self::Damaged(_) => ExitCode::from(4),
             Self::Input(_) => ExitCode::from(5),
             Self::Output(_) => ExitCode::from(6),
+            Self::Summary(_) => ExitCode::from(7),
+            // As shells have it.
+            Self::Stopped(signal) => ExitCode::from(signal.saturating_add(128)),
         }
     }
 
@@ -59,8 +66,10 @@ impl Failure {
             | Self::Usage(why)
             | Self::Store(why)
             | Self::Damaged(Some(why))
-            | Self::Input(why) => tell(why),
+            | Self::Input(why)
+            | Self::Summary(why) => tell(why),
             Self::Damaged(None) => {}
+            Self::Stopped(_) => tell("stopped"),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Self::Output(error) => tell(&format!("what was found could not be written: {error}")),
         }
@@ -116,6 +125,9 @@ impl From<Error> for Failure {
                 Self::Damaged(Some(text))
             }
             Error::Import { .. } => Self::Input(text),
+            Error::Stale { .. } => {
+                Self::Summary(format!("{text}; run it again, with what is there now"))
+            }
             // The store is at fault, or the place it lies in: full, busy, read-only, none, newer.
             _ => Self::Store(text),
         }
@@ -130,6 +142,8 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use talktree::Stale;
+
     use super::*;
 
     #[test]
@@ -148,6 +162,7 @@ mod tests {
             (Error::NewerStore { found: 2, supported: 1 }, 3),
             (Error::DiskFull, 3),
             (Error::Corrupt { what: "x".to_owned() }, 4),
+            (Error::Stale { why: Stale::Deleted { id: id() } }, 7),
         ] {
             let text = error.to_string();
             assert_eq!(Failure::from(error).exit_code(), ExitCode::from(code), "{text}");

@@ -13,7 +13,9 @@ mod find;
 mod output;
 mod paint;
 mod progress;
+mod quote;
 mod stdin;
+mod summarizer;
 mod table;
 
 use std::process::ExitCode;

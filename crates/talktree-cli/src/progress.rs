@@ -1,5 +1,7 @@
 //! Progress bars: on stderr, where it is a terminal, and gone when the work is done.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use talktree::Progress;
 
@@ -15,6 +17,13 @@ impl Bar {
     /// Returns a bar that counts steps.
     pub(crate) fn of_steps(what: &str) -> Self {
         Self::new(what, "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
+    }
+
+    /// Returns a sign that turns: nobody knows how far what is waited for is.
+    pub(crate) fn of_waiting(what: &str) -> Self {
+        let bar = Self::new(what, "{spinner} {wide_msg} {elapsed}");
+        bar.0.enable_steady_tick(Duration::from_millis(100));
+        bar
     }
 
     fn new(what: &str, template: &str) -> Self {

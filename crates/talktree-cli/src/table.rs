@@ -3,6 +3,7 @@
 use std::io;
 
 use anstyle::Style;
+use chrono::{DateTime, Utc};
 use unicode_width::UnicodeWidthStr;
 
 use crate::clean::{clean, cut};
@@ -59,4 +60,9 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Returns a time as tables show it.
+pub(crate) fn minute(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M").to_string()
 }

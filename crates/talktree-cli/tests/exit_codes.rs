@@ -20,6 +20,9 @@ fn reading_never_makes_a_store() {
         &["checkout", "x", "y"],
         &["label", "x", "--list"],
         &["compact", "x", "--list"],
+        &["compact", "x", "--plan"],
+        &["compact", "x", "--summarizer-cmd", "cat"],
+        &["expand", "x", "y"],
         &["fork", "x", "y", "z"],
         &["rename", "x", "y"],
         &["rm", "x", "--yes"],
@@ -41,6 +44,8 @@ fn reading_never_makes_a_session() {
         &["export", "nobody"],
         &["checkout", "nobody", "x"],
         &["compact", "nobody", "--list"],
+        &["compact", "nobody", "--summarizer-cmd", "cat"],
+        &["expand", "nobody", "x"],
     ] {
         let told = rig.fails(1, args);
         assert!(told.contains("talktree sessions"), "{args:?}: {told}");
@@ -76,6 +81,14 @@ fn wrong_usage_is_two() {
         &["checkout", "tour"],
         &["checkout", "tour", "ask", "--undo"],
         &["compact", "tour"],
+        &["compact", "tour", "--prompt"],
+        &["compact", "tour", "--plan", "--timeout", "9"],
+        &["compact", "tour", "--plan", "--from", "ask", "--to", "ask"],
+        &["compact", "tour", "--plan", "--model", "m"],
+        &["compact", "tour", "--list", "--min-tail", "9"],
+        &["compact", "tour", "--summarizer-cmd", "cat", "--summary", "x"],
+        &["compact", "tour", "--summarizer-cmd", "cat", "--timeout", "0"],
+        &["compact", "tour", "--summary", "x", "--from", "ask", "--to", "ask", "--at", "ask"],
         &["rm", "tour"],
         &["import"],
         &["import", "x", "--format", "tea-leaves"],

@@ -30,7 +30,9 @@ fn no_control_character_of_stored_text_is_printed() {
         .to_owned();
     rig.ok(["label", &session, "l\u{1b}[1m", "m2"]);
     rig.ok(["rename", &session, "n\u{9b}31m\u{202e}"]);
-    rig.ok(["compact", &session, "--summary", "s\u{1b}[8m", "--from", "m2", "--to", "m2"]);
+    let summary = ["compact", &session, "--summary", "s\u{1b}[8m", "--model", "m\u{9b}2J"];
+    let laid = rig.json([&summary[..], &["--from", "m2", "--to", "m2"]].concat());
+    let summary = laid[0]["id"].as_str().unwrap();
     for args in [
         &["sessions"][..],
         &["log", &session],
@@ -41,6 +43,8 @@ fn no_control_character_of_stored_text_is_printed() {
         &["search", "word", "--sessions"],
         &["label", &session, "--list"],
         &["compact", &session, "--list"],
+        &["compact", &session, "--plan"],
+        &["expand", &session, summary, "--full"],
         &["show", &session, "nobody"],
         &["rm", &session],
     ] {
@@ -116,8 +120,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() -> Outcome {
 }
 
 #[test]
-fn every_verb_has_a_help_text() {
+fn every_verb_has_a_help_text_and_stands_in_the_readme() {
     let rig = Rig::empty();
+    let readme = include_str!("../../../README.md");
     let help = rig.ok(["--help"]);
     assert!(help.contains("Exit codes: 0 done"), "{help}");
     let verbs: Vec<&str> = help
@@ -139,6 +144,7 @@ fn every_verb_has_a_help_text() {
             "checkout",
             "label",
             "compact",
+            "expand",
             "context",
             "fork",
             "rename",
@@ -154,6 +160,7 @@ fn every_verb_has_a_help_text() {
     );
     for verb in verbs {
         assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
+        assert!(verb == "help" || readme.contains(&format!("`{verb}")), "{verb}");
     }
 }
 

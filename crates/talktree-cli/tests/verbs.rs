@@ -172,6 +172,7 @@ fn a_summary_over_no_stretch_is_refused() {
     assert!(told.contains("is not an ancestor"), "{told}");
     rig.fails(2, ["compact", "tour", "--summary", " ", "--from", "ask", "--to", "look-up"]);
     rig.fails(2, ["compact", "tour", "--summary", "x", "--from", "ask"]);
+    rig.fails(2, ["compact", "tour", "--summary", "x", "--to", "ask"]);
     rig.fails(1, ["compact", "tour", "--remove", "nobody"]);
 }
 
@@ -230,7 +231,7 @@ fn usage_shows_the_words_in_their_order() {
     for (verb, usage) in [
         ("checkout", "talktree checkout [OPTIONS] <SESSION> <MESSAGE|--undo|--redo|--start>"),
         ("label", "talktree label [OPTIONS] <SESSION> <NAME> <MESSAGE>"),
-        ("compact", "talktree compact [OPTIONS] <SESSION> --summary <TEXT>"),
+        ("compact", "talktree compact [OPTIONS] <SESSION> --summarizer-cmd <COMMAND>"),
         ("export", "talktree export [OPTIONS] --all"),
     ] {
         let told = rig.fails(2, [verb]);
@@ -317,7 +318,8 @@ fn verify_says_that_a_sound_store_is_sound() {
 fn completions_are_there_for_each_shell() {
     let rig = Rig::empty();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(rig.ok(["completions", shell]).contains("talktree"), "{shell}");
+        let script = rig.ok(["completions", shell]);
+        assert!(script.contains("talktree") && script.contains("summarizer-cmd"), "{shell}");
     }
     assert!(!rig.store().exists());
 }

@@ -8,7 +8,7 @@
 
 use crate::error::Result;
 use crate::event::{Change, Phase};
-use crate::fold::{NotFolded, Plan, ask};
+use crate::fold::{FoldPlan, Plan, ask};
 use crate::session::Session;
 
 /// By which part of the threshold the window grows before what failed is tried again.
@@ -36,58 +36,61 @@ impl Session {
             self.folding.calm();
             return Ok(());
         }
+        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
+        // Whoever had the turn before may have failed since this window was measured.
         if !self.folding.is_due(tokens) {
             return Ok(());
         }
-        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
         let folded = self.fold_within(threshold);
         if folded.is_err() {
-            self.folding.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
+            // Some steps may have been taken.
+            let visible = self.visible_tokens().unwrap_or(visible);
+            self.put_off(visible.saturating_add(prompt), threshold);
         }
         folded
     }
 
     /// Folds until the window is within the threshold, or nothing more can be.
     fn fold_within(&self, threshold: u64) -> Result<()> {
-        let mut tokens = None;
-        let end = |tokens| self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
         for _ in 0..MAX_STEPS {
-            let plan = match self.plan_compaction(self.folding.options())? {
-                Plan::Fold(plan) if plan.usage().total <= threshold => break,
-                Plan::Fold(plan) => plan,
-                Plan::Nothing(why) => {
-                    self.is_stuck(threshold, &why)?;
-                    break;
-                }
-            };
-            let total = plan.usage().total;
-            self.tell(|| Change::Window { phase: Phase::Compacting, tokens: total, threshold });
+            let Some(plan) = self.plan_over(threshold)? else { break };
+            let before = plan.usage().total;
+            self.tell(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
             let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
-            let folded =
-                asked.and_then(|summary| self.commit(plan, summary)).inspect_err(|_| end(total))?;
+            let folded = asked.and_then(|summary| self.commit(plan, summary));
+            let after = folded
+                .as_ref()
+                .map_or(before, |folded| before - folded.tokens_before + folded.tokens_after);
+            self.tell(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
+            folded?;
             self.folding.calm();
-            let now = total - folded.tokens_before + folded.tokens_after;
-            tokens = Some(now);
-            if now <= threshold {
+            if after <= threshold {
                 break;
             }
-        }
-        if let Some(tokens) = tokens {
-            end(tokens);
         }
         Ok(())
     }
 
-    /// Tells once that the window is over its threshold and cannot be shortened.
-    fn is_stuck(&self, threshold: u64, why: &NotFolded) -> Result<()> {
-        let tokens = self.visible_tokens()?.saturating_add(self.prompt_tokens()?);
-        if tokens <= threshold {
-            return Ok(());
+    /// Returns what to fold, if the window is over its threshold and anything of it can be.
+    fn plan_over(&self, threshold: u64) -> Result<Option<FoldPlan>> {
+        match self.plan_compaction(self.folding.options())? {
+            Plan::Fold(plan) => Ok(Some(plan).filter(|plan| plan.usage().total > threshold)),
+            Plan::Nothing(why) => {
+                let tokens = self.visible_tokens()?.saturating_add(self.prompt_tokens()?);
+                if tokens > threshold {
+                    self.put_off(tokens, threshold);
+                    if self.folding.is_newly_stuck() {
+                        let why = why.to_string();
+                        self.tell(|| Change::CannotShorten { tokens, threshold, why });
+                    }
+                }
+                Ok(None)
+            }
         }
+    }
+
+    /// Puts the next try off until the window has grown.
+    fn put_off(&self, tokens: u64, threshold: u64) {
         self.folding.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
-        if self.folding.is_newly_stuck() {
-            self.tell(|| Change::CannotShorten { tokens, threshold, why: why.to_string() });
-        }
-        Ok(())
     }
 }

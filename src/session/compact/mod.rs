@@ -90,17 +90,10 @@ impl Session {
     /// # Errors
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Plan> {
-        let Some(leaf) = self.provider.head()? else {
-            return self.plan_of(&[], MessageId::new(), options);
-        };
-        match self.plan_compaction_at(&leaf, options) {
-            // Deleted since it was looked up; the head is elsewhere now.
-            Err(Error::UnknownMessage { .. }) => match self.provider.head()? {
-                Some(leaf) => self.plan_compaction_at(&leaf, options),
-                None => self.plan_of(&[], leaf, options),
-            },
-            plan => plan,
-        }
+        // Not the view of the message at the head: the head may stand on a deleted one that a summary
+        // ends at. Where it moves meanwhile, the commit compares with what is seen then.
+        let leaf = self.provider.head()?.unwrap_or_else(MessageId::new);
+        self.plan_of(&self.provider.history(None)?, leaf, options)
     }
 
     /// Returns what should be folded of the path to a message, on any branch.
@@ -250,8 +243,29 @@ impl Session {
     /// # Errors
     /// As [`plan_compaction`](Self::plan_compaction).
     pub fn usage_of_window(&self) -> Result<WindowUsage> {
+        self.usage_of(&self.provider.history(None)?)
+    }
+
+    /// Returns how the tokens of the path to a message are spread over the window.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user("Hello world").with_id(n.to_string())))?;
+    /// assert_eq!(chat.usage_of_window_at(&"4".into())?.total, 28);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if `leaf` is not in this session; as
+    /// [`plan_compaction`](Self::plan_compaction).
+    pub fn usage_of_window_at(&self, leaf: &MessageId) -> Result<WindowUsage> {
+        self.usage_of(&self.provider.history(Some(leaf))?)
+    }
+
+    fn usage_of(&self, view: &[Message]) -> Result<WindowUsage> {
         let counter = self.folding.counter();
-        let view = self.provider.history(None)?;
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         Ok(WindowUsage::of(&items, self.prompt_tokens()?, self.folding.options()))
     }

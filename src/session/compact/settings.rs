@@ -81,7 +81,7 @@ impl Folding {
         &self.0.options
     }
 
-    pub(super) fn counter(&self) -> &Counter {
+    pub(in crate::session) fn counter(&self) -> &Counter {
         &self.0.counter
     }
 

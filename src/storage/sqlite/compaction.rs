@@ -65,13 +65,16 @@ pub(super) fn fold(
     let stale = |why: Stale| Fault::Own(Error::Stale { why });
     let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
     let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
-    // Where the conversation goes on: what was laid over the stretch since may end further on.
-    let leaf = match session.head {
-        Some(head) if path::holds(conn, Some(head), last)? => head,
-        _ => match message::find(conn, session.key, leaf)? {
-            Some(leaf) if path::holds(conn, Some(leaf), last)? => leaf,
-            _ => last,
-        },
+    // What shows in the place of a summary that was taken off would tell less.
+    for id in seen.ids().filter_map(CompactionId::from_message) {
+        require(conn, Some(session.key), name, &id).map_err(went)?;
+    }
+    let holds = |leaf, at| path::holds(conn, leaf, at);
+    // Where the conversation has gone on from there: what was laid over the stretch since may end further on.
+    let leaf = match message::find(conn, session.key, leaf)? {
+        Some(leaf) if !holds(session.head, leaf)? => leaf,
+        None if !holds(session.head, last)? => last,
+        _ => session.head.unwrap_or(last),
     };
     let shown = match shown_between(conn, first, last, leaf)? {
         Shown::Plan(plan) => plan,
@@ -418,6 +421,12 @@ pub(super) fn id_of(conn: &Connection, key: i64) -> Outcome<CompactionId> {
 fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
     Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
 }
+
+/// Every row, as [`read`] takes it.
+pub(super) const EVERY: &str =
+    "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+        before, after, folds, model
+   FROM compaction";
 
 pub(super) fn read(row: &Row<'_>) -> Outcome<Compaction> {
     let id = CompactionId::from(row.get_ref(3)?.as_str()?);

@@ -10,6 +10,7 @@ mod copy;
 mod delete;
 mod head;
 mod message;
+mod plan;
 mod probe;
 mod read;
 mod tree;
@@ -73,6 +74,9 @@ const RULES: &[(&str, Check)] = &[
     ),
     ("asides are stored and not shown", compaction::asides),
     ("compactions of deleted messages go and say so", compaction::deletes_under_summaries),
+    ("a summary is laid over what was seen or refused", plan::stale),
+    ("what a model sees is counted truly", plan::counted),
+    ("a branch is left from where the head is", plan::leaving),
     ("a search finds text in its scope", read::searches),
     ("a stream gives what a read gives", read::streams),
     ("the head moves and moves back", head::heads),
@@ -82,5 +86,6 @@ const RULES: &[(&str, Check)] = &[
     ("a summary that is taken off brings back what was under it", compaction::removals),
     ("a record is imported once", copy::imports),
     ("a fork has the path it was made from", copy::forks),
+    ("a session that goes on in another is ended", plan::splits),
     ("threads may write at the same time", tree::threads),
 ];

@@ -1,8 +1,6 @@
 //! `talktree log`: a conversation, message by message.
 
-use std::collections::HashMap;
-
-use talktree::{Message, MessageId, View};
+use talktree::{Message, View};
 
 use super::message::{self, Extent};
 use crate::context::Context;
@@ -41,14 +39,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.raw {
         view = view.raw();
     }
-    let mut notes: HashMap<MessageId, String> = HashMap::new();
-    if !context.is_json {
-        for label in session.labels()? {
-            let note = notes.entry(label.id).or_default();
-            note.push_str(if note.is_empty() { "" } else { ", " });
-            note.push_str(&label.name);
-        }
-    }
+    let notes = message::notes(&session)?;
     let mut count = 0_u64;
     let mut write = |message: &Message| -> Result<()> {
         count += 1;

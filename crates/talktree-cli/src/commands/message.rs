@@ -1,8 +1,9 @@
-//! One message for people to read, as `log` and `show` write it.
+//! One message for people to read, as `log`, `show` and `expand` write it.
 
+use std::collections::HashMap;
 use std::io;
 
-use talktree::{CompactionId, Message, Part};
+use talktree::{CompactionId, Message, MessageId, Part, Session};
 
 use crate::output::Output;
 use crate::paint;
@@ -20,6 +21,17 @@ pub(crate) enum Extent {
 const BRIEF_LINES: usize = 6;
 /// How many characters of each of these lines.
 const BRIEF_CHARS: usize = 400;
+
+/// Returns what is noted beside messages: their labels.
+pub(crate) fn notes(session: &Session) -> talktree::Result<HashMap<MessageId, String>> {
+    let mut notes: HashMap<MessageId, String> = HashMap::new();
+    for label in session.labels()? {
+        let note = notes.entry(label.id).or_default();
+        note.push_str(if note.is_empty() { "" } else { ", " });
+        note.push_str(&label.name);
+    }
+    Ok(notes)
+}
 
 /// Writes a message: a heading, and its parts below.
 pub(crate) fn write(

@@ -5,6 +5,7 @@ mod checkout;
 mod compact;
 mod completions;
 mod context;
+mod expand;
 mod export;
 mod fork;
 mod import;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Checkout(checkout::Args),
     Label(label::Args),
     Compact(compact::Args),
+    Expand(expand::Args),
     Context(context::Args),
     Fork(fork::Args),
     Rename(rename::Args),
@@ -61,6 +63,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
         Command::Checkout(args) => checkout::run(args, context),
         Command::Label(args) => label::run(args, context),
         Command::Compact(args) => compact::run(args, context),
+        Command::Expand(args) => expand::run(args, context),
         Command::Context(args) => context::run(args, context),
         Command::Fork(args) => fork::run(args, context),
         Command::Rename(args) => rename::run(args, context),

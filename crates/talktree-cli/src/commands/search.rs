@@ -188,7 +188,7 @@ impl Names {
 }
 
 fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
-    let time = hit.created_at.format("%Y-%m-%d %H:%M").to_string();
+    let time = crate::table::minute(hit.created_at);
     let place = match (&hit.under, hit.on_path) {
         (Some(_), _) => "under a summary",
         (None, true) => "",

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::find::ShortIds;
 use crate::paint;
-use crate::table::Table;
+use crate::table::{Table, minute};
 
 /// List the conversations, the one written to last first
 ///
@@ -48,7 +48,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         table.push([
             short.of(info.id.as_str()).to_owned(),
             path_length.to_string(),
-            info.updated_at.format("%Y-%m-%d %H:%M").to_string(),
+            minute(info.updated_at),
             one_line(info.source.as_deref().unwrap_or_default()),
             one_line(info.name.as_deref().unwrap_or_default()),
         ]);

@@ -407,11 +407,7 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     while let Some(row) = rows.next()? {
         judge("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
     }
-    let mut statement = conn.prepare(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-                before, after, folds, model
-           FROM compaction",
-    )?;
+    let mut statement = conn.prepare(compaction::EVERY)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         judge("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));

@@ -5,13 +5,12 @@ use serde::Serialize;
 use talktree::EntryVersion;
 
 use super::diff;
-use super::list::minute;
 use super::place::{self, Held, Kind, Place, Whose};
 use crate::clean::{one_line, plural};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::paint;
-use crate::table::Table;
+use crate::table::{Table, minute};
 
 /// List the versions of a text or a document, oldest first
 ///

@@ -7,7 +7,7 @@ use super::place::{Held, Kind, Place, Whose};
 use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::paint;
-use crate::table::Table;
+use crate::table::{Table, minute};
 
 /// List what is stored: texts, skills, knowledge
 ///
@@ -90,9 +90,4 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())
-}
-
-/// Returns a time as tables show it.
-pub(super) fn minute(time: DateTime<Utc>) -> String {
-    time.format("%Y-%m-%d %H:%M").to_string()
 }

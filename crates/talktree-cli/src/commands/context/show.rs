@@ -3,13 +3,12 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::list::minute;
 use super::place::{self, Held, Kind, Place, Whose};
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::paint;
-use crate::table::Table;
+use crate::table::{Table, minute};
 
 /// Read the text under a label, or a document of it
 ///

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::paint;
+use crate::quote::quote;
 
 /// Show what this does, on a small conversation in a temporary store
 #[derive(Debug, clap::Args)]
@@ -170,31 +171,4 @@ impl Tour<'_> {
 /// Returns what this program was called as, so that what is printed calls it again.
 fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "talktree".to_owned())
-}
-
-/// Returns a word as a shell takes it.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for (word, quoted) in [
-            ("log", "log"),
-            ("a b", "'a b'"),
-            ("it's", r"'it'\''s'"),
-            ("", "''"),
-            ("博物馆", "博物馆"),
-        ] {
-            assert_eq!(quote(word), quoted);
-        }
-    }
 }

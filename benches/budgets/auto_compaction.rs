@@ -1,0 +1,119 @@
+//! What does it cost that a session folds itself? Appends to one that does, beside appends to one that does not.
+//!
+//! Both begin with as many messages, all but the newest under a summary. The summarizer answers at once,
+//! so what is left is planning, checking and laying a summary, shared by the appends between two folds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use talktree::{BoxError, Durability, Message, Session, Store};
+
+use crate::data::{Length, RARE, Speaker};
+use crate::measure::Times;
+use crate::stores::{Sized, open};
+use crate::table::Row;
+use crate::{Bench, Result, short};
+
+/// As for a model with a window of 128 000 tokens; the newest 20 000 are kept.
+const THRESHOLD: u64 = 100_000;
+/// A page and a half: some 1 300 tokens.
+const SUMMARY_WORDS: usize = 1_000;
+
+/// A session that is appended to.
+struct Chat {
+    session: Session,
+    folds: Arc<AtomicUsize>,
+    times: Times,
+    /// Those of the appends after which it was folded.
+    folding: Times,
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
+    let sizes = [1_000, bench.million / 10, bench.million];
+    for (durability, count) in [(Durability::Full, 3_000), (Durability::Normal, 20_480)] {
+        let mut chats = Vec::new();
+        for size in sizes {
+            let sized = bench.stores.sized(size)?;
+            for folds_itself in [false, true] {
+                let store = copy(bench, &sized, durability, folds_itself)?;
+                chats.push(Chat::over(&store, &sized, folds_itself)?);
+            }
+        }
+        append_in_turns(&mut chats, count)?;
+        print(bench, &sizes, &chats, durability);
+    }
+    Ok(())
+}
+
+/// Makes a copy of a store in which nothing is waiting to be indexed.
+fn copy(bench: &Bench, sized: &Sized, durability: Durability, folds_itself: bool) -> Result<Store> {
+    let name = format!("auto-compaction-{folds_itself}-{}.db", sized.size);
+    let path = bench.stores.fresh(&name)?;
+    sized.store.backup(&path, |_| {})?;
+    let store = open(&path, durability)?;
+    store.search(RARE).run()?;
+    Ok(store)
+}
+
+impl Chat {
+    fn over(store: &Store, sized: &Sized, folds_itself: bool) -> Result<Self> {
+        let summary = Speaker::new(17, Length::Chat).words(SUMMARY_WORDS);
+        let folds = Arc::new(AtomicUsize::new(0));
+        let mut builder = store.session_builder(sized.long.id().clone());
+        if folds_itself {
+            let (summary, folds) = (summary.clone(), Arc::clone(&folds));
+            builder = builder.compact_after(THRESHOLD).summarizer(
+                move |_: &str| -> std::result::Result<String, BoxError> {
+                    folds.fetch_add(1, Ordering::Relaxed);
+                    Ok(summary.clone())
+                },
+            );
+        }
+        let session = builder.open()?;
+        session.add_compaction(summary, &sized.first, &sized.before_last_20)?;
+        Ok(Self { session, folds, times: Times::default(), folding: Times::default() })
+    }
+
+    fn append(&mut self, message: Message) -> Result<()> {
+        let before = self.folds.load(Ordering::Relaxed);
+        let start = Instant::now();
+        self.session.append(message)?;
+        let time = start.elapsed();
+        self.times.push(time);
+        if self.folds.load(Ordering::Relaxed) > before {
+            self.folding.push(time);
+        }
+        Ok(())
+    }
+}
+
+/// Appends the same to all, each first in its turn.
+fn append_in_turns(chats: &mut [Chat], count: usize) -> Result<()> {
+    let mut speaker = Speaker::new(16, Length::Chat);
+    for turn in 0..count {
+        let message = speaker.message();
+        for at in 0..chats.len() {
+            let at = (turn + at) % chats.len();
+            chats[at].append(message.clone())?;
+        }
+    }
+    Ok(())
+}
+
+fn print(bench: &mut Bench, sizes: &[usize], chats: &[Chat], durability: Durability) {
+    let work =
+        |size: usize| format!("append with auto-compaction, {durability:?}, at {}", short(size));
+    for (size, pair) in sizes.iter().zip(chats.chunks(2)) {
+        let [floor, ours] = pair else { continue };
+        let (work, folds) = (work(*size), ours.folds.load(Ordering::Relaxed));
+        let median = Row::seconds(work.as_str(), ours.times.median());
+        bench.table.add(median.floor(floor.times.median()).within(1.2));
+        let mean = Row::seconds(format!("{work}: total / n"), ours.times.mean());
+        bench.table.add(mean.floor(floor.times.mean()).within(1.2));
+        bench.table.add(Row::seconds(format!("{work}: {folds} folds"), ours.folding.median()));
+    }
+    let ([first, .., last], [_, small, .., large]) = (sizes, chats) else { return };
+    let work = format!("{}; floor: at {}", work(*last), short(*first));
+    bench.table.add(Row::seconds(work, large.times.mean()).floor(small.times.mean()).within(1.2));
+}

@@ -1,0 +1,71 @@
+//! `talktree compact --summarizer-cmd`: folding step by step.
+
+use std::time::Duration;
+
+use talktree::{CompactionId, Error, FoldPlan, Plan, Summary};
+
+use super::{Args, Target, plan, tell_laid};
+use crate::clean::plural;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::progress::Bar;
+use crate::summarizer::Summarizer;
+
+pub(super) fn run(
+    command: &str,
+    args: &Args,
+    target: &Target,
+    context: &mut Context,
+) -> Result<()> {
+    let summarizer = Summarizer::new(command.to_owned(), args.timeout.map(Duration::from_secs))?;
+    for number in 1.. {
+        let plan = match target.plan()? {
+            Plan::Fold(plan) => plan,
+            Plan::Nothing(why) => {
+                if number == 1 {
+                    plan::tell_nothing(&why);
+                }
+                break;
+            }
+        };
+        let id = step(plan, number, &summarizer, args, target)?;
+        tell_laid(&target.session.compaction(&id)?, &target.session, context)?;
+        // The next one may take a while.
+        context.out.flush()?;
+        if args.once {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for one summary, lays it, and returns its id.
+fn step(
+    plan: FoldPlan,
+    number: usize,
+    summarizer: &Summarizer,
+    args: &Args,
+    target: &Target,
+) -> Result<CompactionId> {
+    let bar = Bar::of_waiting(&format!(
+        "summary {number}: {}, {} of {} tokens",
+        plural(plan.messages() as u64, "message"),
+        plan.tokens(),
+        plan.usage().total,
+    ));
+    let answer = summarizer.ask(plan.prompt());
+    drop(bar);
+    let mut summary = Summary::new(answer?);
+    if let Some(model) = &args.model {
+        summary = summary.by(model);
+    }
+    let wanted = plan.target_tokens();
+    let folded = target.session.commit(plan, summary).map_err(|error| match error {
+        // The command is at fault, not who called it.
+        Error::SummaryRefused { why } => Failure::Summary(format!(
+            "the summarizer's answer is refused: {why}; at most {wanted} tokens are asked for"
+        )),
+        error => error.into(),
+    })?;
+    Ok(folded.id)
+}

@@ -1,0 +1,69 @@
+//! `talktree compact --list`: what summaries there are, and what has become of them.
+
+use serde::Serialize;
+use talktree::{Compaction, CompactionId, CompactionStatus, Session};
+
+use crate::clean::one_line;
+use crate::context::Context;
+use crate::failure::{Result, tell};
+use crate::find::ShortIds;
+use crate::paint;
+use crate::table::{Table, minute};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    compaction: &'a Compaction,
+    status: &'static str,
+    /// The summary that is shown in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    under: Option<&'a CompactionId>,
+}
+
+pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
+    let compactions = session.compactions()?;
+    let short = ShortIds::new(compactions.iter().map(|compaction| compaction.id.as_str()));
+    let mut table = Table::new([
+        ("summary", paint::FOLD),
+        ("status", paint::PLAIN),
+        ("messages", paint::PLAIN),
+        ("tokens", paint::PLAIN),
+        ("model", paint::FAINT),
+        ("made", paint::FAINT),
+        ("text", paint::PLAIN),
+    ]);
+    for compaction in &compactions {
+        let status = match session.compaction_status(&compaction.id) {
+            // Taken off since the list was read.
+            Err(error) if error.is_unknown() => continue,
+            status => status?,
+        };
+        let (status, under) = match &status {
+            CompactionStatus::Shown => ("shown", None),
+            CompactionStatus::Under { id } => ("under", Some(id)),
+            _ => ("off_path", None),
+        };
+        if context.is_json {
+            context.out.json(&Row { compaction, status, under })?;
+            continue;
+        }
+        table.push([
+            short.of(compaction.id.as_str()).to_owned(),
+            match under {
+                Some(id) => format!("under {}", short.of(id.as_str())),
+                None => status.replace('_', " "),
+            },
+            compaction.count.to_string(),
+            format!("{} -> {}", compaction.tokens_before, compaction.tokens_after),
+            one_line(compaction.model.as_deref().unwrap_or_default()),
+            minute(compaction.created_at),
+            one_line(&compaction.summary),
+        ]);
+    }
+    match (context.is_json, compactions.is_empty()) {
+        (true, _) => {}
+        (false, true) => tell("there are no summaries here"),
+        (false, false) => table.write(&mut context.out)?,
+    }
+    Ok(())
+}

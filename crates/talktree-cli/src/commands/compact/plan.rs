@@ -1,0 +1,132 @@
+//! `talktree compact --plan`: what would be folded.
+
+use std::io::Write;
+
+use serde::Serialize;
+use talktree::{CompactionId, FoldPlan, MessageId, NotFolded, Plan, SessionId, WindowUsage};
+
+use super::Target;
+use crate::clean::plural;
+use crate::context::Context;
+use crate::failure::{Result, tell};
+use crate::output::{Exact, Piece};
+use crate::quote::quote;
+use crate::{find, paint};
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    session: &'a SessionId,
+    leaf: Option<&'a MessageId>,
+    first: Option<&'a MessageId>,
+    last: Option<&'a MessageId>,
+    messages: usize,
+    summaries: &'a [CompactionId],
+    tokens: u64,
+    target_tokens: u64,
+    usage: WindowUsage,
+    expected_total: u64,
+    /// Why nothing would be folded.
+    nothing: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+}
+
+pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Result<()> {
+    match target.plan()? {
+        Plan::Nothing(why) => nothing(target, &why, is_prompt, context),
+        Plan::Fold(plan) if context.is_json => Ok(context.out.json(&Answer {
+            session: target.session.id(),
+            leaf: Some(plan.leaf()),
+            first: Some(plan.first()),
+            last: Some(plan.last()),
+            messages: plan.messages(),
+            summaries: plan.summaries(),
+            tokens: plan.tokens(),
+            target_tokens: plan.target_tokens(),
+            usage: plan.usage(),
+            expected_total: plan.expected_total(),
+            nothing: None,
+            prompt: is_prompt.then(|| plan.prompt()),
+        })?),
+        Plan::Fold(plan) if is_prompt => {
+            let mut out = Exact::new(&mut context.out, false);
+            out.write_all(plan.prompt().as_bytes())?;
+            out.flush()?;
+            // What is said until the answer comes is not in it.
+            let (first, last) = (quote(plan.first().as_str()), quote(plan.last().as_str()));
+            tell(&format!("lay the answer with --summary-file FILE --from {first} --to {last}"));
+            Ok(())
+        }
+        Plan::Fold(plan) => write(target, &plan, context),
+    }
+}
+
+/// Tells why nothing is folded.
+pub(super) fn tell_nothing(why: &NotFolded) {
+    let hint = match why {
+        NotFolded::NothingBetween { .. } => "; with a smaller --keep-recent-tokens there may be",
+        _ => "",
+    };
+    tell(&format!("nothing is folded: {why}{hint}"));
+}
+
+fn nothing(target: &Target, why: &NotFolded, is_prompt: bool, context: &mut Context) -> Result<()> {
+    let session = &target.session;
+    let usage = match &target.leaf {
+        None => session.usage_of_window()?,
+        Some(leaf) => session.usage_of_window_at(leaf)?,
+    };
+    if context.is_json {
+        let head = session.head()?;
+        return Ok(context.out.json(&Answer {
+            session: session.id(),
+            leaf: target.leaf.as_ref().or(head.as_ref()),
+            first: None,
+            last: None,
+            messages: 0,
+            summaries: &[],
+            tokens: 0,
+            target_tokens: 0,
+            usage,
+            expected_total: usage.total,
+            nothing: Some(why.to_string()),
+            prompt: is_prompt.then_some(""),
+        })?);
+    }
+    tell_nothing(why);
+    match is_prompt {
+        true => Ok(()),
+        false => Ok(context.out.line(&line("window", &usage.to_string()))?),
+    }
+}
+
+fn write(target: &Target, plan: &FoldPlan, context: &mut Context) -> Result<()> {
+    let title = find::title(&target.session)?;
+    let messages = plural(plan.messages() as u64, "message");
+    context.out.line(&[
+        (paint::PLAIN, &title),
+        (paint::PLAIN, ": "),
+        (paint::STRONG, &messages),
+        (paint::PLAIN, " would be folded"),
+    ])?;
+    let summaries: Vec<&str> = plan.summaries().iter().map(CompactionId::as_str).collect();
+    let summaries = if summaries.is_empty() { "none".to_owned() } else { summaries.join(" ") };
+    let tokens = format!("{}, as a summary about {}", plan.tokens(), plan.target_tokens());
+    let after = format!("about {} tokens", plan.expected_total());
+    for (what, value) in [
+        ("from", plan.first().as_str()),
+        ("to", plan.last().as_str()),
+        ("summaries taken in", &summaries),
+        ("tokens", &tokens),
+        ("window now", &plan.usage().to_string()),
+        ("window afterwards", &after),
+    ] {
+        context.out.line(&line(what, value))?;
+    }
+    Ok(())
+}
+
+/// Returns a line of what and how much.
+fn line<'a>(what: &'a str, value: &'a str) -> [Piece<'a>; 3] {
+    [(paint::FAINT, what), (paint::PLAIN, "  "), (paint::PLAIN, value)]
+}

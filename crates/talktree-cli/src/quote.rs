@@ -1,0 +1,28 @@
+//! Words that are pasted into a shell.
+
+/// Returns a word as a shell takes it.
+pub(crate) fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, quoted) in [
+            ("log", "log"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("博物馆", "博物馆"),
+        ] {
+            assert_eq!(quote(word), quoted);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A conversation of 5 000 turns that stays within 2 000 tokens, offline: its summarizer is a script.
+//!
+//! It prints what a model would see after each turn, and in the end finds what was said long ago.
+//! With a file it goes on where it stopped; without one it plays in memory.
+//!
+//! ```console
+//! $ cargo run --example long_chat [STORE]
+//! ```
+
+mod talk;
+
+use std::error::Error;
+
+use talk::{Window, spaced};
+use talktree::{BoxError, CompactionId, Durability, Hit, Session, Store, Summary};
+
+/// Above so many tokens the conversation is folded; the newest half of them is kept word for word.
+const THRESHOLD: u64 = 2_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let store = match std::env::args_os().nth(1) {
+        Some(path) => Store::options().durability(Durability::Normal).open(path)?,
+        None => Store::open_in_memory()?,
+    };
+    let chat = store
+        .session_builder("workshop")
+        .summarizer(summarize)
+        .compact_after(THRESHOLD)
+        .on_compaction_error(|error| println!("not folded: {error}"))
+        .open()?;
+
+    let _subscription = talk::tell_folds(&chat);
+    let played = chat.path_length()? as usize / 2;
+    for number in played + 1..=talk::COUNT {
+        for message in talk::turn(number) {
+            chat.append(message)?; // folds, when it has to
+        }
+        println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
+    }
+
+    if !talk::are_all_there(&chat, talk::COUNT)? {
+        return Err("what is stored is not what was said".into());
+    }
+    let (stored, shown) = (chat.path_length()?, chat.history()?.len());
+    println!("\nAll {} messages are there, word for word; a model sees {shown}.", spaced(stored));
+    recall(&chat, talk::QUESTION)
+}
+
+/// Stands in for a model: reads the prompt as one would, and answers under its four headings.
+fn summarize(prompt: &str) -> Result<Summary, BoxError> {
+    let lines = |start: &'static str| prompt.lines().filter(move |line| line.starts_with(start));
+    let noted: Vec<&str> = lines("Order ").filter(|line| line.contains(" is noted: ")).collect();
+    let last = noted.last().and_then(|line| number(line));
+    let last = last.ok_or("no order is noted in what was given")?;
+    let newest = noted[noted.len().saturating_sub(3)..].iter();
+    // The first sentence of each.
+    let newest = newest.map(|line| line.split(". ").next().unwrap_or(line).trim_end_matches('.'));
+
+    // What still waits stands in the messages, or in the summary that is brought up to date.
+    let is_settled =
+        |order: &str| lines("The price for order ").any(|line| number(line) == number(order));
+    let waiting = prompt.lines().map(|line| line.trim_start_matches("- "));
+    let waiting = waiting.filter(|line| line.ends_with(" waits for a price."));
+    let waiting: Vec<&str> = waiting.filter(|order| !is_settled(order)).collect();
+
+    let text = format!(
+        "## Topic\nA workshop takes orders, {last} so far.\n\
+         ## Key Points\n{}\n\
+         ## Current State\nEvery order up to {last} is noted.\n\
+         ## Open Items\n{}",
+        list(newest),
+        list(waiting.into_iter()),
+    );
+    Ok(Summary::new(text).by("script"))
+}
+
+/// Returns the items as a list of Markdown.
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    let list: Vec<String> = items.map(|item| format!("- {item}")).collect();
+    if list.is_empty() { "None".to_owned() } else { list.join("\n") }
+}
+
+/// Returns the first number in a line.
+fn number(line: &str) -> Option<usize> {
+    line.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok())
+}
+
+/// Finds what was said, and goes down to it through the summaries that it lies under.
+fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
+    println!("\n{question}");
+    let found = chat.search(question).limit(1).run()?;
+    let hit = found.hits.first().ok_or("nothing was found")?;
+    println!("  {}: {}", hit.role.as_str(), hit.snippet);
+
+    let Some(shown) = hit.under.clone() else { return Ok(()) };
+    println!(
+        "\nA model sees this in its place:\n{}\n",
+        indented(&chat.compaction(&shown)?.summary)
+    );
+    let mut levels = Vec::new();
+    let mut under = Some(shown);
+    while let Some(id) = under {
+        let fold = chat.compaction(&id)?;
+        let inside = chat.expand(&id)?;
+        levels.push(format!(
+            "level {:3}: {} messages: the last {}{}",
+            levels.len() + 1,
+            spaced(fold.count),
+            inside.len() - fold.folds.len(),
+            if fold.folds.is_empty() { "" } else { ", and a summary of those before" },
+        ));
+        under = holding(chat, &fold.folds, hit)?;
+        if under.is_none() {
+            print_ends(&levels);
+            let message = inside.iter().find(|message| message.id == hit.id);
+            let message = message.ok_or("the message is not where it should be")?;
+            println!("\nThere it stands:\n{}", indented(&message.text()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the one of these summaries that a message lies under.
+fn holding(
+    chat: &Session,
+    folds: &[CompactionId],
+    hit: &Hit,
+) -> talktree::Result<Option<CompactionId>> {
+    for id in folds {
+        let fold = chat.compaction(id)?;
+        if chat.is_ancestor(&fold.first, &hit.id)? && chat.is_ancestor(&hit.id, &fold.last)? {
+            return Ok(Some(id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints the first lines and the last.
+fn print_ends(lines: &[String]) {
+    for (at, line) in lines.iter().enumerate() {
+        match at {
+            3 if lines.len() > 7 => println!("  .. {} more ..", lines.len() - 6),
+            _ if at >= 3 && at + 3 < lines.len() => {}
+            _ => println!("{line}"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A view on one line: what a model sees, in messages and tokens.
+
+use std::fmt;
+
+use talktree::{COMPACTION_PREFIX, Change, Compaction, Message, Result, Session, Subscription};
+
+/// What a model sees of a conversation, by part.
+pub struct Window {
+    /// Before the first summary.
+    head: Part,
+    summaries: Part,
+    /// After the last summary, or after a head of three where there is none.
+    tail: Part,
+}
+
+/// So many items of a view, and their tokens.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    items: usize,
+    tokens: u64,
+}
+
+impl Window {
+    /// Returns what a model sees now.
+    pub fn of(chat: &Session) -> Result<Self> {
+        let view = chat.history()?;
+        let is_summary = |message: &Message| message.id.as_str().starts_with(COMPACTION_PREFIX);
+        let head = view.iter().position(is_summary).unwrap_or(view.len().min(3));
+        let tail = view.iter().rposition(is_summary).map_or(head, |last| last + 1);
+        Ok(Self {
+            head: Part::of(&view[..head]),
+            summaries: Part::of(&view[head..tail]),
+            tail: Part::of(&view[tail..]),
+        })
+    }
+
+    /// Returns how many tokens a model sees.
+    pub fn total(&self) -> u64 {
+        self.head.tokens + self.summaries.tokens + self.tail.tokens
+    }
+}
+
+impl Part {
+    fn of(items: &[Message]) -> Self {
+        Self { items: items.len(), tokens: items.iter().map(Message::tokens).sum() }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { head, summaries, tail } = self;
+        write!(f, "head {head}  summary {summaries}  tail {tail}  total {}", spaced(self.total()))
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { items, tokens } = *self;
+        write!(f, "{items} {} {}", if items == 1 { "msg" } else { "msgs" }, spaced(tokens))
+    }
+}
+
+/// Prints a line for each summary, as soon as it is laid.
+pub fn tell_folds(chat: &Session) -> Subscription {
+    let reader = chat.clone();
+    chat.subscribe(move |event| {
+        if let Change::Compact { id } = &event.change
+            && let Ok(fold) = reader.compaction(id)
+        {
+            println!("{}", laid(&fold));
+        }
+    })
+}
+
+/// Returns in a line what a summary takes the place of.
+fn laid(fold: &Compaction) -> String {
+    let Compaction { tokens_before, tokens_after, folds, count, .. } = fold;
+    let taken_in = if folds.is_empty() { "" } else { ", the summary before it among them" };
+    format!(
+        "folded: {} tokens into {}{taken_in}; {} messages lie under it now",
+        spaced(*tokens_before),
+        spaced(*tokens_after),
+        spaced(*count)
+    )
+}
+
+/// Returns 1830 as `1 830`.
+pub fn spaced(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{} {:03}", spaced(number / 1_000), number % 1_000),
+    }
+}

@@ -1,0 +1,99 @@
+//! Plans: a summary is laid only over what was seen; what a model sees can be counted.
+
+use super::probe::{Probe, id, message, supported};
+use crate::compaction::{Compaction, Seen, Stale};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::message::Message;
+use crate::view::Place;
+
+pub(super) fn stale(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba cb dc ed xb")?;
+    provider.append(&Place::To(id("e")), &[message("f")])?;
+    let seen_at = |first: usize, last: usize| -> Result<Seen> {
+        Ok(Seen::of(&provider.history(Some(&id("f")))?[first..=last]))
+    };
+    let lay = |name: &str, first: &str, last: &str, seen: &Seen| {
+        let summary = Compaction::new(format!("summary {name}"), first.into(), last.into());
+        provider.fold(&Compaction { id: name.into(), ..summary }, &id("f"), seen)
+    };
+    let [inner, outer, gone] = [seen_at(1, 2)?, seen_at(1, 3)?, seen_at(4, 4)?];
+    assert!(lay("s", "b", "c", &inner)?, "what lies on the head's path shows");
+    assert_eq!(probe.history("f")?, "a [s] d e f");
+    let refused = |answer: Result<bool>, expected: Stale| match answer {
+        Err(Error::Stale { why }) => assert_eq!(why, expected),
+        other => panic!("a plan that no longer stands should be {expected:?}, not {other:?}"),
+    };
+    refused(lay("t", "b", "d", &outer), Stale::Folded { by: "s".into() });
+    let over = seen_at(1, 2)?;
+    provider.update(&Message::user("other words").with_id("d"))?;
+    refused(lay("t", "compaction_s", "d", &over), Stale::Updated { id: id("d") });
+    probe.delete("e")?;
+    refused(lay("t", "e", "e", &gone), Stale::Deleted { id: id("e") });
+    lay("t", "compaction_s", "d", &seen_at(1, 2)?)?;
+    assert_eq!((probe.history("f")?, probe.raw("f")?), ("a [t] f".into(), "a b c d f".into()));
+    Ok(())
+}
+
+pub(super) fn counted(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    let counts = |what: &str| -> Result<()> {
+        if let Some(tokens) = provider.visible_tokens()? {
+            let shown: u64 = provider.history(None)?.iter().map(Message::tokens).sum();
+            assert_eq!(tokens, shown, "the tokens of the history {what}");
+        }
+        Ok(())
+    };
+    counts("of nothing")?;
+    probe.draw("a- ba cb dc")?;
+    counts("after appends")?;
+    let grown = provider.append_counted(&Place::Head, &[message("e")])?;
+    assert!(grown.answers[0].is_new);
+    assert!(grown.visible_tokens.is_none() || grown.visible_tokens == provider.visible_tokens()?);
+    probe.fold("s", "b", "c")?;
+    counts("under a summary")?;
+    provider.update(&Message::user("very many other words").with_id("e"))?;
+    counts("after an update")?;
+    probe.delete("e")?;
+    counts("after a delete")?;
+    provider.append(&Place::To(id("a")), &[message("x")])?;
+    counts("on another branch")
+}
+
+pub(super) fn leaving(probe: &Probe) -> Result<()> {
+    probe.draw("a- ba cb")?;
+    let leave = |from: &str, letter: &str| {
+        let place = Place::Leaving { from: id(from), to: id("a") };
+        probe.provider.append(&place, &[message(letter)])
+    };
+    match leave("b", "x") {
+        Err(Error::HeadMoved { found, .. }) => assert_eq!(found, Some(id("c"))),
+        other => panic!("leaving where the head is not should be HeadMoved, not {other:?}"),
+    }
+    leave("c", "y")?;
+    assert_eq!(probe.head()?, "a y");
+    assert!(!leave("c", "y")?[0].is_new, "a retry finds its own message");
+    Ok(())
+}
+
+pub(super) fn splits(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba")?;
+    let child = SessionId::from(format!("{}, child", provider.id()));
+    let opening = message("s");
+    let Some(next) = supported(provider.split(&child, &opening, "compaction"))? else {
+        return Ok(());
+    };
+    assert_eq!(next.history(None)?, std::slice::from_ref(&opening));
+    let info = next.info()?.ok_or(Error::UnknownSession { id: child.clone() })?;
+    assert_eq!(
+        (info.parent_session, info.fork_point),
+        (Some(provider.id().clone()), Some(id("b")))
+    );
+    let reason = provider.info()?.and_then(|info| info.end_reason);
+    assert_eq!((reason.as_deref(), probe.head()?.as_str()), (Some("compaction"), "a b"));
+    let again = provider.split(&child, &opening, "compaction");
+    assert!(matches!(again.err(), Some(Error::SessionExists { .. })));
+    Ok(())
+}

@@ -1,0 +1,597 @@
+//! What goes wrong around a compaction leaves the conversation as it was, the append acknowledged, and is told.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use common::{Scratch, drawn};
+use serde_json::json;
+use talktree::{
+    Block, BoxError, Change, Compacted, CompactionOptions, Durability, Error, Message, Phase, Plan,
+    Result, Session, SessionBuilder, Store, Subscription, TokenCounter,
+};
+
+/// Over how many tokens the sessions here are folded; a message has 24, so 17 are too many.
+const THRESHOLD: u64 = 400;
+
+type Answer = std::result::Result<String, BoxError>;
+
+fn message(id: impl std::fmt::Display) -> Message {
+    Message::user(format!("<{id}> {}", "word ".repeat(14))).with_id(id.to_string())
+}
+
+fn options() -> CompactionOptions {
+    CompactionOptions::default().protect_head(1).keep_recent_tokens(48)
+}
+
+/// What a session told: its handler, its subscribers, and how often its model was asked.
+#[derive(Clone, Default)]
+struct Told {
+    errors: Arc<Mutex<Vec<String>>>,
+    changes: Arc<Mutex<Vec<Change>>>,
+    asked: Arc<AtomicUsize>,
+}
+
+/// Reads what threads share; a panic while it was held is part of these tests.
+fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Told {
+    fn handler(&self) -> impl Fn(&Error) + Send + Sync + use<> {
+        let errors = Arc::clone(&self.errors);
+        move |error| held(&errors).push(error.to_string())
+    }
+
+    fn subscribe(&self, chat: &Session) -> Subscription {
+        let changes = Arc::clone(&self.changes);
+        chat.subscribe(move |event| held(&changes).push(event.change.clone()))
+    }
+
+    fn asking(&self, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> impl Asked {
+        let asked = Arc::clone(&self.asked);
+        move |prompt: &str| {
+            asked.fetch_add(1, Ordering::SeqCst);
+            answer(prompt)
+        }
+    }
+
+    /// Returns what was told since it was last looked at.
+    fn errors(&self) -> Vec<String> {
+        std::mem::take(&mut *held(&self.errors))
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        std::mem::take(&mut *held(&self.changes))
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+}
+
+trait Asked: Fn(&str) -> Answer + Send + Sync + 'static {}
+impl<F: Fn(&str) -> Answer + Send + Sync + 'static> Asked for F {}
+
+fn builder(store: &Store, told: &Told) -> SessionBuilder {
+    let builder = store.session_builder("s").compact_after(THRESHOLD).compaction_options(options());
+    builder.on_compaction_error(told.handler())
+}
+
+fn window(phase: Phase, tokens: u64) -> Change {
+    Change::Window { phase, tokens, threshold: THRESHOLD }
+}
+
+fn appended(id: &str) -> Change {
+    Change::Append { ids: vec![id.into()] }
+}
+
+#[test]
+fn each_failure_of_a_model_is_told_once_and_tried_again_when_the_window_has_grown() -> Result<()> {
+    type Answering = fn() -> Answer;
+    let cases: [(Answering, &str); 8] = [
+        (|| Err("out of credit".into()), "the summarizer failed: out of credit"),
+        (
+            || Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in 30 s").into()),
+            "the summarizer failed: no answer in 30 s",
+        ),
+        (|| panic!("lost its key"), "the summarizer failed: it panicked: lost its key"),
+        (|| panic!("lost {}", 7), "the summarizer failed: it panicked: lost 7"),
+        (|| std::panic::panic_any(7), "the summarizer failed: it panicked: no message"),
+        (|| Ok(" \u{200B}\n".to_owned()), "a summary needs text; the one given is blank"),
+        (|| Ok("word ".repeat(300)), "the summary has 394 tokens; it would replace 336"),
+        // Few tokens, and more bytes than this store takes.
+        (|| Ok("x".repeat(600)), "a summary is 600 bytes, over the store's limit of 500"),
+    ];
+    for (answer, why) in cases {
+        let folder = common::folder()?;
+        let store = Store::options().durability(Durability::Normal).max_message_bytes(500);
+        let store = store.open(folder.path().join("talk.db"))?;
+        let (told, is_well) = (Told::default(), Arc::new(AtomicBool::new(false)));
+        let summarizer = {
+            let is_well = Arc::clone(&is_well);
+            told.asking(
+                move |_| if is_well.load(Ordering::SeqCst) { Ok("short".into()) } else { answer() },
+            )
+        };
+        let chat = builder(&store, &told).summarizer(summarizer).open()?;
+        chat.append_all((0..16).map(message))?;
+        let _subscription = told.subscribe(&chat);
+
+        assert!(chat.append(message(16))?.is_new);
+        assert_eq!((told.asked(), told.errors()), (1, vec![why.to_owned()]));
+        let (idle, busy) = (window(Phase::Idle, 408), window(Phase::Compacting, 408));
+        let failed = Change::CompactionFailed { why: why.to_owned() };
+        assert_eq!(told.changes(), [appended("16"), idle.clone(), busy, idle, failed]);
+        assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (17, 0));
+
+        // Less than a twentieth of the threshold later.
+        chat.append(Message::user("yes").with_id("17"))?;
+        assert_eq!((told.asked(), told.errors().len()), (0, 0));
+        assert_eq!(told.changes(), [appended("17"), window(Phase::Idle, 414)]);
+        chat.append(message(18))?;
+        // Two messages more would be replaced by now.
+        let why = why.replace("would replace 336", "would replace 384");
+        assert_eq!((told.asked(), told.errors()), (1, vec![why]));
+        is_well.store(true, Ordering::SeqCst);
+        chat.append(message(19))?;
+        assert_eq!((told.asked(), told.errors().len()), (1, 0));
+        assert_eq!(chat.history()?[1].text(), "short");
+        assert_eq!(chat.raw_history()?.len(), 20);
+        assert_eq!(store.verify(|_| {})?.damages, []);
+    }
+    Ok(())
+}
+
+/// What was put off after a first step that worked waited until the window was as large as before that step.
+#[test]
+fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let told = Told::default();
+    let count = AtomicUsize::new(0);
+    let summarizer = told.asking(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        1 => Err("too many requests".into()),
+        n => Ok(format!("summary {n}")),
+    });
+    let small_steps = options().max_fold_tokens(120);
+    let chat = builder(&scratch.store, &told).compaction_options(small_steps);
+    let chat = chat.summarizer(summarizer).open()?;
+    let _subscription = told.subscribe(&chat);
+    chat.append_all((0..40).map(message))?;
+
+    assert_eq!(told.errors(), ["the summarizer failed: too many requests"]);
+    assert_eq!(told.asked(), 2);
+    let fold = chat.compactions()?.remove(0);
+    let left = 40 * 24 - 5 * 24 + fold.tokens_after;
+    assert_eq!(chat.visible_tokens()?, left);
+    let expected = [
+        window(Phase::Idle, 960),
+        window(Phase::Compacting, 960),
+        Change::Compact { id: fold.id },
+        window(Phase::Idle, left),
+        window(Phase::Compacting, left),
+        window(Phase::Idle, left),
+        Change::CompactionFailed { why: "the summarizer failed: too many requests".to_owned() },
+    ];
+    assert_eq!(told.changes()[1..], expected);
+    chat.append(message(40))?;
+    assert!(told.asked() > 1 && chat.visible_tokens()? <= THRESHOLD);
+    assert_eq!(told.errors(), [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn a_failure_of_the_storage_is_told_and_the_append_stands() -> Result<()> {
+    let folder = common::folder()?;
+    let path = folder.path().join("talk.db");
+    let options = Store::options().durability(Durability::Normal);
+    let store = options.busy_timeout(Duration::from_millis(20)).open(&path)?;
+    let told = Told::default();
+    // Another program holds the file while the model thinks, and on.
+    let other = Arc::new(Mutex::new(rusqlite::Connection::open(&path).unwrap()));
+    let holder = Arc::clone(&other);
+    let chat = builder(&store, &told).summarizer(told.asking(move |_| {
+        holder.lock().unwrap().execute_batch("BEGIN IMMEDIATE")?;
+        Ok("short".into())
+    }));
+    let chat = chat.open()?;
+    chat.append_all((0..16).map(message))?;
+    assert!(chat.append(message(16))?.is_new);
+    let errors = told.errors();
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("the store is busy"), "{errors:?}");
+    other.lock().unwrap().execute_batch("COMMIT").unwrap();
+    assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (17, 0));
+
+    // A message that cannot be read any more.
+    let damage = "UPDATE message SET parts = '[{' WHERE id = '5'";
+    other.lock().unwrap().execute_batch(damage).unwrap();
+    told.asked();
+    assert!(chat.append(message(17))?.is_new);
+    let errors = told.errors();
+    assert_eq!((errors.len(), told.asked()), (1, 0));
+    assert!(errors[0].starts_with("the store is damaged"), "{errors:?}");
+    assert!(chat.message(&"17".into())?.is_some());
+    Ok(())
+}
+
+#[test]
+fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
+    for is_removed in [true, false] {
+        let scratch = Scratch::new()?;
+        let (told, store) = (Told::default(), scratch.store.clone());
+        let chat = builder(&scratch.store, &told).summarizer(told.asking(move |_| {
+            if is_removed {
+                store.remove(&"s".into())?
+            } else {
+                store.session("s")?.clear()?
+            };
+            Ok("short".into())
+        }));
+        let chat = chat.open()?;
+        chat.append_all((0..17).map(message))?;
+        assert_eq!(told.errors(), ["the plan no longer stands: message \"1\" was deleted"]);
+        assert_eq!((chat.info()?.is_some(), chat.history()?), (!is_removed, vec![]));
+        assert!(chat.append(message("again"))?.is_new);
+        assert_eq!((chat.visible_tokens()?, chat.history()?.len()), (24, 1));
+    }
+    Ok(())
+}
+
+#[test]
+fn that_nothing_can_be_shortened_is_told_once_until_it_can() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let told = Told::default();
+    let chat = scratch.store.session_builder("s").compact_after(100);
+    let chat =
+        chat.compaction_options(CompactionOptions::default().keep_recent_tokens(0).min_tail(1));
+    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
+    let _subscription = told.subscribe(&chat);
+    let mut stuck = Vec::new();
+    for n in 0..6 {
+        // Each is over the threshold; the first three are the head, and the last is the tail.
+        chat.append(Message::user("word ".repeat(100)).with_id(n.to_string()))?;
+        let why = told.changes().into_iter().find_map(|change| match change {
+            Change::CannotShorten { tokens, threshold, why } => Some((tokens, threshold, why)),
+            _ => None,
+        });
+        stuck.push(why);
+    }
+    let short = "the view has 1 messages; from 5 on there may be something to fold";
+    let folded = "between head and tail lie only summaries: 1";
+    let again = 4 * 134 + 6;
+    assert_eq!(
+        stuck,
+        [
+            Some((134, 100, short.to_owned())),
+            None,
+            None,
+            None,
+            Some((again, 100, folded.to_owned())),
+            Some((again, 100, folded.to_owned())),
+        ]
+    );
+    assert_eq!((told.asked(), chat.raw_history()?.len()), (2, 6));
+    Ok(())
+}
+
+#[test]
+fn what_needs_a_summarizer_says_so() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let answer = store.session_builder("s").compact_after(10).open();
+    assert!(matches!(answer, Err(Error::NoSummarizer { session }) if session.as_str() == "s"));
+    let chat = store.session("s")?;
+    chat.append_all((0..9).map(message))?;
+    let to = "2".into();
+    for answer in [
+        chat.compact().map(drop),
+        chat.compact_at(&to).map(drop),
+        chat.checkout_summarized(&to).map(drop),
+    ] {
+        assert!(matches!(answer, Err(Error::NoSummarizer { .. })), "{answer:?}");
+    }
+    assert_eq!((chat.head()?, chat.history()?.len()), (Some("8".into()), 9));
+    Ok(())
+}
+
+/// Answers the same to everything.
+struct Always(&'static str, f64);
+
+impl TokenCounter for Always {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        self.1
+    }
+
+    fn count(&self, _: &Message) -> f64 {
+        self.1
+    }
+}
+
+#[test]
+fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
+    let most = u64::from(u32::MAX);
+    for (name, count, each) in [
+        ("nan", f64::NAN, 0),
+        ("negative", -7.0, 0),
+        ("infinite", f64::INFINITY, 0),
+        ("below", f64::NEG_INFINITY, 0),
+        ("a little", f64::MIN_POSITIVE, 1),
+        ("most", f64::MAX, most),
+    ] {
+        for threshold in [0, 1, most, u64::MAX] {
+            let store = Store::open_in_memory()?;
+            let told = Told::default();
+            let all = CompactionOptions::default().keep_recent_tokens(0).max_fold_tokens(u64::MAX);
+            let chat = store.session_builder("s").compact_after(threshold).compaction_options(all);
+            let chat = chat.summarizer(told.asking(|_| Ok("short".into())));
+            let chat = chat.on_compaction_error(told.handler());
+            let chat = chat.token_counter(Always(name, count)).open()?;
+            for n in 0..12 {
+                assert!(chat.append(message(n))?.is_new);
+                assert_eq!(chat.visible_tokens()?, chat.history()?.len() as u64 * each);
+            }
+            let usage = chat.usage_of_window()?;
+            assert_eq!(usage.total, chat.visible_tokens()? + each);
+            // One for one is no shorter where all have the same.
+            let is_harmless = |error: &String| error.starts_with("the summary has ");
+            assert!(told.errors().iter().all(is_harmless), "{name} over {threshold}");
+            let is_over = 12 * each > threshold;
+            assert_eq!(
+                (told.asked() > 0, chat.history()?.len() < 12),
+                (is_over, is_over),
+                "{name}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn options_of_any_size_are_taken() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append_all((0..12).map(message))?;
+    let base = || CompactionOptions::default().keep_recent_tokens(0);
+    for (options, expected) in [
+        (base().protect_head(usize::MAX), None),
+        (base().protect_head(0), Some((0, 9))),
+        (base().min_tail(usize::MAX), None),
+        (base().min_tail(0), Some((3, 10))),
+        (base().keep_recent_tokens(u64::MAX), None),
+        (base().max_fold_tokens(0), Some((3, 3))),
+        (base().max_fold_tokens(u64::MAX), Some((3, 9))),
+        (base().max_tool_chars(0), Some((3, 9))),
+        (base().max_tool_chars(usize::MAX), Some((3, 9))),
+        (base().target_share(f64::NAN), Some((3, 9))),
+        (base().target_share(f64::INFINITY), Some((3, 9))),
+        (base().min_summary_tokens(u64::MAX), Some((3, 9))),
+    ] {
+        let found = match chat.plan_compaction(&options)? {
+            Plan::Fold(plan) => {
+                assert!(plan.expected_total() <= plan.usage().total, "{options:?}");
+                let place = |id: &talktree::MessageId| id.as_str().parse::<usize>().unwrap();
+                Some((place(plan.first()), place(plan.last())))
+            }
+            Plan::Nothing(_) => None,
+        };
+        assert_eq!(found, expected, "{options:?}");
+        let told = Told::default();
+        let store = Store::open_in_memory()?;
+        let by_itself = builder(&store, &told).compaction_options(options.clone());
+        let by_itself = by_itself.summarizer(told.asking(|_| Ok("short".into()))).open()?;
+        by_itself.append_all((0..30).map(message))?;
+        assert_eq!((told.errors(), by_itself.raw_history()?.len()), (vec![], 30), "{options:?}");
+        assert_eq!(told.asked() > 0, expected.is_some(), "{options:?}");
+    }
+    Ok(())
+}
+
+/// Counts letters, and panics over a word while it is told to.
+#[derive(Clone, Default)]
+struct Fragile(Arc<AtomicBool>);
+
+impl Fragile {
+    fn is_broken(&self, is_broken: bool) {
+        self.0.store(is_broken, Ordering::SeqCst);
+    }
+}
+
+impl TokenCounter for Fragile {
+    fn name(&self) -> &str {
+        "fragile"
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        assert!(!(text.contains("boom") && self.0.load(Ordering::SeqCst)), "cannot count this");
+        text.len() as f64 / 4.0
+    }
+}
+
+fn tokens(chat: &Session) -> Result<u64> {
+    let each = |message: &Message| Fragile::default().count(message).ceil() as u64;
+    Ok(chat.history()?.iter().map(each).sum())
+}
+
+#[test]
+fn a_counter_that_panics_leaves_nothing_half_done() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let (told, counter) = (Told::default(), Fragile::default());
+    // Stamped by the estimate at first: these rows are counted anew.
+    scratch.store.session("s")?.append_all((0..12).map(message))?;
+    scratch.store.session("s")?.append(Message::user("boom").with_id("boom"))?;
+    let chat = builder(&scratch.store, &told).token_counter(counter.clone());
+    let chat = chat.summarizer(told.asking(|_| Ok("boom, shortly".into()))).open()?;
+    let fails = |work: &dyn Fn() -> Result<()>| catch_unwind(AssertUnwindSafe(work)).is_err();
+
+    counter.is_broken(true);
+    assert!(fails(&|| chat.visible_tokens().map(drop)));
+    assert!(fails(&|| chat.append(Message::user("boom again").with_id("again")).map(drop)));
+    assert!(fails(&|| chat.update(Message::user("boom 2").with_id("3")).map(drop)));
+    assert!(fails(&|| chat.plan_compaction(&options()).map(drop)));
+    assert_eq!((chat.history()?.len(), chat.message(&"again".into())?), (13, None));
+    assert!(chat.message(&"3".into())?.unwrap().text().starts_with("<3>"));
+
+    counter.is_broken(false);
+    assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
+    chat.append_all((12..15).map(message))?;
+    assert_eq!((chat.visible_tokens()?, told.asked()), (tokens(&chat)?, 0));
+
+    // While a compaction by itself has its turn: the answer cannot be counted.
+    counter.is_broken(true);
+    let grows = || chat.append_all((15..20).map(message)).map(drop);
+    assert!(fails(&grows) || told.asked() > 0);
+    assert_eq!((chat.compactions()?.len(), chat.raw_history()?.len()), (0, 21));
+    counter.is_broken(false);
+    chat.append(message(20))?;
+    assert_eq!((chat.compactions()?.len(), told.errors()), (1, vec![]));
+    assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
+    assert_eq!(scratch.store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn a_read_only_store_is_planned_and_counted_and_not_folded() -> Result<()> {
+    let scratch = Scratch::new()?;
+    scratch.store.session("s")?.append_all((0..20).map(message))?;
+    let path = scratch.folder.path().join("talk.db");
+    let store = Store::open_read_only(&path)?;
+    let told = Told::default();
+    let chat = builder(&store, &told).summarizer(told.asking(|_| Ok("short".into())));
+    let chat = chat.token_counter(Fragile::default()).open()?;
+
+    assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
+    assert_eq!(chat.usage_of_window()?.total, tokens(&chat)?);
+    assert!(matches!(chat.append(message("x")), Err(Error::ReadOnly)));
+    let Plan::Fold(plan) = chat.plan_compaction(&options())? else { panic!("nothing to fold") };
+    assert!(matches!(chat.commit(plan, "short"), Err(Error::ReadOnly)));
+    assert!(matches!(chat.compact(), Err(Error::ReadOnly)));
+    assert!(matches!(chat.checkout_summarized(&"3".into()), Err(Error::ReadOnly)));
+    assert!(matches!(chat.compact_and_split("short"), Err(Error::ReadOnly)));
+    assert_eq!((chat.history()?.len(), chat.head()?), (20, Some("19".into())));
+    // What was not asked for by an append is told to the caller alone.
+    assert_eq!(told.errors(), [""; 0]);
+    Ok(())
+}
+
+#[test]
+fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let told = Told::default();
+    let chat = builder(&scratch.store, &told).context("memory", Block::stored());
+    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
+    chat.append_all((0..10).map(message))?;
+    let small = chat.usage_of_window()?;
+    assert_eq!((small.total - small.prompt, told.asked()), (240, 0));
+
+    chat.context().set("memory", &"word ".repeat(120))?;
+    let prompt = talktree::estimate_tokens(&chat.prompt()?);
+    assert!(prompt > 160 && prompt < 240, "{prompt}");
+    let _subscription = told.subscribe(&chat);
+    chat.append(message(10))?;
+    assert_eq!(told.changes()[1], window(Phase::Idle, 264 + prompt));
+    assert_eq!((told.asked(), chat.history()?[1].text()), (1, "short".to_owned()));
+    let usage = chat.usage_of_window()?;
+    assert_eq!((usage.prompt, usage.total), (prompt, prompt + chat.visible_tokens()?));
+
+    // A prompt that leaves no room at all is no failure of the model.
+    chat.context().set("memory", &"word ".repeat(400))?;
+    chat.prompt()?;
+    told.changes();
+    chat.append_all((11..14).map(message))?;
+    let stuck = told.changes().into_iter().filter(|it| matches!(it, Change::CannotShorten { .. }));
+    assert_eq!((stuck.count(), told.errors()), (1, vec![]));
+    Ok(())
+}
+
+#[test]
+fn a_frozen_prompt_is_refreshed_by_a_compaction_and_by_nothing_else() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let told = Told::default();
+    let is_well = Arc::new(AtomicBool::new(false));
+    let summarizer = {
+        let is_well = Arc::clone(&is_well);
+        told.asking(move |_| match is_well.load(Ordering::SeqCst) {
+            true => Ok("short".into()),
+            false => Err("not now".into()),
+        })
+    };
+    let open = || {
+        let chat = builder(&scratch.store, &told).context("memory", Block::stored());
+        chat.cached_prompt()
+    };
+    let chat = open().summarizer(summarizer).open()?;
+    let other = open().summarizer(|_: &str| -> Answer { Ok("short".into()) }).open()?;
+    let frozen = chat.prompt()?;
+    chat.context().set("memory", "Likes coffee.")?;
+    chat.append_all((0..20).map(message))?;
+    assert_eq!((told.asked(), chat.prompt()?), (1, frozen.clone()), "what failed changes nothing");
+    is_well.store(true, Ordering::SeqCst);
+    chat.append(message(20))?;
+    assert_eq!(told.asked(), 1);
+    let thawed = chat.prompt()?;
+    assert!(thawed.contains("Likes coffee.") && !frozen.contains("Likes coffee."));
+    assert_eq!(other.prompt()?, thawed);
+    other.context().set("memory", "Likes tea.")?;
+    assert_eq!(other.prompt()?, thawed);
+    Ok(())
+}
+
+#[test]
+fn a_model_and_a_handler_may_write_to_the_session_themselves() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let told = Told::default();
+    let slot: Arc<Mutex<Option<Session>>> = Arc::default();
+    let (of_model, of_handler) = (Arc::clone(&slot), Arc::clone(&slot));
+    let write = |slot: &Mutex<Option<Session>>, id: &str| {
+        let chat = slot.lock().unwrap().clone().unwrap();
+        chat.append(message(id)).map(drop)
+    };
+    let told_too = told.clone();
+    let chat = scratch.store.session_builder("s").compact_after(THRESHOLD);
+    let chat = chat
+        .compaction_options(options())
+        .summarizer(told.asking(move |_| {
+            write(&of_model, "by the model")?;
+            Err("out of credit".into())
+        }))
+        .on_compaction_error(move |error| {
+            told_too.handler()(error);
+            write(&of_handler, "by the handler").unwrap();
+        })
+        .open()?;
+    *slot.lock().unwrap() = Some(chat.clone());
+    chat.append_all((0..17).map(message))?;
+    // The handler's own append is over the threshold again, and has grown: it is tried once more.
+    let path = drawn(&chat.raw_history()?);
+    assert!(path.ends_with("15 16 by the model by the handler"), "{path}");
+    assert!(told.errors().iter().all(|error| error == "the summarizer failed: out of credit"));
+    assert!((1..=2).contains(&told.asked()));
+    *slot.lock().unwrap() = None;
+    Ok(())
+}
+
+#[test]
+fn what_a_summarizer_tells_of_itself_is_kept() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let summarize = |_: &str| -> std::result::Result<talktree::Summary, BoxError> {
+        Ok(talktree::Summary::new("short").by("small-1").details(json!({"cost": 0.5})))
+    };
+    let chat = store.session_builder("s").summarizer(summarize).compaction_options(options());
+    let chat = chat.open()?;
+    chat.append_all((0..17).map(message))?;
+    let Compacted::Folded(folded) = chat.compact()? else { panic!("nothing to fold") };
+    let fold = chat.compaction(&folded.id)?;
+    assert_eq!(fold.model.as_deref(), Some("small-1"));
+    assert_eq!(fold.details.map(|json| json.value()), Some(json!({"cost": 0.5})));
+    assert_eq!(
+        (fold.tokens_before, fold.tokens_after),
+        (folded.tokens_before, folded.tokens_after)
+    );
+    Ok(())
+}

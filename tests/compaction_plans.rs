@@ -1,0 +1,125 @@
+//! Plans on branches, and what a refusal says: faults that random operations found.
+
+mod common;
+
+use common::drawn;
+use talktree::testing::MemorySession;
+use talktree::{
+    CompactionId, CompactionOptions, Error, FoldPlan, Message, NotFolded, Plan, Result, Session,
+    Stale, Store,
+};
+
+/// Messages of one letter each, long enough that a summary is worth it.
+fn say(chat: &Session, letters: &str) -> Result<()> {
+    for letter in letters.chars() {
+        chat.append(Message::user("word ".repeat(20)).with_id(letter.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Folds from the second message on, up to the last.
+fn options() -> CompactionOptions {
+    CompactionOptions::default().protect_head(1).keep_recent_tokens(0).min_tail(1)
+}
+
+#[track_caller]
+fn planned(plan: Result<Plan>) -> Result<FoldPlan> {
+    match plan? {
+        Plan::Fold(plan) => Ok(plan),
+        Plan::Nothing(why) => panic!("{why}"),
+    }
+}
+
+#[track_caller]
+fn why(answer: Result<talktree::Folded>) -> Stale {
+    match answer {
+        Err(Error::Stale { why }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn chats() -> Result<[Session; 2]> {
+    let small = Session::over(MemorySession::new("s".into()));
+    Ok([Store::open_in_memory()?.session("s")?, small])
+}
+
+/// A summary on the head's branch that reached beyond the stretch made every plan of the other branch stale from the
+/// start.
+#[test]
+fn a_summary_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "abcd")?;
+        chat.append_to(&"d".into(), Message::user("a long way ".repeat(20)).with_id("x"))?;
+        chat.append_to(&"d".into(), Message::user("another way ".repeat(20)).with_id("e"))?;
+        say(&chat, "f")?;
+        chat.add_compaction("from b to e", &"b".into(), &"e".into())?;
+
+        let plan = planned(chat.plan_compaction_at(&"x".into(), &options()))?;
+        assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
+        let folded = chat.commit(plan, "from b to d")?;
+        assert!(!folded.is_shown);
+        let shown = folded.id.as_message();
+        assert_eq!(drawn(&chat.history_at(&"x".into())?), format!("a {shown} x"));
+        assert_eq!(chat.history()?[1].text(), "from b to e");
+    }
+    Ok(())
+}
+
+/// What was laid since where the conversation went on is a reason, wherever it ends.
+#[test]
+fn a_summary_further_on_is_a_reason_to_refuse() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "abcde")?;
+        let plan = planned(chat.plan_compaction(&options()))?;
+        assert_eq!(plan.last().as_str(), "d");
+        say(&chat, "fg")?;
+        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?;
+        assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Folded { by });
+    }
+    Ok(())
+}
+
+/// The head may stand on a deleted message at which a summary ends: what was planned there was made of what lay under
+/// the summary, and refused each time.
+#[test]
+fn where_the_head_is_a_deleted_message_what_it_shows_is_planned() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcdefgh")?;
+    let fold = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
+    chat.checkout(&"d".into())?;
+    chat.delete([&"d".into()])?;
+    assert_eq!(drawn(&chat.history()?), format!("a {}", fold.as_message()));
+
+    let plan = chat.plan_compaction(&options())?;
+    assert_eq!(plan, Plan::Nothing(NotFolded::TooShort { messages: 2, least: 3 }));
+    assert_eq!(chat.usage_of_window()?.middle, 0);
+    Ok(())
+}
+
+/// A summary of the stretch itself was told as the one that lay over it.
+#[test]
+fn a_deleted_message_before_a_summary_is_told() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "abcdefg")?;
+        chat.add_compaction("from d to e", &"d".into(), &"e".into())?;
+        let nothing = options().protect_head(0);
+        let plan = planned(chat.plan_compaction(&nothing))?;
+        chat.delete([&"c".into()])?;
+        assert_eq!(why(chat.commit(plan, "all of it")), Stale::Deleted { id: "c".into() });
+    }
+    Ok(())
+}
+
+/// What came up where a summary was taken off was told as the one that lay over it.
+#[test]
+fn a_summary_that_was_taken_off_is_told_whatever_came_up() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcdefg")?;
+    chat.add_compaction("from c to d", &"c".into(), &"d".into())?;
+    let outer: CompactionId = chat.add_compaction("from c to e", &"c".into(), &"e".into())?;
+    let plan = planned(chat.plan_compaction(&options().protect_head(0)))?;
+    assert_eq!(plan.first().as_str(), "a");
+    chat.remove_compaction(&outer)?;
+    assert_eq!(why(chat.commit(plan, "all of it")), Stale::Unfolded { id: outer });
+    Ok(())
+}

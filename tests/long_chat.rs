@@ -1,0 +1,64 @@
+//! The example `long_chat` keeps 5 000 turns within its threshold, and loses nothing.
+
+mod common;
+
+use common::example::{Turn, printed};
+use talktree::{Message, Store};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[test]
+fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("long.db");
+    let said = printed("long_chat", [&path])?;
+
+    let turns: Vec<Turn> = said.lines().filter_map(Turn::read).collect();
+    assert!(turns.iter().map(|turn| turn.number).eq(1..=5_000));
+    for turn in &turns {
+        assert!(turn.total <= turn.threshold, "{turn:?}");
+        assert_eq!(
+            turn.head.tokens + turn.summary.tokens + turn.tail.tokens,
+            turn.total,
+            "{turn:?}"
+        );
+    }
+    // Summaries are brought up to date, not stacked: they do not eat up the window.
+    let last = turns[turns.len() - 1];
+    assert_eq!((last.head.messages, last.summary.messages), (3, 1));
+    assert!(turns.iter().all(|turn| turn.summary.tokens <= 150), "{last:?}");
+    let folds = said.lines().filter(|line| line.starts_with("folded: ")).count();
+
+    let store = Store::open(&path)?;
+    let chat = store.session("workshop")?;
+    assert_eq!(chat.compactions()?.len(), folds);
+    let stored = chat.raw_history()?;
+    assert_eq!(stored.len(), 10_000);
+    for (number, pair) in (1..).zip(stored.chunks(2)) {
+        assert!(pair[0].text().starts_with(&format!("Order {number}: ")));
+        assert!(pair[1].text().starts_with(&format!("Order {number} is noted: ")));
+    }
+
+    // What is hidden lies under the one summary, every message once.
+    let view = chat.history()?;
+    assert_eq!(view.iter().map(Message::tokens).sum::<u64>(), last.total);
+    let (shown, hidden) = (view.len() - 1, chat.expand_raw(&chat.compactions()?[folds - 1].id)?);
+    assert_eq!(shown + hidden.len(), 10_000);
+    assert_eq!(hidden[0].id, stored[3].id);
+    assert_eq!(hidden[hidden.len() - 1].id, stored[3 + hidden.len() - 1].id);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn what_was_said_long_ago_is_found_under_its_summaries() -> Outcome {
+    let said = printed("long_chat", [] as [&str; 0])?;
+    assert!(said.contains("All 10 000 messages are there, word for word"), "{said}");
+    let (_, recalled) = said.split_once("Where is the spare key?").ok_or("nothing was asked")?;
+    assert!(recalled.contains("The **spare** **key** hangs behind the blue clock"), "{recalled}");
+    assert!(recalled.contains("A workshop takes orders, "), "{recalled}");
+    assert!(recalled.contains("level   1: 9 9"), "{recalled}");
+    let (_, found) = recalled.split_once("There it stands:").ok_or("it was not reached")?;
+    assert!(found.trim_start().starts_with("Order 1234: "), "{recalled}");
+    Ok(())
+}
