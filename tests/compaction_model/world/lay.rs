@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use talktree::{CompactionId, Error, Result};
+use talktree::{CompactionId, Error, Message, Result};
 
 use super::{Figures, World, all_said, marked, own_options};
 use crate::common::model::{Item, Model, Node, Refusal, State};
@@ -22,12 +22,14 @@ impl World {
             Item::Fold(fold) => model.folds[*fold].last,
         };
         let expected = model.check_fold(first, last);
-        let folded: Vec<Item> = if expected.is_ok() {
-            let all = self.view(Some(last));
-            all.into_iter().filter(|item| self.models[self.at].start(item) >= first).collect()
-        } else {
-            Vec::new()
+        let folded: Vec<Item> = match expected {
+            Ok(()) => {
+                let view = self.view(Some(last));
+                view.into_iter().filter(|item| self.models[self.at].start(item) >= first).collect()
+            }
+            Err(_) => Vec::new(),
         };
+        let before = self.tokens_of(&folded);
         let name = self.new_name();
         let summary = marked(&name, 3);
         match (self.chat().add_compaction(summary.as_str(), &first_id, &last_id), expected) {
@@ -38,10 +40,9 @@ impl World {
                     Item::Node(_) => None,
                 });
                 let folds: Vec<CompactionId> = folds.collect();
-                // What is folded by hand goes by the stamps there are, whoever made them.
                 let figures = Figures {
-                    before: made.tokens_before,
-                    after: made.tokens_after,
+                    before: if self.is_recounted { made.tokens_before } else { before },
+                    after: self.count.of(&Message::assistant(summary.as_str())),
                     folds,
                     model: None,
                 };
@@ -53,6 +54,14 @@ impl World {
             (answer, expected) => panic!("{answer:?} where {expected:?} was expected"),
         }
         Ok(())
+    }
+
+    fn tokens_of(&self, items: &[Item]) -> u64 {
+        let message = |item: &Item| match item {
+            Item::Node(at) => self.to_message(&self.models[self.at].nodes[*at]),
+            Item::Fold(_) => Message::new("assistant", self.item_said(item).2),
+        };
+        items.iter().map(|item| self.count.of(&message(item))).sum()
     }
 
     /// Takes a summary off: the views below it are as the model has them without it.

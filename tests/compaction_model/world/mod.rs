@@ -85,6 +85,8 @@ pub(super) struct World {
     handles: Handles,
     voice: Voice,
     count: Count,
+    /// Whether it was ever another counter: what is folded by hand goes by the stamps there are, whoever made them.
+    is_recounted: bool,
     models: Vec<Model>,
     /// By the text of a node: texts are never the same.
     parts: HashMap<String, Vec<Part>>,
@@ -122,6 +124,7 @@ impl World {
             handles,
             voice,
             count: Count::Heuristic,
+            is_recounted: false,
             models: vec![Model::new()],
             parts: HashMap::new(),
             figures: vec![HashMap::new()],
@@ -251,6 +254,7 @@ impl World {
             Op::Fold { leaf, ends } => self.fold(*leaf, *ends),
             Op::Leave { to, is_asked } if !self.is_small() => self.leave(*to, *is_asked),
             Op::Counter(count) if !self.is_small() => {
+                self.is_recounted |= self.count != *count;
                 self.count = *count;
                 self.switch(self.at)
             }
