@@ -510,6 +510,30 @@ fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
 }
 
 #[test]
+fn a_prompt_that_cannot_be_read_is_told_once_and_read_again_when_the_window_has_grown() -> Result<()>
+{
+    let scratch = Scratch::new()?;
+    let (told, tried) = (Told::default(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&tried);
+    let far = Block::from_fn(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Err("out of reach".into())
+    });
+    let chat = builder(&scratch.store, &told).context("far", far);
+    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
+    // A twentieth of the threshold is 20 tokens: less than a message of 24, more than two short ones.
+    chat.append(message(0))?;
+    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors().len()), (1, 1));
+    chat.append(Message::user("a word"))?;
+    chat.append(Message::user("a word"))?;
+    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors()), (0, vec![]));
+    chat.append(message(1))?;
+    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors().len()), (1, 1));
+    assert_eq!(chat.raw_history()?.len(), 4);
+    Ok(())
+}
+
+#[test]
 fn a_frozen_prompt_is_refreshed_by_a_compaction_and_by_nothing_else() -> Result<()> {
     let scratch = Scratch::new()?;
     let told = Told::default();
