@@ -11,8 +11,8 @@ use crate::id::{CompactionId, MessageId, SessionId};
 /// Any error, so that what a caller hands in can use `?` on whatever it calls.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A [`Result`](std::result::Result) whose error is talktree's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+/// A [`Result`](std::result::Result) whose error is talktree's [`Error`], unless it is said to be another.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong.
 ///

@@ -101,7 +101,8 @@ pub enum Change {
         /// Over how many of them the history is folded.
         threshold: u64,
     },
-    /// The window is over its threshold, and nothing of it can be folded. Told once, until it can.
+    /// The window is over its threshold, and nothing more of it can be folded: what is protected, or the
+    /// prompt, is too long for it. Told once, until the window is within the threshold again.
     CannotShorten {
         /// The tokens of prompt and history.
         tokens: u64,

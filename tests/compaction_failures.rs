@@ -242,7 +242,8 @@ fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
 }
 
 #[test]
-fn that_nothing_can_be_shortened_is_told_once_until_it_can() -> Result<()> {
+fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_threshold()
+-> Result<()> {
     let scratch = Scratch::new()?;
     let told = Told::default();
     let chat = scratch.store.session_builder("s").compact_after(100);
@@ -250,31 +251,30 @@ fn that_nothing_can_be_shortened_is_told_once_until_it_can() -> Result<()> {
         chat.compaction_options(CompactionOptions::default().keep_recent_tokens(0).min_tail(1));
     let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
     let _subscription = told.subscribe(&chat);
-    let mut stuck = Vec::new();
-    for n in 0..6 {
-        // Each is over the threshold; the first three are the head, and the last is the tail.
-        chat.append(Message::user("word ".repeat(100)).with_id(n.to_string()))?;
-        let why = told.changes().into_iter().find_map(|change| match change {
-            Change::CannotShorten { tokens, threshold, why } => Some((tokens, threshold, why)),
+    let stuck = |text: &str| -> Result<Option<String>> {
+        chat.append(Message::user(text))?;
+        Ok(told.changes().into_iter().find_map(|change| match change {
+            Change::CannotShorten { tokens, threshold, why } => {
+                assert_eq!((tokens, threshold), (134, 100));
+                Some(why)
+            }
             _ => None,
-        });
-        stuck.push(why);
+        }))
+    };
+    // Each is over the threshold; the first three are the head, and the last is the tail.
+    let long = "word ".repeat(100);
+    let short = "the view has 1 messages; from 5 on there may be something to fold".to_owned();
+    assert_eq!(stuck(&long)?, Some(short.clone()));
+    for _ in 0..5 {
+        assert_eq!(stuck(&long)?, None);
     }
-    let short = "the view has 1 messages; from 5 on there may be something to fold";
-    let folded = "between head and tail lie only summaries: 1";
-    let again = 4 * 134 + 6;
-    assert_eq!(
-        stuck,
-        [
-            Some((134, 100, short.to_owned())),
-            None,
-            None,
-            None,
-            Some((again, 100, folded.to_owned())),
-            Some((again, 100, folded.to_owned())),
-        ]
-    );
-    assert_eq!((told.asked(), chat.raw_history()?.len()), (2, 6));
+    // What could be folded was, all the same.
+    assert_eq!((told.asked(), chat.raw_history()?.len(), chat.history()?.len()), (2, 6, 5));
+
+    chat.clear()?;
+    assert_eq!(stuck("within")?, None);
+    chat.clear()?;
+    assert_eq!(stuck(&long)?, Some(short));
     Ok(())
 }
 
@@ -617,5 +617,73 @@ fn what_a_summarizer_tells_of_itself_is_kept() -> Result<()> {
         (fold.tokens_before, fold.tokens_after),
         (folded.tokens_before, folded.tokens_after)
     );
+    Ok(())
+}
+
+#[test]
+fn options_that_do_not_speak_of_the_tail_leave_room_below_the_threshold() -> Result<()> {
+    for options in [
+        CompactionOptions::default().protect_head(1),
+        CompactionOptions::default().target_share(0.1),
+        CompactionOptions::default().max_fold_tokens(10_000),
+    ] {
+        let store = Store::open_in_memory()?;
+        let chat = store
+            .session_builder("s")
+            .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+            .compact_after(2_000)
+            .compaction_options(options)
+            .open()?;
+        for _ in 0..100 {
+            chat.append(Message::user("word ".repeat(50)))?;
+            assert!(chat.visible_tokens()? <= 2_000);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_head_longer_than_the_threshold_does_not_have_the_model_asked_each_turn() -> Result<()> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let store = Store::open_in_memory()?;
+    let chat = store
+        .session_builder("s")
+        .summarizer(move |_: &str| -> Result<&str, BoxError> {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok("They said words.")
+        })
+        .compact_after(2_000)
+        .open()?;
+    let stuck = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&stuck);
+    let _subscription = chat.subscribe(move |event| {
+        if matches!(event.change, Change::CannotShorten { .. }) {
+            told.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    chat.append(Message::user("word ".repeat(3_000)))?;
+    for _ in 0..400 {
+        chat.append(Message::user("word ".repeat(10)))?;
+    }
+    // 400 messages of 17 tokens grow by 500 tokens 14 times.
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((1..=14).contains(&asked), "{asked}");
+    assert_eq!(stuck.load(Ordering::Relaxed), 1);
+    assert!(chat.visible_tokens()? < 3_904 + 1_000 + 500 + 100);
+    Ok(())
+}
+
+#[test]
+fn a_handler_that_panics_does_not_fail_the_append() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store
+        .session_builder("s")
+        .summarizer(|_: &str| -> Result<String, BoxError> { Err("out of credit".into()) })
+        .compact_after(300)
+        .on_compaction_error(|_| panic!("a handler of the test's"))
+        .open()?;
+    assert_eq!(chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?.len(), 9);
+    assert_eq!(chat.history()?.len(), 9);
     Ok(())
 }

@@ -82,7 +82,7 @@ impl Zones {
         let (mut tail, mut tokens) = (view.len(), 0u64);
         for item in view.iter().rev() {
             tokens = tokens.saturating_add(item.tokens);
-            if tokens > options.keep_recent_tokens && view.len() - tail >= options.min_tail {
+            if tokens > options.tail_tokens() && view.len() - tail >= options.min_tail {
                 break;
             }
             tail -= 1;

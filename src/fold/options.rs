@@ -14,7 +14,10 @@
 #[must_use = "options do nothing until something is folded with them"]
 pub struct CompactionOptions {
     pub(crate) protect_head: usize,
-    pub(crate) keep_recent_tokens: u64,
+    /// What was asked for.
+    keep_recent_tokens: Option<u64>,
+    /// Over how many tokens the history is folded by itself, if it is.
+    threshold: Option<u64>,
     pub(crate) min_tail: usize,
     pub(crate) max_fold_tokens: u64,
     pub(crate) max_tool_chars: usize,
@@ -22,11 +25,15 @@ pub struct CompactionOptions {
     pub(crate) min_summary_tokens: u64,
 }
 
+/// How many tokens of the end are kept if nobody says otherwise.
+const KEEP_RECENT_TOKENS: u64 = 20_000;
+
 impl Default for CompactionOptions {
     fn default() -> Self {
         Self {
             protect_head: 3,
-            keep_recent_tokens: 20_000,
+            keep_recent_tokens: None,
+            threshold: None,
             min_tail: 2,
             max_fold_tokens: 100_000,
             max_tool_chars: 500,
@@ -37,11 +44,16 @@ impl Default for CompactionOptions {
 }
 
 impl CompactionOptions {
-    /// The same, but for a tail that leaves room below a threshold: 20 000 tokens would be all of a
-    /// small window.
+    /// The same for a history that is folded by itself when it is over a threshold.
     pub(crate) fn within(self, threshold: u64) -> Self {
-        let keep_recent_tokens = self.keep_recent_tokens.min(threshold / 2);
-        Self { keep_recent_tokens, ..self }
+        Self { threshold: Some(threshold), ..self }
+    }
+
+    /// Returns how many tokens at the end are kept; if nobody said how many, some room is left below
+    /// the threshold: 20 000 would be all of a small window.
+    pub(crate) fn tail_tokens(&self) -> u64 {
+        let room = self.threshold.map_or(u64::MAX, |threshold| threshold / 2);
+        self.keep_recent_tokens.unwrap_or(KEEP_RECENT_TOKENS.min(room))
     }
 
     /// How many messages at the start are never folded; 3 if it is not called. A summary ends the
@@ -51,9 +63,10 @@ impl CompactionOptions {
         self
     }
 
-    /// How many tokens at the end are never folded; 20 000 if it is not called.
+    /// How many tokens at the end are never folded. If it is not called, 20 000, or in a session with
+    /// [`compact_after`](crate::SessionBuilder::compact_after) half of that threshold if it is less.
     pub fn keep_recent_tokens(mut self, tokens: u64) -> Self {
-        self.keep_recent_tokens = tokens;
+        self.keep_recent_tokens = Some(tokens);
         self
     }
 
@@ -65,7 +78,7 @@ impl CompactionOptions {
     }
 
     /// How many tokens are folded at a time at the most, so that what a summarizer is asked fits its own
-    /// window; 100 000 if it is not called. What is more is folded in steps, oldest first, each with
+    /// window; 100 000 if it is not called. The prompt adds a line of its own to each message and some hundred words. What is more is folded in steps, oldest first, each with
     /// the summary of those before. One message, and calls with their results, are folded however long
     /// they are.
     pub fn max_fold_tokens(mut self, tokens: u64) -> Self {

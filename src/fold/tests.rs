@@ -129,7 +129,7 @@ proptest! {
         let first_summary = view.iter().position(|item| item.is_summary).unwrap_or(view.len());
         let head = options.protect_head.min(first_summary);
         let tail = (0..=view.len())
-            .find(|&start| tokens_of(&view[start..]) <= options.keep_recent_tokens)
+            .find(|&start| tokens_of(&view[start..]) <= options.tail_tokens())
             .unwrap_or(view.len())
             .min(view.len().saturating_sub(options.min_tail));
 

@@ -123,6 +123,11 @@ impl SessionBuilder {
     /// [`compaction_options`](Self::compaction_options) say otherwise, the last 20 000 tokens are kept,
     /// or half the threshold if that is less. The prompt counts as it was last read through this session.
     /// Options that keep nearly as much as the threshold allows have the summarizer asked nearly every turn.
+    /// Where head, tail and prompt alone are over the threshold, [`Change::CannotShorten`](crate::Change::CannotShorten)
+    /// tells subscribers so, once.
+    ///
+    /// The threshold is that of this handle and its clones: what others append is folded with the next append
+    /// through one of these. Updates are not appends.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};

@@ -4,7 +4,8 @@
 //! One thread at a time compacts a session; others that are over the threshold go on without
 //! waiting. What fails is told to the handler and to subscribers, and is tried again when the window
 //! has grown by a twentieth of the threshold: a model that is out of reach, or a block of the prompt,
-//! does not hold up every append.
+//! does not hold up every append. Where a long head or prompt alone fills the window, it is folded
+//! again each time it has grown by a quarter.
 
 use crate::error::Result;
 use crate::event::{Change, Phase};
@@ -13,6 +14,8 @@ use crate::session::Session;
 
 /// By which part of the threshold the window grows before what failed is tried again.
 const RETRY_PART: u64 = 20;
+/// By which part of it the window grows before what was as short as it can be is tried again.
+const STUCK_PART: u64 = 4;
 /// How many steps one append takes at the most, where more is folded than one prompt holds.
 const MAX_STEPS: usize = 64;
 
@@ -67,8 +70,8 @@ impl Session {
                 .map_or(before, |folded| before - folded.tokens_before + folded.tokens_after);
             self.tell(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
             folded?;
-            self.folding.calm();
             if after <= threshold {
+                self.folding.calm();
                 break;
             }
         }
@@ -82,7 +85,7 @@ impl Session {
             Plan::Nothing(why) => {
                 let tokens = self.visible_tokens()?.saturating_add(self.prompt_tokens()?);
                 if tokens > threshold {
-                    self.put_off(tokens, threshold);
+                    self.folding.put_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
                     if self.folding.is_newly_stuck() {
                         let why = why.to_string();
                         self.tell(|| Change::CannotShorten { tokens, threshold, why });

@@ -1,5 +1,6 @@
 //! How a session is compacted: what was asked for when it was built, and what is known since.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,7 +20,6 @@ const UNKNOWN: u64 = u64::MAX;
 pub(crate) struct FoldingBuilder {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
     pub(crate) threshold: Option<u64>,
-    /// What was asked for; if nothing was, it goes by the threshold.
     pub(crate) options: Option<CompactionOptions>,
     pub(crate) on_error: Option<Handler>,
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
@@ -49,10 +49,11 @@ struct State {
 
 impl FoldingBuilder {
     pub(crate) fn build(self) -> Folding {
-        let options = self.options.clone().unwrap_or_else(|| match self.threshold {
-            Some(threshold) => CompactionOptions::default().within(threshold),
-            None => CompactionOptions::default(),
-        });
+        let options = self.options.clone().unwrap_or_default();
+        let options = match self.threshold {
+            Some(threshold) => options.within(threshold),
+            None => options,
+        };
         let counter = self.counter.clone().map_or_else(Counter::default, Counter::new);
         let state = State {
             prompt: AtomicU64::new(UNKNOWN),
@@ -92,7 +93,8 @@ impl Folding {
     /// Calls the handler, if there is one.
     pub(super) fn hear(&self, error: &Error) {
         if let Some(handler) = &self.0.asked.on_error {
-            handler(error);
+            // The append has succeeded: a panic in here must not look as if it had not.
+            let _ = catch_unwind(AssertUnwindSafe(|| handler(error)));
         }
     }
 
@@ -106,7 +108,7 @@ impl Folding {
         Some(self.0.state.prompt.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
     }
 
-    /// Notes that compacting worked, or is not called for.
+    /// Notes that the window is within the threshold.
     pub(super) fn calm(&self) {
         self.0.state.next_try.store(0, Ordering::Relaxed);
         self.0.state.is_stuck.store(false, Ordering::Relaxed);
