@@ -63,6 +63,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE message SET aside = 2 WHERE id = 'a'", "broken-message"),
         ("UPDATE session SET metadata = '{'", "broken-session"),
         ("UPDATE compaction SET details = '{'", "broken-compaction"),
+        ("UPDATE session SET visible_tokens = 3", "wrong-tokens"),
         ("DROP INDEX copy", "schema"),
         (
             "PRAGMA writable_schema = ON;
@@ -81,6 +82,28 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         let damages = Store::open(&path)?.verify(|_| {})?.damages;
         assert!(damages.iter().any(|damage| damage.kind == kind), "{sql}: {damages:?}");
         assert!(damages.iter().all(|damage| !damage.remedy.is_empty()));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_figure_is_named_stops_nothing_and_is_counted_anew() -> Result<()> {
+    for damaged in [-1, 3, i64::MAX] {
+        let (_folder, path) = store()?;
+        let sql = format!("UPDATE session SET visible_tokens = {damaged}");
+        Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        let store = Store::open(&path)?;
+        assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens", "{damaged}");
+
+        let chat = store.session("s")?;
+        chat.append(Message::user("one more"))?;
+        chat.checkout(&"x".into())?;
+        chat.undo_head()?;
+        assert_eq!(
+            chat.visible_tokens()?,
+            chat.history()?.iter().map(Message::tokens).sum::<u64>()
+        );
+        assert_eq!(store.verify(|_| {})?.damages, [], "{damaged}");
     }
     Ok(())
 }

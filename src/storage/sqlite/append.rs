@@ -99,12 +99,9 @@ fn count_in(session: &mut SessionRow, message: &Message, stamp: Stamp) {
     if session.head.is_none() && session.visible_tokens == Some(0) {
         session.counter = stamp.counter;
     }
-    match &mut session.visible_tokens {
-        Some(tokens) if session.counter == stamp.counter => {
-            *tokens += if message.is_aside { 0 } else { stamp.tokens };
-        }
-        _ => session.lose_count(),
-    }
+    let before = session.visible_tokens.filter(|_| session.counter == stamp.counter);
+    let added = if message.is_aside { 0 } else { stamp.tokens };
+    session.note_count(before.and_then(|tokens| tokens.checked_add(added)));
 }
 
 fn attach_point(

@@ -122,17 +122,36 @@ fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> Outcome<Look> {
     if sums.foreign > 0 {
         return Ok(Look::Foreign(plan));
     }
+    let (stamped, others) = apart(conn, &plan, sums.tokens)?;
+    Ok(Look::Sum { session, stamped, others })
+}
+
+/// Returns what a session's figure should say; `None` where not all of it was counted by talktree's
+/// own estimate, which alone can be made here.
+pub(super) fn expected(conn: &Connection, session: &SessionRow) -> Outcome<Option<u64>> {
+    let plan = path::plan(conn, session.key, session.head, false)?;
+    let sums = sums(conn, &plan, stamp::OWN)?;
+    if session.counter != stamp::OWN || sums.foreign > 0 {
+        return Ok(None);
+    }
+    let (stamped, others) = apart(conn, &plan, sums.tokens)?;
+    let others: u64 = others.iter().map(Message::tokens).sum();
+    Ok(Some(stamped.saturating_add(others)))
+}
+
+/// Returns the tokens of what a plan shows as it is stored, and what it shows otherwise: summaries and
+/// elided messages, which bear no stamp or that of more.
+fn apart(conn: &Connection, plan: &Plan, stamps: u64) -> Outcome<(u64, Vec<Message>)> {
     let mut others = Vec::new();
-    for stretch in &plan {
+    for stretch in plan {
         if let Stretch::Summary(overlay) = stretch {
             others.extend(compaction::by_key(conn, overlay.key)?.map(|it| it.to_message(None)));
         }
     }
-    let elided = elided(conn, &plan)?;
+    let elided = elided(conn, plan)?;
     let replaced = elided.iter().map(|(tokens, _)| tokens).sum();
-    let stamped = sums.tokens.saturating_sub(replaced);
     others.extend(elided.into_iter().map(|(_, message)| message));
-    Ok(Look::Sum { session, stamped, others })
+    Ok((stamps.saturating_sub(replaced), others))
 }
 
 /// The stamps of a plan's messages.

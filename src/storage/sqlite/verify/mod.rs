@@ -15,8 +15,9 @@ use super::connection::{Config, Database, make_private_file};
 use super::fault::{Fault, Outcome, corrupt};
 use super::interrupt::Watch;
 use super::message::StoredMessage;
-use super::{catalog, compaction, functions, path, schema};
+use super::{catalog, compaction, functions, path, schema, visible};
 use crate::error::{Error, Result};
+use crate::id::SessionId;
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
@@ -29,6 +30,10 @@ const REMOVE: &str = "remove the compaction";
 /// What to do about an index that differs from the messages.
 const REBUILD: &str =
     "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
+
+/// What to do about a figure that says something else than the messages.
+const RECOUNT: &str =
+    "nothing is lost: check out another message and come back, and it is counted anew";
 
 /// A query that finds what breaks an invariant, as text.
 struct Check {
@@ -176,6 +181,7 @@ impl Database {
             settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
             settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
             settle("broken-context", RESTORE, &mut found, |found| context::read_all(conn, found))?;
+            settle("wrong-tokens", RECOUNT, &mut found, |found| figures(conn, found))?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -403,6 +409,28 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         judge("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
+    }
+    Ok(())
+}
+
+/// Checks what sessions say a model sees of them.
+fn figures(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+    if !found.is_empty() {
+        // What is damaged cannot be added up.
+        return Ok(());
+    }
+    let mut statement =
+        conn.prepare("SELECT id, visible_tokens FROM session WHERE visible_tokens IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, told) = (SessionId::from(row.get_ref(0)?.as_str()?), row.get::<_, i64>(1)?);
+        let Some(session) = catalog::find(conn, &id)? else { continue };
+        if let Some(tokens) = visible::expected(conn, &session)?
+            && u64::try_from(told) != Ok(tokens)
+        {
+            let what = format!("session {id:?} says that a model sees {told} tokens, not {tokens}");
+            tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
+        }
     }
     Ok(())
 }
