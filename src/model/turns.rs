@@ -205,8 +205,12 @@ impl Turns {
     /// of one id that wait, the first of the newest message.
     fn nearest(&mut self, id: &str) -> Option<&mut Call> {
         let waits = |call: &Call| call.id == id && call.result.is_none();
-        let newest = self.model.calls.iter().rev().find(|call| waits(call))?.message;
-        self.model.calls.iter_mut().find(|call| waits(call) && call.message == newest)
+        let calls = &mut self.model.calls;
+        let newest = calls.iter().rposition(waits)?;
+        let message = calls[newest].message;
+        // The calls of one message stand together: those before it are not gone through.
+        let before = calls[..newest].iter().rposition(|call| call.message != message);
+        calls[before.map_or(0, |at| at + 1)..=newest].iter_mut().find(|call| waits(call))
     }
 
     fn awaits(&self) -> bool {
