@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use talktree::{Grown, Message, Place, Result, Session, Store, TokenCounter};
+use talktree::{Error, Grown, MAX_ID_BYTES, Message, Place, Result, Session, Store, TokenCounter};
 
 /// Takes every message for as long as the next, and counts how often it is asked.
 #[derive(Clone, Default)]
@@ -22,6 +22,30 @@ impl TokenCounter for Flat {
         self.0.fetch_add(1, Ordering::SeqCst);
         10.0
     }
+}
+
+/// Has a name that the test gives it.
+struct Named(String);
+
+impl TokenCounter for Named {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        1.0
+    }
+}
+
+#[test]
+fn a_counter_needs_a_name_that_is_not_too_long() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let open = |name: String| store.session_builder("s").token_counter(Named(name)).open();
+    open("x".repeat(MAX_ID_BYTES))?;
+    for name in [String::new(), "x".repeat(MAX_ID_BYTES + 1)] {
+        assert!(matches!(open(name), Err(Error::InvalidName { .. })));
+    }
+    Ok(())
 }
 
 fn heuristic(chat: &Session) -> Result<u64> {

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use super::tool::is_call;
 use super::{CompactionOptions, Item};
 use crate::id::shorten;
-use crate::message::{File, Json, Message, Part, Tool, output_of, tool_of};
+use crate::message::{File, Json, Message, Part, Tool, has_outcome, input_of, output_of, tool_of};
 
 /// What a mark is, before its number.
 const MARK: &str = "fold";
@@ -186,7 +186,7 @@ impl Quotes {
     fn push_tool(&mut self, tool: &Tool, max_chars: usize) {
         let about = format!("{}, id {}", named(&tool.name), named(&tool.call_id));
         if is_call(tool) {
-            let input = tool.input.as_ref().map(compact).unwrap_or_default();
+            let input = input_of(tool).map(compact).unwrap_or_default();
             self.push_cut(format!("tool call {about}, input"), &input, max_chars);
         }
         if let Some(output) = output_of(tool) {
@@ -194,6 +194,12 @@ impl Quotes {
         }
         if let Some(error) = &tool.error_text {
             self.push_cut(format!("tool result {about}, error"), error, max_chars);
+        }
+        // One that answered nothing, or that a person did not allow.
+        if let (None, None, Some(state)) = (output_of(tool), &tool.error_text, &tool.state)
+            && has_outcome(tool)
+        {
+            self.push(format!("tool result {about}, state {}", named(state)), "");
         }
     }
 
@@ -363,6 +369,25 @@ Look:
 {"data":1,"type":"data-note"}"#
         );
         assert_eq!(prompt, ask(&messages, &CompactionOptions::default()), "always the same");
+    }
+
+    #[test]
+    fn a_call_that_was_not_allowed_is_told() {
+        let denied = json!({
+            "type": "tool-delete", "toolCallId": "c1", "input": {}, "state": "output-denied",
+        });
+        let waiting = json!({
+            "type": "tool-sum", "toolCallId": "c2", "rawInput": "[1,", "state": "input-available",
+        });
+        let parts = [denied, waiting].map(|part| serde_json::from_value(part).unwrap());
+        let prompt = ask(&[Message::new("assistant", parts.into())], &CompactionOptions::default());
+        assert_eq!(
+            quoted(&prompt),
+            "message 1, role \"assistant\"\n\
+             <fold-1> tool call \"delete\", id \"c1\", input\n{}\n\
+             <fold-1> tool result \"delete\", id \"c1\", state \"output-denied\"\n\
+             <fold-1> tool call \"sum\", id \"c2\", input\n\"[1,\""
+        );
     }
 
     #[test]

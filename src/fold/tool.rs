@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::Item;
-use crate::message::{Tool, output_of, tool_of};
+use crate::message::{Tool, has_outcome, input_of, tool_of};
 
 /// Returns whether the part is a call, with its result or without.
 ///
 /// One with neither input nor result is a call whose input has not come yet.
 pub(super) fn is_call(tool: &Tool) -> bool {
-    tool.input.is_some() || (output_of(tool).is_none() && tool.error_text.is_none())
+    input_of(tool).is_some() || !has_outcome(tool)
 }
 
 /// Returns where a call and a result of it stand in different items: the places of both, in the
@@ -51,7 +51,9 @@ mod tests {
         };
         assert!(is_call(json!({"type": "tool-sum"})));
         assert!(is_call(json!({"type": "tool-sum", "input": null})));
+        assert!(is_call(json!({"type": "tool-sum", "rawInput": "{", "errorText": "no"})));
         assert!(!is_call(json!({"type": "dynamic-tool", "errorText": "no"})));
+        assert!(!is_call(json!({"type": "tool-sum", "state": "output-denied"})));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
-pub(crate) use tool::{output_of, tool_of};
+pub(crate) use tool::{has_outcome, input_of, output_of, tool_of};
 pub(crate) use wire::{
     check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };

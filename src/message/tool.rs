@@ -36,7 +36,7 @@ fn untyped(part: &Value) -> Option<Tool> {
         name: name.to_owned(),
         is_dynamic,
         call_id: plain(&part["toolCallId"]).unwrap_or_default(),
-        input: field("input"),
+        input: field("input").or_else(|| field("rawInput")),
         output: field("output").filter(|json| !json.is_null()).or_else(|| field("result")),
         error_text: plain(&part["errorText"]),
         state: plain(&part["state"]),
@@ -47,6 +47,20 @@ fn untyped(part: &Value) -> Option<Tool> {
 /// Returns what the tool answered, if it did; an older shape calls it `result`.
 pub(crate) fn output_of(tool: &Tool) -> Option<&Json> {
     tool.output.as_ref().or_else(|| tool.extra.get("result"))
+}
+
+/// Returns what the tool is called with; the AI SDK keeps what it could not read under another name.
+pub(crate) fn input_of(tool: &Tool) -> Option<&Json> {
+    tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
+}
+
+/// Returns whether the part tells what came of the call.
+///
+/// A tool that answers nothing, or that a person did not allow, has a state and no output.
+pub(crate) fn has_outcome(tool: &Tool) -> bool {
+    tool.error_text.is_some()
+        || output_of(tool).is_some()
+        || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
 }
 
 #[cfg(test)]
@@ -67,6 +81,9 @@ mod tests {
         assert_eq!((tool.name.as_str(), tool.call_id.as_str()), ("sum", "7"));
         assert_eq!(tool.input, Some(json!([1]).into()));
         assert_eq!(tool.output, Some(json!(2).into()));
+
+        let tool = read(json!({"type": "tool-sum", "rawInput": "[1,"}));
+        assert_eq!(tool.input, Some(json!("[1,").into()));
 
         let tool = read(json!({"type": "dynamic-tool", "state": null, "errorText": "no"}));
         assert_eq!((tool.error_text.as_deref(), tool.state), (Some("no"), None));

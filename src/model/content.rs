@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::turns::is_blank;
-use crate::message::{File, Json, Part, Tool, output_of, replace_lone_surrogates, tool_of};
+use crate::message::{
+    File, Json, Part, Tool, has_outcome, output_of, replace_lone_surrogates, tool_of,
+};
 
 /// The longest name of a tool that all providers take.
 const MAX_NAME: usize = 64;
@@ -51,11 +53,6 @@ pub(super) fn read(part: &Part) -> Cow<'_, Part> {
     }
 }
 
-/// Returns what a tool is called with; the AI SDK keeps what it could not read under another name.
-pub(super) fn input(tool: &Tool) -> Option<&Json> {
-    tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
-}
-
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
@@ -79,15 +76,6 @@ pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
         content = vec![Content::Text(NO_REASON.to_owned())];
     }
     Some(Outcome { content, is_error })
-}
-
-/// Returns whether the part tells what came of the call.
-///
-/// A tool that answers nothing, or that a person did not allow, has a state and no output.
-pub(super) fn has_outcome(tool: &Tool) -> bool {
-    tool.error_text.is_some()
-        || output_of(tool).is_some()
-        || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
 }
 
 /// Returns why a person did not allow the call.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::content::{has_outcome, input, read};
+use super::content::read;
 use super::turns::{is_blank, is_step_start};
 use crate::id::CompactionId;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, has_outcome, input_of};
 
 /// Returns the view with every call of a tool paired with its result, as providers demand.
 ///
@@ -81,7 +81,7 @@ impl Faults {
             for (place, part) in message.parts.iter().enumerate() {
                 let part = read(part);
                 let Part::Tool(tool) = part.as_ref() else { continue };
-                match (input(tool).is_some(), has_outcome(tool)) {
+                match (input_of(tool).is_some(), has_outcome(tool)) {
                     (true, true) => {}
                     (true, false) => {
                         open.entry(tool.call_id.clone()).or_default().push((at, place));

@@ -9,9 +9,9 @@
 //!
 //! Invariant: no more is held than the turn that is open and what others said since.
 
-use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool};
+use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool, input_of};
 
-use super::content::{Content, Outcome, input, joined, mention, outcome, read};
+use super::content::{Content, Outcome, joined, mention, outcome, read};
 use super::summary::told;
 
 /// What stands for the result of a call that has none when its turn ends; it may come later.
@@ -162,7 +162,7 @@ impl Turns {
 
     fn take_tool(&mut self, tool: &Tool) {
         let result = outcome(tool);
-        if let Some(input) = input(tool) {
+        if let Some(input) = input_of(tool) {
             // A call made before others are answered belongs to them.
             let belongs = self.model.calls.is_empty() || self.in_step || self.awaits();
             if !self.behind.is_empty() || !belongs {

@@ -9,6 +9,7 @@ use crate::context::{Block, ContextBuilder, Places};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::fold::{CompactionOptions, Summarizer};
+use crate::id::check_name;
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
 use crate::tokens::TokenCounter;
@@ -196,7 +197,7 @@ impl SessionBuilder {
     /// Returns the session; it comes into being with its first write.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the id is empty or too long; [`Error::NoSummarizer`] if it is to
+    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::NoSummarizer`] if it is to
     /// [`compact_after`](Self::compact_after) and has none; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
@@ -204,6 +205,9 @@ impl SessionBuilder {
             return Err(Error::NoSummarizer { session: self.provider.id().clone() });
         }
         let counter = self.folding.counter.as_ref();
+        if let Some(counter) = counter {
+            check_name("name of a token counter", counter.name())?;
+        }
         let counted = counter.and_then(|counter| self.provider.counted_by(counter));
         let provider = counted.unwrap_or(self.provider);
         let (context, folding) = (self.context.open()?, self.folding.build());
