@@ -110,7 +110,7 @@ pub enum Change {
         /// Why nothing can be.
         why: String,
     },
-    /// A compaction by itself failed; the conversation is as it was.
+    /// A compaction by itself failed; what it did not come to fold is as it was.
     CompactionFailed {
         /// What went wrong.
         why: String,
@@ -130,6 +130,7 @@ pub enum Change {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Phase {
     /// Nothing.
     Idle,

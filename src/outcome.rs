@@ -44,7 +44,7 @@ impl Appended {
     }
 }
 
-/// What an append at the head came to.
+/// What an append came to, and how much a model sees since.
 ///
 /// ```
 /// use talktree::{Message, Place, SessionProvider, Store};

@@ -5,8 +5,8 @@ mod common;
 use common::drawn;
 use talktree::testing::MemorySession;
 use talktree::{
-    CompactionId, CompactionOptions, Error, FoldPlan, Message, NotFolded, Plan, Result, Session,
-    Stale, Store,
+    Compaction, CompactionId, CompactionOptions, Error, FoldPlan, Message, NotFolded, Plan, Result,
+    Session, Stale, Store, SummaryRefused,
 };
 
 /// Messages of one letter each, long enough that a summary is worth it.
@@ -121,5 +121,42 @@ fn a_summary_that_was_taken_off_is_told_whatever_came_up() -> Result<()> {
     assert_eq!(plan.first().as_str(), "a");
     chat.remove_compaction(&outer)?;
     assert_eq!(why(chat.commit(plan, "all of it")), Stale::Unfolded { id: outer });
+    Ok(())
+}
+
+#[test]
+fn a_summary_by_hand_is_refused_too_if_nobody_would_see_it() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "ab")?;
+        for blank in ["", " \n", "\u{200B}\u{FEFF}"] {
+            let answer = chat.add_compaction(blank, &"a".into(), &"b".into());
+            assert!(
+                matches!(answer, Err(Error::SummaryRefused { why: SummaryRefused::Blank })),
+                "{blank:?}: {answer:?}"
+            );
+        }
+        assert_eq!(drawn(&chat.history()?), "a b");
+    }
+    Ok(())
+}
+
+#[test]
+fn figures_from_elsewhere_of_any_size_are_taken() -> Result<()> {
+    let [chat, _] = chats()?;
+    say(&chat, "abcdefgh")?;
+    for (id, at) in [("1", "a"), ("2", "b"), ("3", "c")] {
+        let mut compaction = Compaction::new("short", at.into(), at.into());
+        compaction.id = id.into();
+        for figure in
+            [&mut compaction.count, &mut compaction.tokens_before, &mut compaction.tokens_after]
+        {
+            *figure = u64::MAX;
+        }
+        chat.import_compaction(&compaction)?;
+    }
+    let over = chat.add_compaction("all", &"a".into(), &"d".into())?;
+    let over = chat.compaction(&over)?;
+    assert_eq!((over.count, over.tokens_before), (4, i64::MAX as u64));
+    assert_eq!(drawn(&chat.expand(&over.id)?), "compaction_1 compaction_2 compaction_3 d");
     Ok(())
 }

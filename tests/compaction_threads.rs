@@ -46,8 +46,9 @@ impl Model {
         let summarize = move |prompt: &str| -> Answer {
             asks.fetch_add(1, Ordering::SeqCst);
             let (ask, answers) = &*ends;
+            let Ok(answers) = answers.try_lock() else { return Err("it is thinking".into()) };
             ask.lock().unwrap().send(prompt.to_owned())?;
-            answers.lock().unwrap().recv_timeout(PATIENCE)?
+            answers.recv_timeout(PATIENCE)?
         };
         (Self { asked, answer, count }, summarize)
     }
@@ -241,8 +242,51 @@ fn a_summary_that_is_taken_off_at_once_was_laid() -> Result<()> {
         }
     });
     let Plan::Fold(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
-    assert!(!chat.commit(plan, "gone at once")?.is_shown);
+    // What is answered is of the moment in which it was laid.
+    assert!(chat.commit(plan, "gone at once")?.is_shown);
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (16, 0));
+    Ok(())
+}
+
+/// A counter that does something else as it counts a summary, once: it is called between two transactions.
+struct Overtaken(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl TokenCounter for Overtaken {
+    fn name(&self) -> &str {
+        "overtaken"
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        let hook = self.0.lock().unwrap().take_if(|_| text == "the summary");
+        if let Some(hook) = hook {
+            hook();
+        }
+        text.len() as f64
+    }
+}
+
+/// Two counted at once, and a message grew between their answers: the later one put the older figure back.
+#[test]
+fn a_count_that_was_overtaken_is_not_kept() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let open =
+        |hook| scratch.store.session_builder("s").token_counter(Overtaken(Mutex::new(hook))).open();
+    let other = open(None)?;
+    other.append_all((0..5).map(message))?;
+    other.add_compaction("the summary", &"1".into(), &"2".into())?;
+    let meanwhile = other.clone();
+    let hook = move || {
+        meanwhile.visible_tokens().unwrap();
+        meanwhile.update(Message::user("a longer one ".repeat(20)).with_id("4")).unwrap();
+    };
+    let chat = open(Some(Box::new(hook)))?;
+    let counted = chat.visible_tokens()?;
+    let seen: u64 = other
+        .history()?
+        .iter()
+        .map(|message| Overtaken(Mutex::default()).count(message) as u64)
+        .sum();
+    assert_eq!((counted, other.visible_tokens()?), (seen, seen));
     Ok(())
 }
 

@@ -209,6 +209,28 @@ fn the_figure_of_a_view_with_an_elision_adds_up() -> Result<()> {
 }
 
 #[test]
+fn a_damaged_figure_is_named_stops_nothing_and_is_counted_anew() -> Result<()> {
+    for damaged in [-1, 3, i64::MAX] {
+        let (_folder, path) = store()?;
+        let sql = format!("UPDATE session SET visible_tokens = {damaged}");
+        Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        let store = Store::open(&path)?;
+        assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens", "{damaged}");
+
+        let chat = store.session("s")?;
+        chat.append(Message::user("one more"))?;
+        chat.checkout(&"x".into())?;
+        chat.undo_head()?;
+        assert_eq!(
+            chat.visible_tokens()?,
+            chat.history()?.iter().map(Message::tokens).sum::<u64>()
+        );
+        assert_eq!(store.verify(|_| {})?.damages, [], "{damaged}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_rebuilt_index_is_sound_again() -> Result<()> {
     let (_folder, path) = store()?;
     Connection::open(&path).unwrap().execute_batch("DELETE FROM search_pending").unwrap();

@@ -113,23 +113,22 @@ pub(crate) fn boundary(
     if middle.iter().all(|item| item.is_summary) {
         return Err(NotFolded::OnlySummaries { summaries: middle.len() });
     }
-    let step = first_step(view, zones.head..zones.tail, options.max_fold_tokens);
-    weightiest(view, step)
-        .or_else(|| weightiest(view, zones.head..zones.tail))
+    let step = step_end(view, zones.head..zones.tail, options.max_fold_tokens);
+    weightiest(view, zones.head..zones.tail, step)
         .ok_or(NotFolded::PairsInTheWay { messages: middle.len() })
 }
 
-/// Returns the start of the middle as far as it is folded at once: at least one message of it.
-fn first_step(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> Range<usize> {
+/// Returns how far into the middle is folded at once: at least one message of it.
+fn step_end(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> usize {
     let (mut tokens, mut has_message) = (0u64, false);
     for at in middle.clone() {
         tokens = tokens.saturating_add(view[at].tokens);
         if tokens > max_tokens && has_message {
-            return middle.start..at;
+            return at;
         }
         has_message |= !view[at].is_summary;
     }
-    middle
+    middle.end
 }
 
 /// What lies between the start of the middle and a place in it; greater is more worth folding.
@@ -193,10 +192,11 @@ impl Across {
     }
 }
 
-/// Returns the stretch of the middle that holds the most and parts no pair; of equals the earliest.
+/// Returns the stretch of the middle, up to `enough`, that holds the most and parts no pair; of
+/// equals the earliest. Where there is none, the one that ends soonest behind that.
 ///
 /// A stretch parts no pair just if the same pairs lie across its two ends.
-fn weightiest(view: &[Item<'_>], middle: Range<usize>) -> Option<Range<usize>> {
+fn weightiest(view: &[Item<'_>], middle: Range<usize>, enough: usize) -> Option<Range<usize>> {
     let mut across = Across::new(pairs(view));
     // The first place that certain pairs and no others lie across.
     let mut firsts: HashMap<Vec<usize>, (usize, Weight)> = HashMap::new();
@@ -204,6 +204,9 @@ fn weightiest(view: &[Item<'_>], middle: Range<usize>) -> Option<Range<usize>> {
     let mut weight = Weight::default();
     let mut best: Option<(Weight, Range<usize>)> = None;
     for place in middle.start..=middle.end {
+        if place > enough && best.is_some() {
+            break;
+        }
         let open = across.move_to(place);
         if open.len() <= MAX_OPEN_PAIRS {
             key.clear();
@@ -317,8 +320,11 @@ mod tests {
             // At least one message, whatever the limit; a summary alone would be no step.
             (0, "uauauauaua", "uau[a]uauaua"),
             (0, "uausauaua", "uau[sa]uaua"),
-            // A pair that is longer than a step is folded whole.
+            // A pair that is longer than a step is folded whole, and no more with it.
             (5, "uuuA1uu", "uuu[A1]uu"),
+            (5, "uuuA1uuuuuu", "uuu[A1]uuuuuu"),
+            (5, "uuuAB12uuuuuu", "uuu[AB12]uuuuuu"),
+            (5, "uuuAuuu1uuuuuu", "uuuA[u]uu1uuuuuu"),
         ] {
             assert_eq!(
                 folded(view, &options.clone().max_fold_tokens(max)),

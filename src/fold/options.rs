@@ -66,7 +66,8 @@ impl CompactionOptions {
 
     /// How many tokens are folded at a time at the most, so that what a summarizer is asked fits its own
     /// window; 100 000 if it is not called. What is more is folded in steps, oldest first, each with
-    /// the summary of those before. One message is folded however long it is.
+    /// the summary of those before. One message, and calls with their results, are folded however long
+    /// they are.
     pub fn max_fold_tokens(mut self, tokens: u64) -> Self {
         self.max_fold_tokens = tokens;
         self

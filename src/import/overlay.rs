@@ -7,7 +7,7 @@ use super::noted::{Past, compaction_note};
 use super::order::Shape;
 use super::work::{Fate, Work};
 use super::write::{Writer, forgive};
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, is_blank};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::view::View;
@@ -94,7 +94,7 @@ impl Work<'_> {
                 "a branch leaves the path before this compaction: the summary shows there, too";
             self.report.remark(overlay.line, why);
         }
-        if overlay.summary.trim().is_empty() {
+        if is_blank(&overlay.summary) {
             return Ok(Err("its summary is blank".to_owned()));
         }
         if is_dry {

@@ -40,6 +40,7 @@ mod content;
 mod openai_chat;
 mod openai_responses;
 mod sanitize;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod truncate;

@@ -8,6 +8,7 @@ use super::call_id::CallIds;
 use super::content::{
     Content, Taken, arguments_of, arguments_text, joined, mention, plain, taken, tool_name,
 };
+use super::summary::told;
 use super::turns::{Model, Turn, Turns};
 use crate::message::{File, Json, Message, Part};
 
@@ -48,7 +49,7 @@ pub fn to_openai_chat(messages: &[Message]) -> Value {
     let mut chat = Chat::for_model();
     let mut written = Vec::new();
     for message in messages.iter().filter(|message| !message.is_aside) {
-        written.extend(chat.take(message));
+        written.extend(chat.take(&told(message)));
     }
     written.extend(chat.finish());
     if written.is_empty() {

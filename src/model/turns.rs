@@ -12,6 +12,7 @@
 use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool};
 
 use super::content::{Content, Outcome, input, joined, mention, outcome, read};
+use super::summary::told;
 
 /// What stands for the result of a call that has none when its turn ends; it may come later.
 const NO_RESULT: &str = "(no result yet)";
@@ -89,7 +90,7 @@ impl Turns {
     pub(super) fn of(messages: &[Message]) -> Vec<Turn> {
         let mut turns = Self::default();
         for message in messages.iter().filter(|message| !message.is_aside) {
-            turns.take(message);
+            turns.take(&told(message));
         }
         turns.finish()
     }
@@ -205,8 +206,12 @@ impl Turns {
     /// of one id that wait, the first of the newest message.
     fn nearest(&mut self, id: &str) -> Option<&mut Call> {
         let waits = |call: &Call| call.id == id && call.result.is_none();
-        let newest = self.model.calls.iter().rev().find(|call| waits(call))?.message;
-        self.model.calls.iter_mut().find(|call| waits(call) && call.message == newest)
+        let calls = &mut self.model.calls;
+        let newest = calls.iter().rposition(waits)?;
+        let message = calls[newest].message;
+        // The calls of one message stand together: those before it are not gone through.
+        let before = calls[..newest].iter().rposition(|call| call.message != message);
+        calls[before.map_or(0, |at| at + 1)..=newest].iter_mut().find(|call| waits(call))
     }
 
     fn awaits(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Compactions by hand: laying summaries over stretches and taking them off.
 
 use super::Session;
-use crate::compaction::{Compaction, CompactionStatus, SummaryRefused};
+use crate::compaction::{Compaction, CompactionStatus, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
@@ -89,7 +89,7 @@ impl Session {
     /// Lays a summary that was made elsewhere, with its id and time; one of an id that stands is
     /// left as it is.
     ///
-    /// A `count` of 0 is counted.
+    /// Figures of 0 are counted; with a `count` of 0, what it `folds` is looked up, too.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -110,7 +110,7 @@ impl Session {
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
         compaction.id.check()?;
-        if compaction.summary.trim().is_empty() {
+        if is_blank(&compaction.summary) {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;

@@ -34,8 +34,9 @@ const MAX_COUNT: f64 = u32::MAX as f64;
 /// assert_eq!(Bytes.count(&Message::user("hello")), 4.0 + 2.0);
 /// ```
 pub trait TokenCounter: Send + Sync {
-    /// Returns the name that the counts are kept under. Counters that count differently need
-    /// different names: counts of another name are made anew.
+    /// Returns the name that the counts are kept under; it is asked for when a session is opened.
+    /// Counters that count differently need different names: counts of another name are made anew.
+    /// `heuristic` is talktree's own.
     fn name(&self) -> &str;
 
     /// Returns the number of tokens of a text.
@@ -77,23 +78,28 @@ impl TokenCounter for HeuristicCounter {
 
 /// A counter whose counts are whole numbers, whatever the one inside answers.
 #[derive(Clone)]
-pub(crate) struct Counter(Arc<dyn TokenCounter>);
+pub(crate) struct Counter {
+    counter: Arc<dyn TokenCounter>,
+    /// Asked for beforehand: it is needed while a transaction is open, where no caller's code runs.
+    name: Arc<str>,
+}
 
 impl Counter {
     pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
-        Self(counter)
+        let name = Arc::from(counter.name());
+        Self { counter, name }
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.0.name()
+        &self.name
     }
 
     pub(crate) fn text(&self, text: &str) -> u64 {
-        whole(self.0.count_text(text))
+        whole(self.counter.count_text(text))
     }
 
     pub(crate) fn message(&self, message: &Message) -> u64 {
-        whole(self.0.count(message))
+        whole(self.counter.count(message))
     }
 }
 
@@ -116,6 +122,8 @@ fn whole(count: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use serde_json::json;
 
     use super::*;
@@ -157,6 +165,26 @@ mod tests {
             assert_eq!(counter.text("x"), counted, "{given}");
             assert_eq!(counter.message(&Message::user("x")), counted, "{given}");
         }
+    }
+
+    /// Says another name whenever it is asked.
+    #[derive(Default)]
+    struct Fickle(AtomicUsize);
+
+    impl TokenCounter for Fickle {
+        fn name(&self) -> &str {
+            ["first", "second"][self.0.fetch_add(1, Ordering::Relaxed)]
+        }
+
+        fn count_text(&self, _: &str) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn the_name_is_asked_for_beforehand() {
+        let counter = Counter::new(Arc::new(Fickle::default()));
+        assert_eq!((counter.name(), counter.clone().name()), ("first", "first"));
     }
 
     #[test]

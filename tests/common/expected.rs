@@ -45,7 +45,8 @@ impl Expected {
         let mut said: Vec<Spot> = Vec::new();
         let mut events: Vec<(Spot, bool)> = Vec::new();
         for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
-            let is_model = message.role.as_str() == "assistant";
+            // A summary is told as words of the user.
+            let is_model = message.role.as_str() == "assistant" && !is_told(message);
             let is_system = ["system", "developer"].contains(&message.role.as_str());
             for (place, part) in message.parts.iter().enumerate() {
                 let spot = (at, place);
@@ -150,6 +151,12 @@ impl Expected {
 
 fn value(part: &Part) -> Value {
     serde_json::to_value(part.typed()).unwrap()
+}
+
+/// Returns whether a message is a summary of whatever kind.
+fn is_told(message: &Message) -> bool {
+    let about = message.metadata.as_ref().map(|json| json.value()).unwrap_or_default();
+    is_summary(message) || about["branch_summary"].is_object() || about["split"].is_object()
 }
 
 pub fn is_summary(message: &Message) -> bool {

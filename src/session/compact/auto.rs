@@ -3,8 +3,8 @@
 //! It runs in the thread that appended, once the append has been committed, and never fails it.
 //! One thread at a time compacts a session; others that are over the threshold go on without
 //! waiting. What fails is told to the handler and to subscribers, and is tried again when the window
-//! has grown by a twentieth of the threshold: a model that is out of reach does not hold up every
-//! append.
+//! has grown by a twentieth of the threshold: a model that is out of reach, or a block of the prompt,
+//! does not hold up every append.
 
 use crate::error::Result;
 use crate::event::{Change, Phase};
@@ -29,7 +29,11 @@ impl Session {
 
     fn try_keep_within(&self, threshold: u64, visible: Option<u64>) -> Result<()> {
         let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
-        let prompt = self.folding.noted_prompt().map_or_else(|| self.prompt_tokens(), Ok)?;
+        let prompt = match self.folding.noted_prompt() {
+            Some(prompt) => prompt,
+            None if !self.folding.is_due(visible) => return Ok(()),
+            None => self.prompt_tokens().inspect_err(|_| self.put_off(visible, threshold))?,
+        };
         let tokens = visible.saturating_add(prompt);
         self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
         if tokens <= threshold {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::catalog::{self, SessionRow};
 use super::fault::{Fault, Outcome, corrupt};
 use super::stamp::{Counted, Stamp};
-use super::{head, index, message};
+use super::{head, index, message, stamp};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
 use crate::message::{Json, Message, check_shape, extra_to_text, parts_to_text};
@@ -89,7 +89,9 @@ pub(super) fn append(
         }
         catalog::store(conn, &session)?;
     }
-    Ok(Grown { answers, visible_tokens: session.visible_tokens })
+    // Where nothing was new, the figure may be another counter's.
+    let is_own = stamp::key(conn, counted.counter())? == Some(session.counter);
+    Ok(Grown { answers, visible_tokens: session.visible_tokens.filter(|_| is_own) })
 }
 
 /// Adds a message that was appended at the head to what a model sees there.
@@ -97,12 +99,9 @@ fn count_in(session: &mut SessionRow, message: &Message, stamp: Stamp) {
     if session.head.is_none() && session.visible_tokens == Some(0) {
         session.counter = stamp.counter;
     }
-    match &mut session.visible_tokens {
-        Some(tokens) if session.counter == stamp.counter => {
-            *tokens += if message.is_aside { 0 } else { stamp.tokens };
-        }
-        _ => session.lose_count(),
-    }
+    let before = session.visible_tokens.filter(|_| session.counter == stamp.counter);
+    let added = if message.is_aside { 0 } else { stamp.tokens };
+    session.note_count(before.and_then(|tokens| tokens.checked_add(added)));
 }
 
 fn attach_point(

@@ -31,6 +31,15 @@ pub(super) struct SessionRow {
 }
 
 impl SessionRow {
+    /// Notes how many tokens a model sees at the head now, if that is known.
+    pub(super) fn note_count(&mut self, tokens: Option<u64>) {
+        // What was damaged may be more than a row can hold.
+        match tokens.filter(|tokens| i64::try_from(*tokens).is_ok()) {
+            Some(tokens) => self.visible_tokens = Some(tokens),
+            None => self.lose_count(),
+        }
+    }
+
     /// Notes that what a model sees at the head is no longer what was counted.
     pub(super) fn lose_count(&mut self) {
         self.visible_tokens = None;
@@ -48,7 +57,8 @@ pub(super) fn find(conn: &Connection, id: &SessionId) -> Outcome<Option<SessionR
                 next: row.get(1)?,
                 head: row.get(2)?,
                 head_position: row.get(3)?,
-                visible_tokens: row.get(4)?,
+                // Only a figure: one that is damaged is counted anew.
+                visible_tokens: row.get::<_, Option<i64>>(4)?.and_then(|it| u64::try_from(it).ok()),
                 counter: row.get(5)?,
                 changes: row.get(6)?,
             })

@@ -143,7 +143,9 @@ fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
     let mut tokens = visible::stamped(conn, plan)?;
     for stretch in plan {
         if let Stretch::Summary(overlay) = stretch {
-            tokens += by_key(conn, overlay.key)?.map_or(0, |compaction| compaction.tokens_after);
+            let taken_in = by_key(conn, overlay.key)?;
+            tokens =
+                tokens.saturating_add(taken_in.map_or(0, |compaction| compaction.tokens_after));
         }
     }
     Ok(tokens)
@@ -239,6 +241,8 @@ pub(super) fn insert(
     overlay: Overlay,
     compaction: &Compaction,
 ) -> Outcome<()> {
+    // Figures may come from a file; integers of SQLite's end sooner than those of Rust.
+    let figure = |count: u64| count.min(i64::MAX as u64);
     conn.prepare_cached(
         "INSERT INTO compaction
                 (session, id, first, last, first_id, last_id, count, summary, details, created_at,
@@ -252,12 +256,12 @@ pub(super) fn insert(
         overlay.last,
         compaction.first.as_str(),
         compaction.last.as_str(),
-        compaction.count,
+        figure(compaction.count),
         compaction.summary,
         compaction.details.as_ref().map(Json::as_str),
         compaction.created_at.timestamp_micros(),
-        compaction.tokens_before,
-        compaction.tokens_after,
+        figure(compaction.tokens_before),
+        figure(compaction.tokens_after),
         folds_to_text(&compaction.folds)?,
         compaction.model,
     ])?;

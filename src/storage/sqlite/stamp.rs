@@ -34,6 +34,11 @@ impl<'a> Counted<'a> {
         Self { counter, tokens }
     }
 
+    /// Returns what counted them.
+    pub(super) fn counter(&self) -> &Counter {
+        self.counter
+    }
+
     /// Returns the stamps, in the order of the messages.
     pub(super) fn stamps(&self, conn: &Connection) -> Outcome<impl Iterator<Item = Stamp>> {
         let counter = key_to_write(conn, self.counter)?;

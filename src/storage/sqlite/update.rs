@@ -80,10 +80,9 @@ fn recount(
         true => Some(tokens),
         false => tokens.checked_sub(before.tokens)?.checked_add(stamp.tokens),
     };
-    match session.visible_tokens.filter(|_| is_known).and_then(changed) {
-        Some(tokens) => session.visible_tokens = Some(tokens),
-        None => session.lose_count(),
-    }
+    // Whoever counts at this moment must not put an older figure in its place.
+    session.changes = session.changes.wrapping_add(1);
+    session.note_count(session.visible_tokens.filter(|_| is_known).and_then(changed));
     Ok(())
 }
 

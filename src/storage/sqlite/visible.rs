@@ -22,15 +22,18 @@ use crate::tree::{Address, Plan, Stretch};
 
 /// How many rows of another counter are stamped anew at a time.
 const BATCH: usize = 512;
-/// How often what was counted may be out of date by the time it is stored before it is left unstored.
+/// How often the session may be found changed, by others who write or count, before it is left at that.
 const MAX_ATTEMPTS: usize = 4;
+
+/// A key that no counter has: what has counted nothing has stamped no row.
+const NOBODY: i64 = -1;
 
 /// What a look at a session found.
 enum Look {
     /// The figure stands in the row.
     Known(u64),
-    /// Rows of another counter: to be counted, and looked again.
-    Foreign(Vec<Foreign>),
+    /// A view with rows of another counter: to be stamped, and looked at again.
+    Foreign(Plan),
     /// The tokens of plain messages, and what else is seen: summaries and elided messages.
     Sum { session: SessionRow, stamped: u64, others: Vec<Message> },
 }
@@ -46,25 +49,34 @@ impl Database {
     /// Returns how many tokens a model sees on the path to the head of a session; `None` if rows
     /// cannot be stamped anew.
     pub(super) fn visible_tokens(&self, id: &SessionId, counter: &Counter) -> Result<Option<u64>> {
-        let mut attempts = 0;
-        loop {
-            let (session, stamped, others) = match self.read(|conn| look(conn, id, counter))? {
+        let mut counted = None;
+        for _ in 0..MAX_ATTEMPTS {
+            match self.read(|conn| look(conn, id, counter))? {
                 Look::Known(tokens) => return Ok(Some(tokens)),
                 Look::Foreign(_) if self.is_read_only() => return Ok(None),
-                Look::Foreign(rows) => {
-                    self.restamp(&rows, counter)?;
-                    continue;
+                Look::Foreign(plan) => self.restamp_all(plan, counter)?,
+                Look::Sum { session, stamped, others } => {
+                    let others: u64 = others.iter().map(|message| counter.message(message)).sum();
+                    let tokens = stamped.saturating_add(others);
+                    // What cannot be written to is counted each time.
+                    if self.is_read_only() || self.keep(&session, tokens, counter)? {
+                        return Ok(Some(tokens));
+                    }
+                    counted = Some(tokens);
                 }
-                Look::Sum { session, stamped, others } => (session, stamped, others),
-            };
-            let others: u64 = others.iter().map(|message| counter.message(message)).sum();
-            let tokens = stamped.saturating_add(others);
-            attempts += 1;
-            // What cannot be written to is counted each time.
-            let is_kept = self.is_read_only() || self.keep(&session, tokens, counter)?;
-            if is_kept || attempts == MAX_ATTEMPTS {
-                return Ok(Some(tokens));
             }
+        }
+        Ok(counted)
+    }
+
+    /// Stamps all rows of a plan anew that bear the stamp of another counter.
+    fn restamp_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
+        loop {
+            let rows = self.read(|conn| next_foreign(conn, &mut plan, counter))?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            self.restamp(&rows, counter)?;
         }
     }
 
@@ -106,10 +118,9 @@ fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> Outcome<Look> {
         return Ok(Look::Known(tokens));
     }
     let plan = path::plan(conn, session.key, session.head, false)?;
-    // A key that no counter has: what nothing was counted by has stamped no row.
-    let sums = sums(conn, &plan, key.unwrap_or(-1))?;
+    let sums = sums(conn, &plan, key.unwrap_or(NOBODY))?;
     if sums.foreign > 0 {
-        return Ok(Look::Foreign(foreign(conn, &plan, key.unwrap_or(-1))?));
+        return Ok(Look::Foreign(plan));
     }
     let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
     Ok(Look::Sum { session, stamped, others })
@@ -176,20 +187,28 @@ pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cou
     AND aside = 0
     AND id IS NOT NULL";
 
-/// Returns the next rows of a plan that bear the stamp of another counter.
-fn foreign(conn: &Connection, plan: &Plan, key: i64) -> Outcome<Vec<Foreign>> {
+/// Takes the oldest stretches off a plan, up to a batch of rows that bear the stamp of another counter;
+/// returns these. None are left when none are returned.
+fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcome<Vec<Foreign>> {
+    let key = stamp::key(conn, counter)?.unwrap_or(NOBODY);
     let mut statement = conn.prepare_cached(FOREIGN)?;
-    let mut found = Vec::new();
-    for stretch in plan {
-        let Stretch::Messages { first, last } = *stretch else { continue };
+    let mut found: Vec<Foreign> = Vec::new();
+    while found.len() < BATCH
+        && let Some(stretch) = plan.pop()
+    {
+        let Stretch::Messages { first, last } = stretch else { continue };
         let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
         while let Some(row) = rows.next()? {
             let parts = row.get_ref(4)?.as_str()?.to_owned();
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
             found.extend(message.map(|message| Foreign { address, parts, message }));
         }
-        if found.len() >= BATCH {
-            break;
+        // The stretch may have more of them than the batch had room for.
+        if let Some(newest) = found.last()
+            && found.len() == BATCH
+            && newest.address < last
+        {
+            plan.push(Stretch::Messages { first: newest.address.after(), last });
         }
     }
     Ok(found)

@@ -1,0 +1,73 @@
+//! Counters of the caller's own: each handle's figures are those of its own counter, whoever counted before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use talktree::{Grown, Message, Place, Result, Session, Store, TokenCounter};
+
+/// Takes every message for as long as the next, and counts how often it is asked.
+#[derive(Clone, Default)]
+struct Flat(Arc<AtomicUsize>);
+
+impl TokenCounter for Flat {
+    fn name(&self) -> &str {
+        "flat"
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        1.0
+    }
+
+    fn count(&self, _: &Message) -> f64 {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        10.0
+    }
+}
+
+fn heuristic(chat: &Session) -> Result<u64> {
+    Ok(chat.history()?.iter().map(Message::tokens).sum())
+}
+
+#[test]
+fn a_long_conversation_is_counted_anew_message_by_message_once() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let plain = store.session("s")?;
+    // A long stretch, then a reply that is tried twice each time: stretches of two messages.
+    plain.append_all((0..1_200).map(|n| Message::user(format!("message {n}"))))?;
+    for n in 0..300 {
+        let question = plain.append(Message::user(format!("question {n}")))?.id;
+        plain.append_to(&question, Message::assistant("first try"))?;
+        plain.append_to(&question, Message::assistant("second try, and longer"))?;
+    }
+    assert_eq!(plain.visible_tokens()?, heuristic(&plain)?);
+
+    let flat = Flat::default();
+    let chat = store.session_builder("s").token_counter(flat.clone()).open()?;
+    assert_eq!(chat.visible_tokens()?, 1_800 * 10);
+    assert_eq!(flat.0.load(Ordering::SeqCst), 1_800);
+    assert_eq!(chat.visible_tokens()?, 1_800 * 10);
+    assert_eq!(flat.0.load(Ordering::SeqCst), 1_800, "the figure is kept");
+    assert_eq!(plain.visible_tokens()?, heuristic(&plain)?);
+    Ok(())
+}
+
+#[test]
+fn an_append_of_what_is_known_does_not_tell_the_figure_of_another_counter() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let hello = Message::user("Hello world");
+    let append = |chat: &Session| -> Result<Grown> {
+        chat.provider().append_counted(&Place::Head, std::slice::from_ref(&hello))
+    };
+    let plain = store.session("s")?;
+    assert_eq!(append(&plain)?.visible_tokens, Some(7));
+    assert_eq!(append(&plain)?.visible_tokens, Some(7), "a retry");
+
+    let chat = store.session_builder("s").token_counter(Flat::default()).open()?;
+    let grown = append(&chat)?;
+    assert!(!grown.answers[0].is_new);
+    assert_eq!(grown.visible_tokens, None);
+    assert_eq!(chat.visible_tokens()?, 10);
+    assert_eq!(append(&chat)?.visible_tokens, Some(10));
+    assert_eq!(append(&plain)?.visible_tokens, None);
+    Ok(())
+}

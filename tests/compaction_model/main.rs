@@ -1,0 +1,56 @@
+//! Random conversations with tools, folded by plans, by hand and by a summarizer, on a store and on a plain model of it.
+//!
+//! What a plan says of itself is checked from the view alone ([`plan`]); what a commit does is checked from the model: right,
+//! or refused for a reason that is true ([`world`]). What is seen on every branch is what every provider would take.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod count;
+mod op;
+mod plan;
+mod world;
+
+use op::{Op, op};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError};
+use talktree::{Error, Result};
+use world::World;
+
+fn check(mut world: World, ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
+    for (step, op) in ops.iter().enumerate() {
+        world.run(op)?;
+        world.compare()?;
+        if step % 12 == 11 {
+            world.compare_all()?;
+        }
+        if is_cleared_at_half && step == ops.len() / 2 {
+            world.run(&Op::Clear)?;
+        }
+    }
+    world.compare_all()?;
+    world.run(&Op::Reopen)?;
+    world.compare_all()?;
+    world.verify()
+}
+
+fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), String> {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let strategy = (prop::collection::vec(op(), 10..70), prop::bool::weighted(0.1));
+    let result = runner.run(&strategy, |(ops, is_cleared_at_half)| {
+        let failed = |error: Error| TestCaseError::fail(error.to_string());
+        check(world().map_err(failed)?, &ops, is_cleared_at_half).map_err(failed)
+    });
+    result.map_err(|error| error.to_string())
+}
+
+#[test]
+fn whatever_is_folded_the_store_is_as_the_model_has_it() -> std::result::Result<(), String> {
+    run(World::in_file, 64)
+}
+
+#[test]
+fn whatever_is_folded_a_small_provider_is_as_the_model_has_it() -> std::result::Result<(), String> {
+    run(World::in_memory, 64)
+}

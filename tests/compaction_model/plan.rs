@@ -1,0 +1,131 @@
+//! What a plan says of itself, from the view alone that it was made of.
+
+use std::ops::Range;
+
+use talktree::{
+    CompactionId, CompactionOptions, FoldPlan, Message, MessageId, Part, Plan, WindowUsage,
+};
+
+use crate::count::Count;
+
+/// Returns where the stretch of a plan stands in the view it was made of.
+pub(super) fn stretch_of(view: &[Message], plan: &FoldPlan) -> Range<usize> {
+    let place = |id: &MessageId| view.iter().position(|item| item.id == *id).unwrap();
+    place(plan.first())..place(plan.last()) + 1
+}
+
+fn is_summary(message: &Message) -> bool {
+    CompactionId::from_message(&message.id).is_some()
+}
+
+/// Returns the places of calls and of their results, where these differ, found by looking back from each result.
+fn pairs(view: &[Message]) -> Vec<(usize, usize)> {
+    let mut tools = Vec::new();
+    for (at, message) in view.iter().enumerate() {
+        for part in &message.parts {
+            if let Part::Tool(tool) = part {
+                tools.push((at, tool.call_id.as_str(), tool.input.is_some()));
+            }
+        }
+    }
+    let mut pairs = Vec::new();
+    for (order, (result, id, is_call)) in tools.iter().enumerate() {
+        let call = tools[..order].iter().rev().find(|(_, of, is_call)| *is_call && of == id);
+        if let Some((call, ..)) = call
+            && !is_call
+            && call < result
+        {
+            pairs.push((*call, *result));
+        }
+    }
+    pairs
+}
+
+/// Returns where the head ends and where the tail begins.
+///
+/// `Debug` is how options that were drawn at random can be read.
+fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize, usize) {
+    let drawn = format!("{options:?}");
+    let field = |name: &str| -> u64 {
+        let (_, rest) = drawn.split_once(&format!("{name}: ")).unwrap();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    };
+    let first_summary = view.iter().position(is_summary).unwrap_or(view.len());
+    let head = first_summary.min(field("protect_head") as usize);
+    let fits = |start: &usize| count.all(&view[*start..]) <= field("keep_recent_tokens");
+    let tail = (0..=view.len()).find(fits).unwrap_or(view.len());
+    let min_tail = field("min_tail").max(1) as usize;
+    (head, tail.min(view.len().saturating_sub(min_tail)))
+}
+
+/// Checks all that a plan says, from the view it was made of.
+pub(super) fn check_plan(view: &[Message], plan: &Plan, options: &CompactionOptions, count: Count) {
+    let pairs = pairs(view);
+    let is_whole = |stretch: &Range<usize>| {
+        pairs.iter().all(|(call, result)| stretch.contains(call) == stretch.contains(result))
+    };
+    let (head, tail) = zones(view, options, count);
+    let plan = match plan {
+        Plan::Fold(plan) => plan,
+        Plan::Nothing(why) => {
+            for start in head..tail {
+                for end in start + 1..=tail {
+                    let has_messages = !view[start..end].iter().all(is_summary);
+                    assert!(!has_messages || !is_whole(&(start..end)), "{start}..{end}: {why}");
+                }
+            }
+            return;
+        }
+    };
+    let stretch = stretch_of(view, plan);
+    let folded = &view[stretch.clone()];
+    assert!(is_whole(&stretch), "{stretch:?} parts a pair of {pairs:?}");
+    assert!(head <= stretch.start && stretch.end <= tail, "{stretch:?} in {head}..{tail}");
+    let is_across = |place| pairs.iter().any(|(call, result)| *call < place && place <= *result);
+    let is_in_one_step = count.all(folded) <= 90_000 && format!("{options:?}").contains("100000");
+    if is_in_one_step && !is_across(head) && !is_across(tail) {
+        // So the oldest summary that is seen beyond the head is always taken in.
+        assert_eq!(stretch, head..tail);
+    }
+    let summaries: Vec<CompactionId> =
+        folded.iter().filter_map(|item| CompactionId::from_message(&item.id)).collect();
+    assert_eq!(plan.messages(), folded.len() - summaries.len());
+    assert!(plan.messages() > 0);
+    assert_eq!(plan.summaries(), summaries);
+    assert_eq!(plan.tokens(), count.all(folded));
+    assert_eq!(plan.target_tokens(), options.target_tokens(plan.tokens()));
+    check_usage(&plan.usage(), view, options, count);
+    let kept = count.all(view) - plan.tokens();
+    assert_eq!(plan.expected_total(), kept + plan.tokens().min(plan.target_tokens()));
+    for (at, item) in view.iter().enumerate() {
+        let text = item.text();
+        let (mark, _) = text.split_once('>').unwrap();
+        let is_quoted = plan.prompt().contains(&format!("{mark}>"));
+        assert_eq!(is_quoted, stretch.contains(&at), "{mark}> in {}", plan.prompt());
+    }
+}
+
+/// There is no prompt: no session of this file has blocks.
+pub(super) fn check_usage(
+    usage: &WindowUsage,
+    view: &[Message],
+    options: &CompactionOptions,
+    count: Count,
+) {
+    let (head, tail) = zones(view, options, count);
+    let sum = |range: Range<usize>| {
+        let range = range.start.min(view.len())..range.end.min(view.len());
+        count.all(view[range].iter().filter(|item| !is_summary(item)))
+    };
+    let expected = [
+        0,
+        sum(0..head),
+        count.all(view.iter().filter(|item| is_summary(item))),
+        sum(head..tail.max(head)),
+        sum(tail.max(head)..view.len()),
+    ];
+    let found = [usage.prompt, usage.head, usage.summaries, usage.middle, usage.tail];
+    assert_eq!(found, expected, "{usage}");
+    assert_eq!(usage.total, expected.iter().sum::<u64>());
+}
