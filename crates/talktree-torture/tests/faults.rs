@@ -28,14 +28,13 @@ fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> R
 
 /// Whether the summary shows was asked after the commit: where that read failed, a fold was told as failed that stood.
 #[test]
-fn a_fold_that_a_failed_read_is_told_of_is_not_there() -> Result<()> {
+fn a_fold_that_is_told_as_failed_is_not_there() -> Result<()> {
     let mut report = Report::new("faults", 7);
-    let only = |text: &str| Some(text.to_owned());
-    let args =
-        faults::Args { verb: only("commit of a plan"), kind: only("read"), after: None, step: 3 };
+    let (verb, kind) = ("commit of a plan".to_owned(), "lock of shared memory".to_owned());
+    let args = faults::Args { verb: Some(verb), kind: Some(kind), after: None, step: 1 };
     faults::run(&args, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
-    let failed = report.value("read: calls failed").unwrap_or_default();
+    let failed = report.value("lock of shared memory: calls failed").unwrap_or_default();
     assert!(failed.contains("there as a whole 0;"), "{report}");
     Ok(())
 }

@@ -82,7 +82,7 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
 
 /// Returns the session of this place, with the counter of its figures: some have another one.
 pub(super) fn session(store: &Store, at: usize, id: &str) -> talktree::Result<Session> {
-    if at % 5 == 0 { by_words(store, id) } else { store.session(id) }
+    if at.is_multiple_of(5) { by_words(store, id) } else { store.session(id) }
 }
 
 /// Returns a time that is the same in each run.
