@@ -263,7 +263,14 @@ pub trait SessionProvider: Send + Sync {
             _ => None,
         };
         let view = self.history(leaf)?;
-        seen.check(stretch(self, &view, seen, &known)?).map_err(stale)?;
+        let checked = seen.check(stretch(self, &view, seen, &known)?);
+        if let Err(Stale::Unfolded { id }) = &checked
+            && let Some(summary) = self.compaction(id)?
+        {
+            // It ends at a deleted message, and shows on no path that can be asked for by an id.
+            return Err(stale(Stale::Deleted { id: summary.last }));
+        }
+        checked.map_err(stale)?;
         self.add_compaction(compaction)?;
         // It is laid: what fails from here on is no failure of it.
         Ok(self.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))

@@ -48,6 +48,7 @@ fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize,
     let drawn = format!("{options:?}");
     let field = |name: &str| -> u64 {
         let (_, rest) = drawn.split_once(&format!("{name}: ")).unwrap();
+        let rest = rest.trim_start_matches("Some(");
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse().unwrap()
     };

@@ -71,7 +71,10 @@ pub(super) fn fold(
     }
     let holds = |leaf, at| path::holds(conn, leaf, at);
     // Where the conversation has gone on from there: what was laid over the stretch since may end further on.
-    let leaf = match message::find(conn, session.key, leaf)? {
+    let planned = message::find(conn, session.key, leaf)?;
+    // It may have been planned on a deleted message, which a leaf above it stands for.
+    let planned = planned.filter(|leaf| *leaf >= last);
+    let leaf = match planned {
         Some(leaf) if !holds(session.head, leaf)? => leaf,
         None if !holds(session.head, last)? => last,
         _ => session.head.unwrap_or(last),
