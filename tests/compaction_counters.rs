@@ -1,9 +1,12 @@
 //! Counters of the caller's own: each handle's figures are those of its own counter, whoever counted before.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use talktree::{Error, Grown, MAX_ID_BYTES, Message, Place, Result, Session, Store, TokenCounter};
+use serde_json::json;
+use talktree::{
+    Error, Grown, MAX_ID_BYTES, Message, Place, Result, Role, Session, Store, TokenCounter,
+};
 
 /// Takes every message for as long as the next, and counts how often it is asked.
 #[derive(Clone, Default)]
@@ -93,5 +96,44 @@ fn an_append_of_what_is_known_does_not_tell_the_figure_of_another_counter() -> R
     assert_eq!(chat.visible_tokens()?, 10);
     assert_eq!(append(&chat)?.visible_tokens, Some(10));
     assert_eq!(append(&plain)?.visible_tokens, None);
+    Ok(())
+}
+
+/// Counts by role; while it counts for the first time, what it counts is changed.
+struct ByRole {
+    plain: Session,
+    change: Mutex<Option<Message>>,
+}
+
+impl TokenCounter for ByRole {
+    fn name(&self) -> &str {
+        "by role"
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        1.0
+    }
+
+    fn count(&self, message: &Message) -> f64 {
+        if let Some(changed) = self.change.lock().unwrap().take() {
+            self.plain.update(changed).unwrap();
+        }
+        if message.role == Role::User { 10.0 } else { 20.0 }
+    }
+}
+
+#[test]
+fn what_is_changed_while_it_is_counted_is_counted_again() -> Result<()> {
+    let hello = || Message::user("hello").with_id("a");
+    let with_role = Message::assistant("hello").with_id("a");
+    for (changed, tokens) in [(with_role, 20), (hello().with_metadata(json!({"x": 1})), 10)] {
+        let store = Store::open_in_memory()?;
+        let plain = store.session("s")?;
+        plain.append(hello())?;
+        let counter = ByRole { plain, change: Mutex::new(Some(changed.clone())) };
+        let chat = store.session_builder("s").token_counter(counter).open()?;
+        assert_eq!(chat.visible_tokens()?, tokens);
+        assert_eq!(chat.history()?[0].role, changed.role);
+    }
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::tree::{Address, Plan, Stretch};
 
 /// How many rows of another counter are stamped anew at a time.
 const BATCH: usize = 512;
-/// How often the session may be found changed, by others who write or count, before it is left at that.
+/// How often a session is looked at, while others write to it or count it, before its figure is not stored.
 const MAX_ATTEMPTS: usize = 4;
 
 /// A key that no counter has: what has counted nothing has stamped no row.
@@ -41,7 +41,8 @@ enum Look {
 /// A row that another counter stamped.
 struct Foreign {
     address: Address,
-    parts: String,
+    /// What the row held when it was read: role, parts, metadata and further fields.
+    content: [Option<String>; 4],
     message: Message,
 }
 
@@ -86,10 +87,13 @@ impl Database {
         self.write(|conn| {
             let key = stamp::key_to_write(conn, counter)?;
             let mut statement = conn.prepare_cached(
-                "UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1 AND parts = ?4",
+                "UPDATE message
+                    SET tokens = ?2, counter = ?3
+                  WHERE address = ?1 AND role = ?4 AND parts = ?5 AND metadata IS ?6 AND extra IS ?7",
             )?;
             for (row, tokens) in rows.iter().zip(&counts) {
-                statement.execute(params![row.address, tokens, key, row.parts])?;
+                let [role, parts, metadata, extra] = &row.content;
+                statement.execute(params![row.address, tokens, key, role, parts, metadata, extra])?;
             }
             Ok(())
         })
@@ -199,9 +203,9 @@ fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcom
         let Stretch::Messages { first, last } = stretch else { continue };
         let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
         while let Some(row) = rows.next()? {
-            let parts = row.get_ref(4)?.as_str()?.to_owned();
+            let content = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
-            found.extend(message.map(|message| Foreign { address, parts, message }));
+            found.extend(message.map(|message| Foreign { address, content, message }));
         }
         // The stretch may have more of them than the batch had room for.
         if let Some(newest) = found.last()
