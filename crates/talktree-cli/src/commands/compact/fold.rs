@@ -7,7 +7,7 @@ use talktree::{CompactionId, Error, FoldPlan, Plan, Summary};
 use super::{Args, Target, plan, tell_laid};
 use crate::clean::plural;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::progress::Bar;
 use crate::summarizer::Summarizer;
 
@@ -60,12 +60,19 @@ fn step(
         summary = summary.by(model);
     }
     let wanted = plan.target_tokens();
+    let before = if number > 1 { "; the summaries laid before it stay" } else { "" };
     let folded = target.session.commit(plan, summary).map_err(|error| match error {
         // The command is at fault, not who called it.
         Error::SummaryRefused { why } => Failure::Summary(format!(
-            "the summarizer's answer is refused: {why}; at most {wanted} tokens are asked for"
+            "the summarizer's answer is refused: {why}; at most {wanted} tokens are asked for{before}"
         )),
         error => error.into(),
     })?;
+    if folded.tokens_after > wanted {
+        let tokens = folded.tokens_after;
+        tell(&format!(
+            "the summary has {tokens} tokens, more than the {wanted} that were asked for"
+        ));
+    }
     Ok(folded.id)
 }
