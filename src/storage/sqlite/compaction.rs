@@ -7,15 +7,25 @@ use super::context::prompt;
 use super::fault::{Fault, Outcome, corrupt, damaged};
 use super::message::{self, time};
 use super::path;
-use super::rows::PlanReader;
 use super::shape::{Below, Shape};
 use super::visible;
-use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
+use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
 use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
-use crate::view::Order;
+
+/// Returns the SQL that reads the columns of [`read`], of the rows that what is given names.
+macro_rules! select {
+    ($which:literal) => {
+        concat!(
+            "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
+                    before, after, folds, model
+               FROM compaction ",
+            $which
+        )
+    };
+}
 
 /// Lays a summary over whole items of the view at its last message, and thaws the prompt.
 ///
@@ -52,95 +62,6 @@ pub(super) fn add(
     prompt::thaw(conn, session.key)
 }
 
-/// Lays a summary as [`add`] does, if the stretch is still what was seen of it; returns whether it
-/// shows at the head.
-pub(super) fn fold(
-    conn: &Connection,
-    session: &SessionRow,
-    name: &SessionId,
-    compaction: &Compaction,
-    leaf: &MessageId,
-    seen: &Seen,
-) -> Outcome<bool> {
-    let stale = |why: Stale| Fault::Own(Error::Stale { why });
-    let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
-    let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
-    // What shows in the place of a summary that was taken off would tell less.
-    for id in seen.ids().filter_map(CompactionId::from_message) {
-        require(conn, Some(session.key), name, &id).map_err(went)?;
-    }
-    let holds = |leaf, at| path::holds(conn, leaf, at);
-    // Where the conversation has gone on from there: what was laid over the stretch since may end further on.
-    let planned = message::find(conn, session.key, leaf)?;
-    // It may have been planned on a deleted message, which a leaf above it stands for.
-    let planned = planned.filter(|leaf| *leaf >= last);
-    let leaf = match planned {
-        Some(leaf) if !holds(session.head, leaf)? => leaf,
-        None if !holds(session.head, last)? => last,
-        _ => session.head.unwrap_or(last),
-    };
-    let shown = match shown_between(conn, first, last, leaf)? {
-        Shown::Plan(plan) => plan,
-        Shown::Across(overlay) => {
-            return Err(stale(Stale::Folded { by: id_of(conn, overlay.key)? }));
-        }
-    };
-    let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
-    seen.check(&now).map_err(stale)?;
-    add(conn, session, name, compaction, compaction.tokens_after)?;
-    // Asked afterwards, a failure of the question would read as one of the fold.
-    let overlay = require(conn, Some(session.key), name, &compaction.id)?;
-    Ok(status(conn, session, overlay)? == CompactionStatus::Shown)
-}
-
-/// Returns the fault of a plan one of whose ends is gone.
-fn went(fault: Fault) -> Fault {
-    let why = match fault {
-        Fault::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
-        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::Unfolded { id },
-        other => return other,
-    };
-    Fault::Own(Error::Stale { why })
-}
-
-/// What shows of a stretch on the path to a leaf.
-enum Shown {
-    Plan(Plan),
-    /// A summary that reaches beyond the stretch.
-    Across(Overlay),
-}
-
-fn shown_between(
-    conn: &Connection,
-    first: Address,
-    last: Address,
-    leaf: Address,
-) -> Outcome<Shown> {
-    let mut shape = Shape::new(conn, leaf.session());
-    let mut walk = Walk::visible(&mut shape, Some(leaf));
-    let mut plan = Plan::new();
-    while let Some(stretch) = walk.next()? {
-        match stretch {
-            Stretch::Summary(overlay) if overlay.first > last => {}
-            Stretch::Summary(overlay) if overlay.last > last || overlay.first < first => {
-                return Ok(Shown::Across(overlay));
-            }
-            Stretch::Summary(_) => plan.push(stretch),
-            Stretch::Messages { first: start, last: end } if start <= last => {
-                let (start, end) = (start.max(first), end.min(last));
-                if start <= end {
-                    plan.push(Stretch::Messages { first: start, last: end });
-                }
-            }
-            Stretch::Messages { .. } => {}
-        }
-        if walk.position().is_none_or(|at| at < first) {
-            break;
-        }
-    }
-    Ok(Shown::Plan(plan))
-}
-
 /// Returns how many tokens a model sees of a plan, by their stamps.
 fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
     let mut tokens = visible::stamped(conn, plan)?;
@@ -165,14 +86,14 @@ fn summaries_of(conn: &Connection, plan: &Plan) -> Outcome<Vec<CompactionId>> {
 
 /// Which end of a stretch.
 #[derive(Clone, Copy)]
-enum End {
+pub(super) enum End {
     First,
     Last,
 }
 
 /// Returns where an end lies and what it is called: a message, or that end of a summary, whose own
 /// messages may be deleted.
-fn end(
+pub(super) fn end(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
@@ -285,13 +206,7 @@ pub(super) fn remove(conn: &Connection, key: i64) -> Outcome<()> {
 
 /// Returns all compactions of a session, in the order they were made.
 pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Compaction)>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-                before, after, folds, model
-           FROM compaction
-          WHERE session = ?1
-          ORDER BY key",
-    )?;
+    let mut statement = conn.prepare_cached(select!("WHERE session = ?1 ORDER BY key"))?;
     let mut rows = statement.query([session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -302,12 +217,7 @@ pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Comp
 
 /// Returns the compaction of this key.
 pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-                before, after, folds, model
-           FROM compaction
-          WHERE key = ?1",
-    )?;
+    let mut statement = conn.prepare_cached(select!("WHERE key = ?1"))?;
     let mut rows = statement.query([key])?;
     rows.next()?.map(read).transpose()
 }
@@ -430,10 +340,7 @@ fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
 }
 
 /// Every row, as [`read`] takes it.
-pub(super) const EVERY: &str =
-    "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-        before, after, folds, model
-   FROM compaction";
+pub(super) const EVERY: &str = select!("");
 
 pub(super) fn read(row: &Row<'_>) -> Outcome<Compaction> {
     let id = CompactionId::from(row.get_ref(3)?.as_str()?);

@@ -15,6 +15,7 @@ mod context;
 mod cursor;
 mod delete;
 mod fault;
+mod fold;
 mod fork;
 mod functions;
 mod head;

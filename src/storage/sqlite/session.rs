@@ -11,7 +11,8 @@ use super::fault::{Fault, Outcome};
 use super::rows::PlanReader;
 use super::stamp::Counted;
 use super::{
-    append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
+    append, compaction, delete, fold, fork, head, import, label, message, outline, path, survey,
+    update,
 };
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::{Error, Result};
@@ -202,7 +203,7 @@ impl SessionProvider for SqliteSession {
                 let why = Stale::Deleted { id: compaction.first.clone() };
                 return Err(Fault::Own(Error::Stale { why }));
             };
-            compaction::fold(conn, &session, &self.id, compaction, leaf, seen)
+            fold::fold(conn, &session, &self.id, compaction, leaf, seen)
         })
     }
 

@@ -190,9 +190,9 @@ impl Names {
 fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     let time = crate::table::minute(hit.created_at);
     let place = match (&hit.under, hit.on_path) {
-        (Some(_), _) => "under a summary",
-        (None, true) => "",
-        (None, false) => "on another branch",
+        (Some(id), _) => format!("under summary {}", crate::clean::one_line(id.as_str())),
+        (None, true) => String::new(),
+        (None, false) => "on another branch".to_owned(),
     };
     let name = names.1.get(&hit.session).map_or("", String::as_str);
     out.line(&[
@@ -206,7 +206,7 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
         (paint::PLAIN, "  "),
         (paint::ID, hit.id.as_str()),
         (paint::PLAIN, if place.is_empty() { "" } else { "  " }),
-        (paint::FOLD, place),
+        (paint::FOLD, &place),
     ])?;
     let mut pieces = vec![(paint::PLAIN, "  ")];
     pieces.extend(snippet(&hit.snippet, out.is_coloured()));
