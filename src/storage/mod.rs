@@ -263,7 +263,11 @@ pub trait SessionProvider: Send + Sync {
             _ => None,
         };
         let view = self.history(leaf)?;
-        let checked = seen.check(stretch(self, &view, seen, &known)?);
+        let now = stretch(self, &view, seen, &known)?;
+        if let Some(by) = now.iter().find_map(|item| unseen_summary(item, seen)) {
+            return Err(stale(Stale::Folded { by }));
+        }
+        let checked = seen.check(now);
         if let Err(Stale::Unfolded { id }) = &checked
             && let Some(summary) = self.compaction(id)?
         {
@@ -366,6 +370,12 @@ fn known<P: SessionProvider + ?Sized>(
         }
     }
     Ok(Ok(known))
+}
+
+/// Returns the summary that an item is, if it was not seen.
+fn unseen_summary(item: &Message, seen: &Seen) -> Option<CompactionId> {
+    let summary = CompactionId::from_message(&item.id)?;
+    seen.ids().all(|id| *id != item.id).then_some(summary)
 }
 
 /// Returns what of a view was seen, and what lies over it since.
