@@ -1,0 +1,96 @@
+//! Committing a plan over any storage, by what can be asked for by an id.
+//!
+//! Several steps: a storage that can be written to in between should do it in one.
+
+use std::collections::HashSet;
+
+use super::SessionProvider;
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+
+/// Lays a summary over a stretch that shows just what was seen of it; returns whether it shows at the
+/// head.
+pub(super) fn by_ids<P: SessionProvider + ?Sized>(
+    provider: &P,
+    compaction: &Compaction,
+    leaf: &MessageId,
+    seen: &Seen,
+) -> Result<bool> {
+    let stale = |why: Stale| Error::Stale { why };
+    let known = known(provider, seen)?.map_err(stale)?;
+    let last = known.last().unwrap_or(leaf);
+    let leaf = match provider.message(leaf)? {
+        Some(_) if !provider.is_on_path(leaf, None)? => Some(leaf),
+        None if !provider.is_on_path(last, None)? => Some(last),
+        _ => None,
+    };
+    let view = provider.history(leaf)?;
+    let now = stretch(provider, &view, seen, &known)?;
+    if let Some(by) = now.iter().find_map(|item| unseen_summary(item, seen)) {
+        return Err(stale(Stale::Folded { by }));
+    }
+    let checked = seen.check(now);
+    if let Err(Stale::Unfolded { id }) = &checked
+        && let Some(summary) = provider.compaction(id)?
+    {
+        // It ends at a deleted message, and shows on no path that can be asked for by an id.
+        return Err(stale(Stale::Deleted { id: summary.last }));
+    }
+    checked.map_err(stale)?;
+    provider.add_compaction(compaction)?;
+    // It is laid: what fails from here on is no failure of it.
+    Ok(provider.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
+}
+
+/// Returns the messages that a stretch stands for, oldest first, if all that was seen of it is there.
+fn known<P: SessionProvider + ?Sized>(
+    provider: &P,
+    seen: &Seen,
+) -> Result<Result<Vec<MessageId>, Stale>> {
+    let mut known = Vec::new();
+    for id in seen.ids() {
+        match CompactionId::from_message(id) {
+            Some(summary) if provider.compaction(&summary)?.is_none() => {
+                return Ok(Err(Stale::Unfolded { id: summary }));
+            }
+            Some(summary) => {
+                known.extend(provider.expand_raw(&summary)?.into_iter().map(|message| message.id));
+            }
+            None if provider.message(id)?.is_none() => {
+                return Ok(Err(Stale::Deleted { id: id.clone() }));
+            }
+            None => known.push(id.clone()),
+        }
+    }
+    Ok(Ok(known))
+}
+
+/// Returns the summary that an item is, if it was not seen.
+fn unseen_summary(item: &Message, seen: &Seen) -> Option<CompactionId> {
+    let summary = CompactionId::from_message(&item.id)?;
+    seen.ids().all(|id| *id != item.id).then_some(summary)
+}
+
+/// Returns what of a view was seen, and what lies over it since.
+fn stretch<'v, P: SessionProvider + ?Sized>(
+    provider: &P,
+    view: &'v [Message],
+    seen: &Seen,
+    known: &[MessageId],
+) -> Result<&'v [Message]> {
+    let known: HashSet<&MessageId> = known.iter().chain(seen.ids()).collect();
+    let (mut first, mut end) = (view.len(), 0);
+    for (at, item) in view.iter().enumerate() {
+        let is_part = match CompactionId::from_message(&item.id) {
+            _ if known.contains(&item.id) => true,
+            Some(other) => provider.expand_raw(&other)?.iter().any(|it| known.contains(&it.id)),
+            None => false,
+        };
+        if is_part {
+            (first, end) = (first.min(at), at + 1);
+        }
+    }
+    Ok(view.get(first..end).unwrap_or_default())
+}
