@@ -10,9 +10,8 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use common::Scratch;
+use common::{Scratch, random};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use talktree::{
     Block, BoxError, Context, Document, DriftKind, Error, Message, MessageId, ReadProvider, Result,
     Session, Store, WriteProvider, estimate_tokens,
@@ -883,10 +882,5 @@ fn check(moves: &[Move]) -> Result<()> {
 
 #[test]
 fn any_steps_leave_the_contexts_as_the_model_has_them() -> std::result::Result<(), String> {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(64);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&steps(), |moves| {
-        check(&moves).map_err(|error| TestCaseError::fail(error.to_string()))
-    });
-    result.map_err(|error| error.to_string())
+    random::check_all(random::cases(64), &steps(), |moves| check(&moves))
 }

@@ -4,10 +4,9 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::Scratch;
 use common::model::{Fold, Gone, Item, Line, Model, Node, Refusal, State};
+use common::{Scratch, random};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError};
 use talktree::{
     Arrival, Budget, CompactionId, Deleted, Error, Message, MessageId, Place, Result, Session,
     Upserted, View,
@@ -697,14 +696,10 @@ fn check(ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
 }
 
 fn run(ops: impl Strategy<Value = Vec<Op>>, cases: u32) -> std::result::Result<(), String> {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
     let strategy = (ops, prop::bool::weighted(0.1));
-    let result = runner.run(&strategy, |(ops, is_cleared_at_half)| {
-        check(&ops, is_cleared_at_half).map_err(|error| TestCaseError::fail(error.to_string()))
-    });
-    result.map_err(|error| error.to_string())
+    random::check_all(random::cases(cases), &strategy, |(ops, is_cleared_at_half)| {
+        check(&ops, is_cleared_at_half)
+    })
 }
 
 #[test]

@@ -12,10 +12,9 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use common::Scratch;
+use common::{Scratch, random};
 use expected::{Expected, Told, is_summary, marks};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use talktree::model::{
     Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
@@ -587,14 +586,8 @@ fn run(ops: &[Op], seen: &Seen) -> Result<()> {
 #[test]
 fn whatever_the_tree_a_model_sees_what_it_should() -> std::result::Result<(), String> {
     // Fewer would not meet everything that is asked for at the end.
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
-    let cases = cases.map_or(48, |cases: u32| cases.max(48));
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let seen = Seen::default();
-    let result = TestRunner::new(config).run(&ops(), |ops| {
-        run(&ops, &seen).map_err(|error| TestCaseError::fail(error.to_string()))
-    });
-    result.map_err(|error| error.to_string())?;
+    random::check_all(random::cases(48).max(48), &ops(), |ops| run(&ops, &seen))?;
     let seen = seen.into_inner();
     println!("{seen:?}");
     for what in [

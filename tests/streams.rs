@@ -1,9 +1,11 @@
 //! Streams over knotty trees, in batches of any size, while messages and summaries go.
 
+mod common;
+
 use std::collections::HashSet;
 
+use common::random;
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use talktree::{Message, MessageId, Order, Result, Session, Store, View};
 
 #[derive(Debug, Clone)]
@@ -152,10 +154,5 @@ fn check(case: &Case) -> Result<()> {
 
 #[test]
 fn a_stream_gives_what_it_was_opened_over_less_what_went() -> std::result::Result<(), String> {
-    let config = ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() };
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
-    let config = ProptestConfig { cases: cases.unwrap_or(config.cases), ..config };
-    let result = TestRunner::new(config)
-        .run(&case(), |case| check(&case).map_err(|error| TestCaseError::fail(error.to_string())));
-    result.map_err(|error| error.to_string())
+    random::check_all(random::cases(64), &case(), |case| check(&case))
 }

@@ -5,6 +5,7 @@ pub mod data;
 pub mod example;
 pub mod model;
 pub mod process;
+pub mod random;
 
 use talktree::{Durability, Message, Result, Store};
 

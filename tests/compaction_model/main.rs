@@ -10,10 +10,10 @@ mod op;
 mod plan;
 mod world;
 
+use common::random;
 use op::{Op, op};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError};
-use talktree::{Error, Result};
+use talktree::Result;
 use world::World;
 
 fn check(mut world: World, ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
@@ -34,15 +34,10 @@ fn check(mut world: World, ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
 }
 
 fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), String> {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(cases);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = proptest::test_runner::TestRunner::new(config);
     let strategy = (prop::collection::vec(op(), 10..70), prop::bool::weighted(0.1));
-    let result = runner.run(&strategy, |(ops, is_cleared_at_half)| {
-        let failed = |error: Error| TestCaseError::fail(error.to_string());
-        check(world().map_err(failed)?, &ops, is_cleared_at_half).map_err(failed)
-    });
-    result.map_err(|error| error.to_string())
+    random::check_all(random::cases(cases), &strategy, |(ops, is_cleared_at_half)| {
+        check(world()?, &ops, is_cleared_at_half)
+    })
 }
 
 #[test]

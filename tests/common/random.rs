@@ -1,0 +1,24 @@
+//! Random cases: as many as a test says, or as the environment's `PROPTEST_CASES` does.
+
+use std::fmt::Debug;
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use talktree::Result;
+
+/// Returns how many cases to try.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Checks random cases; the error tells the smallest that was found to fail.
+pub fn check_all<T: Debug>(
+    cases: u32,
+    strategy: &impl Strategy<Value = T>,
+    check: impl Fn(T) -> Result<()>,
+) -> std::result::Result<(), String> {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let result = TestRunner::new(config)
+        .run(strategy, |case| check(case).map_err(|error| TestCaseError::fail(error.to_string())));
+    result.map_err(|error| error.to_string())
+}
