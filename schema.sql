@@ -1,4 +1,4 @@
--- The format of a talktree store, version 1.
+-- The format of a talktree store, version 2.
 --
 -- One file holds many sessions; a session is a tree of messages. Times are microseconds since 1970 in
 -- UTC. JSON is text. Everything here can be read with the stock sqlite3 shell; start with
@@ -40,7 +40,7 @@ CREATE TABLE message (
     extra      TEXT,                       -- JSON object: fields that talktree does not know
     tokens     INTEGER NOT NULL,           -- estimate, stamped when written ..
     counter    INTEGER NOT NULL DEFAULT 0, -- .. by this: key of a token_counter
-    aside      INTEGER NOT NULL DEFAULT 0, -- 1: not shown to a model
+    hidden     INTEGER NOT NULL DEFAULT 0, -- 1: not shown to a model
     origin     INTEGER,                    -- address it was first written at, in a copy made by a fork
     created_at INTEGER NOT NULL,
     session    INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
@@ -61,7 +61,7 @@ CREATE INDEX branch ON message (parent) WHERE parent IS NOT address - 1;
 CREATE INDEX tombstone ON message (address) WHERE id IS NULL;
 
 -- Serves: how many messages of a stretch a model does not see.
-CREATE INDEX aside ON message (address) WHERE aside = 1;
+CREATE INDEX hidden ON message (address) WHERE hidden = 1;
 
 -- Serves: the copies of one message in forks.
 CREATE INDEX copy ON message (origin) WHERE origin IS NOT NULL;
@@ -84,7 +84,7 @@ CREATE TABLE compaction (
     count      INTEGER NOT NULL,                  -- messages it stood for when it was made
     before     INTEGER NOT NULL,                  -- tokens that a model saw there then ..
     after      INTEGER NOT NULL,                  -- .. and those of the summary
-    folds      TEXT,                              -- JSON array of the ids of the summaries it took in
+    nested     TEXT,                              -- JSON array of the ids of the compactions in its range
     model      TEXT,                              -- what wrote the summary
     summary    TEXT    NOT NULL,
     details    TEXT,                              -- JSON
@@ -245,7 +245,7 @@ CREATE VIEW message_tree AS
                   JOIN message AS next ON next.address = above.parent
                  WHERE above.id IS NULL)
             SELECT id FROM above WHERE id IS NOT NULL) AS parent,
-           message.role, message.parts, message.aside, message.tokens,
+           message.role, message.parts, message.hidden, message.tokens,
            strftime('%Y-%m-%dT%H:%M:%fZ', message.created_at / 1e6, 'unixepoch') AS created_at,
            message.address
       FROM message

@@ -14,7 +14,7 @@ use std::error::Error;
 use talk::{Window, spaced};
 use talktree::{BoxError, CompactionId, Durability, Hit, Session, Store, Summary};
 
-/// Above so many tokens the conversation is folded; the newest half of them is kept word for word.
+/// Above so many tokens the conversation is compacted; the newest half of them is kept word for word.
 const THRESHOLD: u64 = 2_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,14 +26,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .session_builder("workshop")
         .summarizer(summarize)
         .compact_after(THRESHOLD)
-        .on_compaction_error(|error| println!("not folded: {error}"))
+        .on_compaction_error(|error| println!("not compacted: {error}"))
         .open()?;
 
-    let _subscription = talk::tell_folds(&chat);
+    let _subscription = talk::print_compactions(&chat);
     let played = chat.path_length()? as usize / 2;
     for number in played + 1..=talk::COUNT {
         for message in talk::turn(number) {
-            chat.append(message)?; // folds, when it has to
+            chat.append(message)?; // compactions, when it has to
         }
         println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
     }
@@ -100,16 +100,16 @@ fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
     let mut levels = Vec::new();
     let mut under = Some(shown);
     while let Some(id) = under {
-        let fold = chat.compaction(&id)?;
+        let compaction = chat.compaction(&id)?;
         let inside = chat.expand(&id)?;
         levels.push(format!(
             "level {:3}: {} messages: the last {}{}",
             levels.len() + 1,
-            spaced(fold.count),
-            inside.len() - fold.folds.len(),
-            if fold.folds.is_empty() { "" } else { ", and a summary of those before" },
+            spaced(compaction.count),
+            inside.len() - compaction.nested.len(),
+            if compaction.nested.is_empty() { "" } else { ", and a summary of those before" },
         ));
-        under = holding(chat, &fold.folds, hit)?;
+        under = holding(chat, &compaction.nested, hit)?;
         if under.is_none() {
             print_ends(&levels);
             let message = inside.iter().find(|message| message.id == hit.id);
@@ -123,12 +123,14 @@ fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
 /// Returns the one of these summaries that a message lies under.
 fn holding(
     chat: &Session,
-    folds: &[CompactionId],
+    compactions: &[CompactionId],
     hit: &Hit,
 ) -> talktree::Result<Option<CompactionId>> {
-    for id in folds {
-        let fold = chat.compaction(id)?;
-        if chat.is_ancestor(&fold.first, &hit.id)? && chat.is_ancestor(&hit.id, &fold.last)? {
+    for id in compactions {
+        let compaction = chat.compaction(id)?;
+        if chat.is_ancestor(&compaction.first, &hit.id)?
+            && chat.is_ancestor(&hit.id, &compaction.last)?
+        {
             return Ok(Some(id.clone()));
         }
     }

@@ -23,7 +23,7 @@ const USAGE: &str = "usage: ollama URL MODEL [--turns N] [--timeout SECONDS] [--
 URL is a server of Ollama (http://localhost:11434), or one that answers as OpenAI does (https://HOST/v1).
 The key, if one is needed, is read from the variable NAME.";
 
-/// Above so many tokens the conversation is folded; the newest half of them is kept word for word.
+/// Above so many tokens the conversation is compacted; the newest half of them is kept word for word.
 const THRESHOLD: u64 = 2_000;
 /// How many tokens the model is to read at once: Ollama cuts off what is over its own default.
 const CONTEXT: u64 = 4_096;
@@ -52,13 +52,13 @@ fn run() -> Result<(), Box<dyn Error>> {
             model.ask(prompt).map(|text| Summary::new(text).by(&model.name))
         })
         .compact_after(THRESHOLD)
-        .on_compaction_error(|error| println!("not folded, to be tried again: {error}"))
+        .on_compaction_error(|error| println!("not compacted, to be tried again: {error}"))
         .open()?;
 
-    let _subscription = talk::tell_folds(&chat);
+    let _subscription = talk::print_compactions(&chat);
     for number in 1..=turns {
         for message in talk::turn(number) {
-            chat.append(message)?; // waits for the model, when it has to fold
+            chat.append(message)?; // waits for the model, when it has to compact
         }
         println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
     }

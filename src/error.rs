@@ -111,7 +111,7 @@ pub enum Error {
     },
     /// An end of a new compaction lies inside a summary that is shown there.
     #[error(
-        "message {id:?} lies inside the summary {compaction:?}; fold the whole summary or remove it first"
+        "message {id:?} lies inside the summary {compaction:?}; compaction the whole summary or remove it first"
     )]
     InsideSummary {
         /// The message that was given as an end.
@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// A stretch that holds nothing a model sees, so that a summary of it would lengthen the history.
     #[error("from {first:?} to {last:?} there is nothing that a model sees")]
-    NothingToFold {
+    NothingVisible {
         /// The first message of the stretch.
         first: MessageId,
         /// The last message of the stretch.

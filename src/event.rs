@@ -44,10 +44,10 @@ pub struct Event {
 /// let (sender, changes) = mpsc::channel();
 /// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.change.clone()); });
 ///
-/// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
 /// chat.checkout_start()?;
 /// let heard: Vec<Change> = changes.try_iter().collect();
-/// assert_eq!(heard, [Change::Compact { id: fold }, Change::Head { id: None }]);
+/// assert_eq!(heard, [Change::Compact { id: compaction }, Change::Head { id: None }]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,10 +98,10 @@ pub enum Change {
         phase: Phase,
         /// The tokens of prompt and history.
         tokens: u64,
-        /// Over how many of them the history is folded.
+        /// Over how many of them the history is compacted.
         threshold: u64,
     },
-    /// The window is over its threshold, and nothing more of it can be folded: what is protected, or the
+    /// The window is over its threshold, and nothing more of it can be compacted: what is protected, or the
     /// prompt, is too long for it. Told once, until the window is within the threshold again.
     CannotShorten {
         /// The tokens of prompt and history.
@@ -111,7 +111,7 @@ pub enum Change {
         /// Why nothing can be.
         why: String,
     },
-    /// A compaction by itself failed; what it did not come to fold is as it was.
+    /// A compaction by itself failed; what it did not come to compact is as it was.
     CompactionFailed {
         /// What went wrong.
         why: String,

@@ -25,7 +25,6 @@ mod compaction;
 mod context;
 mod error;
 mod event;
-mod fold;
 mod id;
 mod message;
 mod outcome;
@@ -47,6 +46,9 @@ pub mod model;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use compaction::policy::{
+    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
+};
 pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
@@ -54,26 +56,26 @@ pub use context::{
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
-pub use fold::{CompactionOptions, FoldPlan, NotFolded, Plan, Summarizer, WindowUsage};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
-    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, Page, Recent, RowStat,
-    SessionDetails, SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
+    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{
     Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
 };
 pub use session::{
-    Compacted, Folded, LeavePlan, Messages, PageBuilder, Session, SessionBuilder, SessionSearch,
+    BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Session,
+    SessionBuilder, SessionSearch,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
-pub use tree::{DrawOptions, Fold, Ink, Landmark, Line, Lines, Segment, Tree};
-pub use view::{Budget, Order, Place, View};
+pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
+pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]

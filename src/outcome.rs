@@ -47,18 +47,18 @@ impl Appended {
 /// What an append came to, and how much a model sees since.
 ///
 /// ```
-/// use talktree::{Message, Place, SessionProvider, Store};
+/// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
-/// let grown = chat.provider().append_counted(&Place::Head, &[Message::user("Hello world")])?;
-/// assert!(grown.answers[0].is_new);
+/// let counted = chat.provider().append_counted(&Parent::Head, &ExpectedHead::Any, &[Message::user("Hello world")])?;
+/// assert!(counted.appended[0].is_new);
 /// assert_eq!(grown.visible_tokens, Some(7));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Grown {
-    /// The answers, one for each message.
-    pub answers: Vec<Appended>,
+pub struct CountedAppend {
+    /// The outcome of each message, in order.
+    pub appended: Vec<Appended>,
     /// How many tokens a model sees on the path to the head since, if the storage knows it without
     /// counting.
     pub visible_tokens: Option<u64>,
@@ -71,11 +71,11 @@ pub struct Grown {
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let hello = chat.append(Message::user("hello").with_id("m1"))?.id;
-/// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
 ///
 /// let updated = chat.update(Message::user("goodbye").with_id("m1"))?;
 /// assert!(updated.is_changed);
-/// assert_eq!(updated.covered_by, [fold]); // a summary to make anew
+/// assert_eq!(updated.covered_by, [compaction]); // a summary to make anew
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -115,10 +115,10 @@ pub enum Upserted {
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let secret = chat.append(Message::user("My password is ..."))?.id;
 /// let reply = chat.append(Message::assistant("Noted."))?.id;
-/// let fold = chat.add_compaction("They shared a password.", &secret, &reply)?;
+/// let compaction = chat.add_compaction("They shared a password.", &secret, &reply)?;
 ///
-/// assert_eq!(chat.delete([&secret])?.covered_by, [fold.clone()]); // its summary speaks of it
-/// assert_eq!(chat.delete([&reply])?.compactions_gone, [fold]);
+/// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary speaks of it
+/// assert_eq!(chat.delete([&reply])?.compactions_gone, [compaction]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -369,20 +369,20 @@ impl SessionInfo {
 /// One historical message to store as it is.
 ///
 /// ```
-/// use talktree::{Incoming, Message, Store};
+/// use talktree::{ImportRecord, Message, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
-/// let incoming = Incoming {
+/// let record = ImportRecord {
 ///     record: "chat.jsonl:1".to_owned(),
 ///     parent: None,
 ///     message: Message::user("hello").with_id("m1"),
 /// };
-/// chat.import_messages(&[incoming])?;
+/// chat.import_messages(&[record])?;
 /// assert_eq!(chat.head()?, Some("m1".into()));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Incoming {
+pub struct ImportRecord {
     /// What names the record in its source; a record that was imported once is not imported again,
     /// also when its message was deleted since.
     pub record: String,
@@ -395,21 +395,21 @@ pub struct Incoming {
 /// What became of one historical message.
 ///
 /// ```
-/// use talktree::{Arrival, Message, Store};
+/// use talktree::{Imported, Message, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append(Message::user("hello").with_id("m1"))?;
 ///
 /// let other = Message::user("goodbye").with_id("m1");
-/// assert_eq!(chat.import_message(None, other)?, Arrival::Differs);
+/// assert_eq!(chat.import_message(None, other)?, Imported::Differs);
 /// assert_eq!(chat.history()?[0].text(), "hello");
 /// let new = Message::user("goodbye").with_id("m2");
-/// assert_eq!(chat.import_message(None, new)?, Arrival::Added);
+/// assert_eq!(chat.import_message(None, new)?, Imported::Added);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Arrival {
+pub enum Imported {
     /// Stored now.
     Added,
     /// Imported before, or a message of this id and content stands.

@@ -38,10 +38,10 @@ impl Progress {
 /// let store = Store::open_in_memory()?;
 /// let chat = store.session("s")?;
 /// chat.append(Message::user("hello"))?;
-/// chat.append(Message::system("seen at noon").as_aside())?;
+/// chat.append(Message::system("seen at noon").hidden())?;
 ///
 /// let stats = store.stats()?;
-/// assert_eq!((stats.messages, stats.asides, stats.max_depth), (1, 1, 2));
+/// assert_eq!((stats.messages, stats.hidden, stats.max_depth), (1, 1, 2));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -49,10 +49,10 @@ impl Progress {
 pub struct StoreStats {
     /// Sessions.
     pub sessions: u64,
-    /// Messages, asides not counted.
+    /// Messages, hidden not counted.
     pub messages: u64,
-    /// Asides.
-    pub asides: u64,
+    /// Hidden.
+    pub hidden: u64,
     /// Messages that more than one message follows.
     pub branching_messages: u64,
     /// The most messages that follow one message directly.

@@ -1,4 +1,4 @@
-//! What a read looks at, and what a write attaches to.
+//! What a read covers, and where a write is attached.
 
 use crate::id::MessageId;
 
@@ -34,7 +34,7 @@ impl View {
         Self { leaf: Some(leaf.clone()), is_raw: false }
     }
 
-    /// Returns the view of the stored messages, without summaries and with asides.
+    /// Returns the view of the stored messages, without summaries and with hidden.
     #[must_use]
     pub fn raw(mut self) -> Self {
         self.is_raw = true;
@@ -74,37 +74,54 @@ pub enum Order {
     NewestFirst,
 }
 
-/// Where a message is attached.
+/// The message that an appended message becomes a child of.
 ///
 /// ```
-/// use talktree::{Error, Message, Place, Store};
+/// use talktree::{Message, Parent, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
-/// let hello = chat.append_all_at(&Place::Root, [Message::user("hello")])?[0].id.clone();
-/// chat.append_all_at(&Place::To(hello.clone()), [Message::assistant("hi")])?;
+/// let hello = chat.append_all_to(&Parent::Root, [Message::user("hello")])?[0].id.clone();
+/// chat.append_all_to(&Parent::Message(hello), [Message::assistant("hi")])?;
+/// chat.append_all_to(&Parent::Head, [Message::user("bye")])?;
+/// assert_eq!(chat.history()?.len(), 3);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parent {
+    /// The head.
+    Head,
+    /// None: the message begins a tree of its own.
+    Root,
+    /// This message.
+    Message(MessageId),
+}
+
+/// Where the head must be for an append to happen.
 ///
-/// let late = chat.append_all_at(&Place::HeadAt(Some(hello)), [Message::assistant("hey")]);
+/// A storage compares it with the head inside the append's transaction and answers
+/// [`Error::HeadMoved`](crate::Error::HeadMoved) if they differ, unless all messages are already
+/// stored: a retry after a lost answer is a no-op.
+///
+/// ```
+/// use talktree::{Error, ExpectedHead, Message, Parent, SessionProvider, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let storage = chat.provider();
+/// storage.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")])?;
+///
+/// let empty = ExpectedHead::At(None); // the head is before the first message
+/// let late = storage.append(&Parent::Head, &ExpectedHead::Any, &empty, &[Message::user("hi")]);
 /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
-    /// At the head.
-    Head,
-    /// Nowhere: it begins a tree of its own.
-    Root,
-    /// At this message.
-    To(MessageId),
-    /// At the head, if the head is here (`None`: before the first message).
-    HeadAt(Option<MessageId>),
-    /// At this message, if the head is where a branch is being left.
-    Leaving {
-        /// Where the head is.
-        from: MessageId,
-        /// Where to attach.
-        to: MessageId,
-    },
+pub enum ExpectedHead {
+    /// Anywhere.
+    Any,
+    /// At this message; `None`: before the first message.
+    At(Option<MessageId>),
 }
 
 /// How much of the end of a conversation to read.

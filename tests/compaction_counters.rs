@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use talktree::{
-    Error, Grown, MAX_ID_BYTES, Message, Place, Result, Role, Session, Store, TokenCounter,
+    CountedAppend, Error, ExpectedHead, MAX_ID_BYTES, Message, Parent, Result, Role, Session,
+    Store, TokenCounter,
 };
 
 /// Takes every message for as long as the next, and counts how often it is asked.
@@ -82,17 +83,21 @@ fn a_long_conversation_is_counted_anew_message_by_message_once() -> Result<()> {
 fn an_append_of_what_is_known_does_not_tell_the_figure_of_another_counter() -> Result<()> {
     let store = Store::open_in_memory()?;
     let hello = Message::user("Hello world");
-    let append = |chat: &Session| -> Result<Grown> {
-        chat.provider().append_counted(&Place::Head, std::slice::from_ref(&hello))
+    let append = |chat: &Session| -> Result<CountedAppend> {
+        chat.provider().append_counted(
+            &Parent::Head,
+            &ExpectedHead::Any,
+            std::slice::from_ref(&hello),
+        )
     };
     let plain = store.session("s")?;
     assert_eq!(append(&plain)?.visible_tokens, Some(7));
     assert_eq!(append(&plain)?.visible_tokens, Some(7), "a retry");
 
     let chat = store.session_builder("s").token_counter(Flat::default()).open()?;
-    let grown = append(&chat)?;
-    assert!(!grown.answers[0].is_new);
-    assert_eq!(grown.visible_tokens, None);
+    let counted = append(&chat)?;
+    assert!(!counted.appended[0].is_new);
+    assert_eq!(counted.visible_tokens, None);
     assert_eq!(chat.visible_tokens()?, 10);
     assert_eq!(append(&chat)?.visible_tokens, Some(10));
     assert_eq!(append(&plain)?.visible_tokens, None);

@@ -10,11 +10,11 @@ use std::time::Duration;
 use common::{Scratch, drawn};
 use serde_json::json;
 use talktree::{
-    Block, BoxError, Change, Compacted, CompactionOptions, Durability, Error, Message, Phase, Plan,
-    Result, Session, SessionBuilder, Store, Subscription, TokenCounter,
+    Block, BoxError, Change, CompactionOptions, CompactionOutcome, Durability, Error, Message,
+    Phase, Planned, Result, Session, SessionBuilder, Store, Subscription, TokenCounter,
 };
 
-/// Over how many tokens the sessions here are folded; a message has 24, so 17 are too many.
+/// Over how many tokens the sessions here are compacted; a message has 24, so 17 are too many.
 const THRESHOLD: u64 = 400;
 
 type Answer = std::result::Result<String, BoxError>;
@@ -156,7 +156,7 @@ fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
         1 => Err("too many requests".into()),
         n => Ok(format!("summary {n}")),
     });
-    let small_steps = options().max_fold_tokens(120);
+    let small_steps = options().max_step_tokens(120);
     let chat = builder(&scratch.store, &told).compaction_options(small_steps);
     let chat = chat.summarizer(summarizer).open()?;
     let _subscription = told.subscribe(&chat);
@@ -164,13 +164,13 @@ fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
 
     assert_eq!(told.errors(), ["the summarizer failed: too many requests"]);
     assert_eq!(told.asked(), 2);
-    let fold = chat.compactions()?.remove(0);
-    let left = 40 * 24 - 5 * 24 + fold.tokens_after;
+    let compaction = chat.compactions()?.remove(0);
+    let left = 40 * 24 - 5 * 24 + compaction.tokens_after;
     assert_eq!(chat.visible_tokens()?, left);
     let expected = [
         window(Phase::Idle, 960),
         window(Phase::Compacting, 960),
-        Change::Compact { id: fold.id },
+        Change::Compact { id: compaction.id },
         window(Phase::Idle, left),
         window(Phase::Compacting, left),
         window(Phase::Idle, left),
@@ -263,12 +263,12 @@ fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_thr
     };
     // Each is over the threshold; the first three are the head, and the last is the tail.
     let long = "word ".repeat(100);
-    let short = "the view has 1 messages; from 5 on there may be something to fold".to_owned();
+    let short = "the view has 1 messages; from 5 on there may be something to compact".to_owned();
     assert_eq!(stuck(&long)?, Some(short.clone()));
     for _ in 0..5 {
         assert_eq!(stuck(&long)?, None);
     }
-    // What could be folded was, all the same.
+    // What could be compacted was, all the same.
     assert_eq!((told.asked(), chat.raw_history()?.len(), chat.history()?.len()), (2, 6, 5));
 
     chat.clear()?;
@@ -328,7 +328,7 @@ fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
         for threshold in [0, 1, most, u64::MAX] {
             let store = Store::open_in_memory()?;
             let told = Told::default();
-            let all = CompactionOptions::default().keep_recent_tokens(0).max_fold_tokens(u64::MAX);
+            let all = CompactionOptions::default().keep_recent_tokens(0).max_step_tokens(u64::MAX);
             let chat = store.session_builder("s").compact_after(threshold).compaction_options(all);
             let chat = chat.summarizer(told.asking(|_| Ok("short".into())));
             let chat = chat.on_compaction_error(told.handler());
@@ -337,7 +337,7 @@ fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
                 assert!(chat.append(message(n))?.is_new);
                 assert_eq!(chat.visible_tokens()?, chat.history()?.len() as u64 * each);
             }
-            let usage = chat.usage_of_window()?;
+            let usage = chat.window_usage()?;
             assert_eq!(usage.total, chat.visible_tokens()? + each);
             // One for one is no shorter where all have the same.
             let is_harmless = |error: &String| error.starts_with("the summary has ");
@@ -364,8 +364,8 @@ fn options_of_any_size_are_taken() -> Result<()> {
         (base().min_tail(usize::MAX), None),
         (base().min_tail(0), Some((3, 10))),
         (base().keep_recent_tokens(u64::MAX), None),
-        (base().max_fold_tokens(0), Some((3, 3))),
-        (base().max_fold_tokens(u64::MAX), Some((3, 9))),
+        (base().max_step_tokens(0), Some((3, 3))),
+        (base().max_step_tokens(u64::MAX), Some((3, 9))),
         (base().max_tool_chars(0), Some((3, 9))),
         (base().max_tool_chars(usize::MAX), Some((3, 9))),
         (base().target_share(f64::NAN), Some((3, 9))),
@@ -373,12 +373,12 @@ fn options_of_any_size_are_taken() -> Result<()> {
         (base().min_summary_tokens(u64::MAX), Some((3, 9))),
     ] {
         let found = match chat.plan_compaction(&options)? {
-            Plan::Fold(plan) => {
+            Planned::Compact(plan) => {
                 assert!(plan.expected_total() <= plan.usage().total, "{options:?}");
                 let place = |id: &talktree::MessageId| id.as_str().parse::<usize>().unwrap();
                 Some((place(plan.first()), place(plan.last())))
             }
-            Plan::Nothing(_) => None,
+            Planned::Nothing(_) => None,
         };
         assert_eq!(found, expected, "{options:?}");
         let told = Told::default();
@@ -456,7 +456,7 @@ fn a_counter_that_panics_leaves_nothing_half_done() -> Result<()> {
 }
 
 #[test]
-fn a_read_only_store_is_planned_and_counted_and_not_folded() -> Result<()> {
+fn a_read_only_store_is_planned_and_counted_and_not_compacted() -> Result<()> {
     let scratch = Scratch::new()?;
     scratch.store.session("s")?.append_all((0..20).map(message))?;
     let path = scratch.folder.path().join("talk.db");
@@ -466,9 +466,11 @@ fn a_read_only_store_is_planned_and_counted_and_not_folded() -> Result<()> {
     let chat = chat.token_counter(Fragile::default()).open()?;
 
     assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
-    assert_eq!(chat.usage_of_window()?.total, tokens(&chat)?);
+    assert_eq!(chat.window_usage()?.total, tokens(&chat)?);
     assert!(matches!(chat.append(message("x")), Err(Error::ReadOnly)));
-    let Plan::Fold(plan) = chat.plan_compaction(&options())? else { panic!("nothing to fold") };
+    let Planned::Compact(plan) = chat.plan_compaction(&options())? else {
+        panic!("nothing to compact")
+    };
     assert!(matches!(chat.commit(plan, "short"), Err(Error::ReadOnly)));
     assert!(matches!(chat.compact(), Err(Error::ReadOnly)));
     assert!(matches!(chat.checkout_summarized(&"3".into()), Err(Error::ReadOnly)));
@@ -486,7 +488,7 @@ fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
     let chat = builder(&scratch.store, &told).context("memory", Block::stored());
     let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
     chat.append_all((0..10).map(message))?;
-    let small = chat.usage_of_window()?;
+    let small = chat.window_usage()?;
     assert_eq!((small.total - small.prompt, told.asked()), (240, 0));
 
     chat.context().set("memory", &"word ".repeat(120))?;
@@ -496,7 +498,7 @@ fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
     chat.append(message(10))?;
     assert_eq!(told.changes()[1], window(Phase::Idle, 264 + prompt));
     assert_eq!((told.asked(), chat.history()?[1].text()), (1, "short".to_owned()));
-    let usage = chat.usage_of_window()?;
+    let usage = chat.window_usage()?;
     assert_eq!((usage.prompt, usage.total), (prompt, prompt + chat.visible_tokens()?));
 
     // A prompt that leaves no room at all is no failure of the model.
@@ -609,13 +611,15 @@ fn what_a_summarizer_tells_of_itself_is_kept() -> Result<()> {
     let chat = store.session_builder("s").summarizer(summarize).compaction_options(options());
     let chat = chat.open()?;
     chat.append_all((0..17).map(message))?;
-    let Compacted::Folded(folded) = chat.compact()? else { panic!("nothing to fold") };
-    let fold = chat.compaction(&folded.id)?;
-    assert_eq!(fold.model.as_deref(), Some("small-1"));
-    assert_eq!(fold.details.map(|json| json.value()), Some(json!({"cost": 0.5})));
+    let CompactionOutcome::Compacted(compacted) = chat.compact()? else {
+        panic!("nothing to compact")
+    };
+    let compaction = chat.compaction(&compacted.id)?;
+    assert_eq!(compaction.model.as_deref(), Some("small-1"));
+    assert_eq!(compaction.details.map(|json| json.value()), Some(json!({"cost": 0.5})));
     assert_eq!(
-        (fold.tokens_before, fold.tokens_after),
-        (folded.tokens_before, folded.tokens_after)
+        (compaction.tokens_before, compaction.tokens_after),
+        (compacted.tokens_before, compacted.tokens_after)
     );
     Ok(())
 }
@@ -625,7 +629,7 @@ fn options_that_do_not_speak_of_the_tail_leave_room_below_the_threshold() -> Res
     for options in [
         CompactionOptions::default().protect_head(1),
         CompactionOptions::default().target_share(0.1),
-        CompactionOptions::default().max_fold_tokens(10_000),
+        CompactionOptions::default().max_step_tokens(10_000),
     ] {
         let store = Store::open_in_memory()?;
         let chat = store

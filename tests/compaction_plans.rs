@@ -5,8 +5,8 @@ mod common;
 use common::drawn;
 use talktree::testing::MemorySession;
 use talktree::{
-    Compaction, CompactionId, CompactionOptions, Error, FoldPlan, Message, NotFolded, Plan, Result,
-    Session, Stale, Store, SummaryRefused,
+    Compaction, CompactionId, CompactionOptions, CompactionPlan, Error, Message, NothingToCompact,
+    Planned, Result, Session, Stale, Store, SummaryRefused,
 };
 
 /// Messages of one letter each, long enough that a summary is worth it.
@@ -17,21 +17,21 @@ fn say(chat: &Session, letters: &str) -> Result<()> {
     Ok(())
 }
 
-/// Folds from the second message on, up to the last.
+/// Compacts from the second message on, up to the last.
 fn options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(0).min_tail(1)
 }
 
 #[track_caller]
-fn planned(plan: Result<Plan>) -> Result<FoldPlan> {
+fn planned(plan: Result<Planned>) -> Result<CompactionPlan> {
     match plan? {
-        Plan::Fold(plan) => Ok(plan),
-        Plan::Nothing(why) => panic!("{why}"),
+        Planned::Compact(plan) => Ok(plan),
+        Planned::Nothing(why) => panic!("{why}"),
     }
 }
 
 #[track_caller]
-fn why(answer: Result<talktree::Folded>) -> Stale {
+fn why(answer: Result<talktree::Compacted>) -> Stale {
     match answer {
         Err(Error::Stale { why }) => why,
         other => panic!("{other:?}"),
@@ -56,9 +56,9 @@ fn a_summary_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
 
         let plan = planned(chat.plan_compaction_at(&"x".into(), &options()))?;
         assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
-        let folded = chat.commit(plan, "from b to d")?;
-        assert!(!folded.is_shown);
-        let shown = folded.id.as_message();
+        let compacted = chat.commit(plan, "from b to d")?;
+        assert!(!compacted.is_shown);
+        let shown = compacted.id.as_message();
         assert_eq!(drawn(&chat.history_at(&"x".into())?), format!("a {shown} x"));
         assert_eq!(chat.history()?[1].text(), "from b to e");
     }
@@ -74,7 +74,7 @@ fn a_summary_further_on_is_a_reason_to_refuse() -> Result<()> {
         assert_eq!(plan.last().as_str(), "d");
         say(&chat, "fg")?;
         let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?;
-        assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Folded { by });
+        assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Compacted { by });
     }
     Ok(())
 }
@@ -85,14 +85,14 @@ fn a_summary_further_on_is_a_reason_to_refuse() -> Result<()> {
 fn where_the_head_is_a_deleted_message_what_it_shows_is_planned() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefgh")?;
-    let fold = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
+    let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
     chat.checkout(&"d".into())?;
     chat.delete([&"d".into()])?;
-    assert_eq!(drawn(&chat.history()?), format!("a {}", fold.as_message()));
+    assert_eq!(drawn(&chat.history()?), format!("a {}", compaction.as_message()));
 
     let plan = chat.plan_compaction(&options())?;
-    assert_eq!(plan, Plan::Nothing(NotFolded::TooShort { messages: 2, least: 3 }));
-    assert_eq!(chat.usage_of_window()?.middle, 0);
+    assert_eq!(plan, Planned::Nothing(NothingToCompact::TooShort { messages: 2, least: 3 }));
+    assert_eq!(chat.window_usage()?.middle, 0);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn a_deleted_message_before_a_summary_is_told() -> Result<()> {
 
 /// What came up where a summary was taken off was told as the one that lay over it.
 #[test]
-fn a_summary_that_was_taken_off_is_told_whatever_came_up() -> Result<()> {
+fn a_summary_that_was_removed_is_told_whatever_came_up() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefg")?;
     chat.add_compaction("from c to d", &"c".into(), &"d".into())?;
@@ -120,7 +120,7 @@ fn a_summary_that_was_taken_off_is_told_whatever_came_up() -> Result<()> {
     let plan = planned(chat.plan_compaction(&options().protect_head(0)))?;
     assert_eq!(plan.first().as_str(), "a");
     chat.remove_compaction(&outer)?;
-    assert_eq!(why(chat.commit(plan, "all of it")), Stale::Unfolded { id: outer });
+    assert_eq!(why(chat.commit(plan, "all of it")), Stale::CompactionRemoved { id: outer });
     Ok(())
 }
 

@@ -17,11 +17,11 @@ use std::time::Duration;
 use common::process::{Other, say, task};
 use common::{Scratch, drawn};
 use talktree::{
-    BoxError, Change, Compacted, CompactionId, CompactionOptions, Error, Message, MessageId, Plan,
-    Result, Session, SessionBuilder, Stale, Store, TokenCounter,
+    BoxError, Change, CompactionId, CompactionOptions, CompactionOutcome, Error, Message,
+    MessageId, Planned, Result, Session, SessionBuilder, Stale, Store, TokenCounter,
 };
 
-/// Over how many tokens these sessions are folded; a message has 24.
+/// Over how many tokens these sessions are compacted; a message has 24.
 const THRESHOLD: u64 = 400;
 /// How long a test that hangs hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,10 +130,13 @@ fn while_a_model_thinks_appends_go_on_and_no_other_is_asked() -> Result<()> {
         Ok(())
     })?;
     assert_eq!(model.count(), 1);
-    let fold = &chat.compactions()?[0];
-    assert_eq!((fold.first.as_str(), fold.last.as_str(), fold.count), ("1", "14", 14));
+    let compaction = &chat.compactions()?[0];
+    assert_eq!(
+        (compaction.first.as_str(), compaction.last.as_str(), compaction.count),
+        ("1", "14", 14)
+    );
     let expected = (15..40).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
-    assert_eq!(drawn(&chat.history()?), format!("0 {} {expected}", fold.id.as_message()));
+    assert_eq!(drawn(&chat.history()?), format!("0 {} {expected}", compaction.id.as_message()));
     assert_eq!(chat.raw_history()?.len(), 40);
     Ok(())
 }
@@ -162,7 +165,7 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
         (
             "take off",
             |chat, inner| chat.remove_compaction(inner),
-            Some(|id| Stale::Unfolded { id }),
+            Some(|id| Stale::CompactionRemoved { id }),
         ),
         // It lies under a summary already: nobody sees that.
         ("delete below", |chat, _| chat.delete([&"2".into()]).map(drop), None),
@@ -191,7 +194,7 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
         match why {
             None => {
                 assert_eq!(heard.all(), [""; 0], "{name}");
-                assert_eq!(made[0].folds, [inner], "{name}");
+                assert_eq!(made[0].nested, [inner], "{name}");
                 let view = chat.history_at(&"17".into())?;
                 assert_eq!(view[1].text(), "the new one", "{name}");
             }
@@ -207,7 +210,7 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
 }
 
 #[test]
-fn who_folds_first_has_folded() -> Result<()> {
+fn who_compacts_first_has_compacted() -> Result<()> {
     let scratch = Scratch::new()?;
     let other = filled(&scratch.store)?;
     let (model, summarize) = Model::new();
@@ -217,13 +220,13 @@ fn who_folds_first_has_folded() -> Result<()> {
     let by = thread::scope(|scope| -> Result<CompactionId> {
         let slow = scope.spawn(|| chat.append(message(16)));
         model.is_asked();
-        let Plan::Fold(plan) = other.plan_compaction(&options())? else { panic!("nothing") };
+        let Planned::Compact(plan) = other.plan_compaction(&options())? else { panic!("nothing") };
         let first = other.commit(plan, "the first")?;
         model.answers("the second");
         slow.join().unwrap()?;
         Ok(first.id)
     })?;
-    let why = Stale::Folded { by };
+    let why = Stale::Compacted { by };
     assert_eq!(heard.all(), [Error::Stale { why }.to_string()]);
     assert_eq!(chat.history()?[1].text(), "the first");
     assert_eq!(chat.compactions()?.len(), 1);
@@ -232,7 +235,7 @@ fn who_folds_first_has_folded() -> Result<()> {
 
 /// A summary that was taken off as soon as it was laid made the commit that had laid it an error.
 #[test]
-fn a_summary_that_is_taken_off_at_once_was_laid() -> Result<()> {
+fn a_summary_that_is_removed_at_once_was_added() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = filled(&scratch.store)?;
     let other = chat.clone();
@@ -241,7 +244,7 @@ fn a_summary_that_is_taken_off_at_once_was_laid() -> Result<()> {
             other.remove_compaction(id).unwrap();
         }
     });
-    let Plan::Fold(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
+    let Planned::Compact(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
     // What is answered is of the moment in which it was laid.
     assert!(chat.commit(plan, "gone at once")?.is_shown);
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (16, 0));
@@ -291,7 +294,7 @@ fn a_count_that_was_overtaken_is_not_kept() -> Result<()> {
 }
 
 #[test]
-fn sessions_fold_at_the_same_time() -> Result<()> {
+fn sessions_compact_at_the_same_time() -> Result<()> {
     const SESSIONS: usize = 4;
     let scratch = Scratch::new()?;
     let (ask, asked) = channel();
@@ -336,7 +339,7 @@ fn marks(prompt: &str) -> BTreeSet<String> {
     marks.filter(|mark| mark.contains('.')).collect()
 }
 
-/// Takes every message for as long as the next: a list of what was folded counts as short.
+/// Takes every message for as long as the next: a list of what was compacted counts as short.
 struct Flat;
 
 impl TokenCounter for Flat {
@@ -365,7 +368,7 @@ struct Log {
 /// Each summary lists what it was made of. So at the end it can be told of each whether it was laid over anything else:
 /// an update and a deletion say which summaries stood over the message at that moment.
 #[test]
-fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Result<()> {
+fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Result<()> {
     const EACH: usize = 60;
     let scratch = Scratch::new()?;
     let log = Mutex::new(Log::default());
@@ -400,7 +403,7 @@ fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Res
             let mut changed = HashSet::new();
             for n in 0..EACH {
                 let path = chat.raw_history()?;
-                // Near the end: what may be folded soon, or is being folded.
+                // Near the end: what may be compacted soon, or is being compacted.
                 let place = path.len().saturating_sub(4 + n % 9);
                 let Some(message) = path.get(place) else { continue };
                 let id = message.id.to_string();
@@ -446,8 +449,10 @@ fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Res
             scope.spawn(move || -> Result<()> {
                 while !is_over.load(Ordering::SeqCst) {
                     match chat.compact() {
-                        Ok(Compacted::Folded(_)) => drop(laid.fetch_add(1, Ordering::SeqCst)),
-                        Ok(Compacted::Nothing(_)) | Err(Error::Stale { .. }) => {}
+                        Ok(CompactionOutcome::Compacted(_)) => {
+                            laid.fetch_add(1, Ordering::SeqCst);
+                        }
+                        Ok(CompactionOutcome::Nothing(_)) | Err(Error::Stale { .. }) => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -457,8 +462,8 @@ fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Res
         let folders: Vec<_> = folders.collect();
         let answers: Vec<_> = writers.into_iter().map(|thread| thread.join().unwrap()).collect();
         is_over.store(true, Ordering::SeqCst);
-        let folded = folders.into_iter().map(|thread| thread.join().unwrap());
-        answers.into_iter().chain(folded).collect()
+        let compacted = folders.into_iter().map(|thread| thread.join().unwrap());
+        answers.into_iter().chain(compacted).collect()
     })?;
     assert!(laid.into_inner() > 0);
     check_summaries(&scratch.store, &log.into_inner().unwrap())
@@ -467,26 +472,26 @@ fn among_many_who_write_no_summary_is_laid_over_what_it_was_not_made_of() -> Res
 fn check_summaries(store: &Store, log: &Log) -> Result<()> {
     let chat = plain(store)?;
     let all = chat.compactions()?;
-    for fold in &all {
-        let (_, list) = fold.summary.split_once("> ").unwrap();
+    for compaction in &all {
+        let (_, list) = compaction.summary.split_once("> ").unwrap();
         let made_of: HashMap<&str, &str> =
             list.split(',').filter_map(|mark| mark.split_once(':')).collect();
         for (id, version) in &made_of {
             if let Some(over) = log.deleted.get(*id) {
-                assert!(over.contains(&fold.id), "{id} was deleted before {fold:?}");
+                assert!(over.contains(&compaction.id), "{id} was deleted before {compaction:?}");
             }
             if let Some(over) = log.updated.get(*id).filter(|_| *version == "0") {
-                assert!(over.contains(&fold.id), "{id} was updated before {fold:?}");
+                assert!(over.contains(&compaction.id), "{id} was updated before {compaction:?}");
             }
         }
-        for (id, left) in log.taken_off.iter().filter(|(id, _)| fold.folds.contains(id)) {
-            assert!(left.contains(&fold.id), "{id:?} was taken off before {fold:?}");
+        for (id, left) in log.taken_off.iter().filter(|(id, _)| compaction.nested.contains(id)) {
+            assert!(left.contains(&compaction.id), "{id:?} was taken off before {compaction:?}");
         }
-        for item in chat.expand(&fold.id)? {
+        for item in chat.expand(&compaction.id)? {
             // Where a summary was taken off meanwhile, what it stood for shows.
             let is_below = |id: &MessageId| made_of.contains_key(id.as_str());
-            if fold.folds.is_empty() && CompactionId::from_message(&item.id).is_none() {
-                assert!(is_below(&item.id), "{} is under {fold:?}", item.id);
+            if compaction.nested.is_empty() && CompactionId::from_message(&item.id).is_none() {
+                assert!(is_below(&item.id), "{} is under {compaction:?}", item.id);
             }
         }
     }
@@ -510,7 +515,7 @@ fn child() -> Result<()> {
     }
 }
 
-/// Folds once; its model answers what it is told.
+/// Compacts once; its model answers what it is told.
 fn think(store: &Store) -> Result<()> {
     let summarize = |_: &str| -> Answer {
         say("asked");
@@ -525,7 +530,7 @@ fn think(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Appends, and folds as the threshold says.
+/// Appends, and compacts as the threshold says.
 fn talk(store: &Store, name: &str) -> Result<()> {
     let own = name.to_owned();
     let summarize = move |prompt: &str| Answer::Ok(format!("{} of {own}", marks(prompt).len()));
@@ -559,7 +564,7 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
         ),
         (
             |chat| chat.add_compaction("mine", &"3".into(), &"15".into()).map(drop),
-            "refused: the plan no longer stands: it was folded under the summary",
+            "refused: the plan no longer stands: it was compacted under the summary",
         ),
     ];
     for (work, refused) in cases {
@@ -568,12 +573,12 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
         work(&chat)?;
         child.tell("from the child");
         let said = child.wait();
-        let is_laid = chat.history()?[1].text() == "from the child";
+        let is_added = chat.history()?[1].text() == "from the child";
         match refused {
-            "" => assert_eq!((said, is_laid), (vec!["appended".to_owned()], true)),
+            "" => assert_eq!((said, is_added), (vec!["appended".to_owned()], true)),
             _ => {
                 assert!(said[0].starts_with(refused), "{said:?}");
-                assert_eq!((said[1].as_str(), said.len(), is_laid), ("appended", 2, false));
+                assert_eq!((said[1].as_str(), said.len(), is_added), ("appended", 2, false));
             }
         }
         assert!(chat.message(&"child".into())?.is_some());
@@ -583,7 +588,7 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
 }
 
 #[test]
-fn processes_that_fold_one_conversation_lose_nothing_of_it() -> Result<()> {
+fn processes_that_compact_one_conversation_lose_nothing_of_it() -> Result<()> {
     let scratch = Scratch::new()?;
     let names = ["a", "b"];
     let path = path_of(&scratch);
@@ -604,7 +609,7 @@ fn processes_that_fold_one_conversation_lose_nothing_of_it() -> Result<()> {
     let view = chat.history()?;
     let tokens: u64 = view.iter().map(Message::tokens).sum();
     assert_eq!(chat.visible_tokens()?, tokens);
-    // Both may have been over the threshold and seen that the other one folds.
+    // Both may have been over the threshold and seen that the other one compactions.
     assert!(tokens <= THRESHOLD + 100 * 24 && view.len() < 200, "{tokens} tokens are left");
     let shown = chat.compactions()?.pop().unwrap();
     assert_eq!(chat.expand_raw(&shown.id)?.len() as u64, shown.count);

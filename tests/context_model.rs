@@ -177,7 +177,7 @@ enum Step {
     Refresh,
     Clear,
     Say,
-    Fold,
+    Compact,
     Fork(Pick),
     Forget,
     /// Takes a block out of the handle, or puts it back behind the others.
@@ -255,7 +255,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Refresh),
         1 => Just(Step::Clear),
         3 => Just(Step::Say),
-        2 => Just(Step::Fold),
+        2 => Just(Step::Compact),
         2 => any::<Pick>().prop_map(Step::Fork),
         1 => Just(Step::Forget),
         1 => label().prop_map(Step::Take),
@@ -573,7 +573,7 @@ impl Model {
                 self.chats[chat].is_there = true;
                 Ok(())
             }
-            Step::Fold => {
+            Step::Compact => {
                 self.can_write()?;
                 self.chats[chat].frozen = None;
                 Ok(())
@@ -694,7 +694,7 @@ impl World {
         let is_silent = self.model.chats[at].messages.is_empty();
         let is_full = self.model.chats.len() >= 4;
         match step {
-            Step::Fold | Step::Fork(_) if is_silent => return Ok(()),
+            Step::Compact | Step::Fork(_) if is_silent => return Ok(()),
             Step::Fork(_) if is_full => return Ok(()),
             Step::Give("nobody") => return Ok(()),
             _ => {}
@@ -766,7 +766,7 @@ impl World {
                 let id = format!("m{}", self.model.count);
                 handle.append(Message::user("hello").with_id(id))?;
             }
-            Step::Fold => {
+            Step::Compact => {
                 let ends = [chat.messages.first(), chat.messages.last()];
                 let [first, last] = ends.map(|id| MessageId::from(id.unwrap().as_str()));
                 handle.add_compaction("They greeted.", &first, &last)?;

@@ -207,7 +207,8 @@ fn unloading_takes_every_copy_also_one_under_a_summary() -> Result<()> {
     let chat = chat(&store)?;
     play(&chat, "1", "load_context", pdf())?;
     play(&chat, "2", "load_context", pdf())?;
-    let fold = chat.add_compaction("A skill was loaded.", &"ask 1".into(), &"told 1".into())?;
+    let compaction =
+        chat.add_compaction("A skill was loaded.", &"ask 1".into(), &"told 1".into())?;
     // A call that holds its own answer, as programs for the screen keep them.
     let mut part = Part::tool_call("load_context", "3", pdf());
     if let Part::Tool(tool) = &mut part {
@@ -222,7 +223,7 @@ fn unloading_takes_every_copy_also_one_under_a_summary() -> Result<()> {
 
     play(&chat, "5", "unload_context", pdf())?;
     assert_eq!(loaded(&chat)?, ["skills/web"]);
-    chat.remove_compaction(&fold)?;
+    chat.remove_compaction(&compaction)?;
     let shown = outputs(&chat.history()?);
     assert_eq!(shown.iter().filter(|text| text.starts_with("[unloaded; ")).count(), 3, "{shown:?}");
     assert!(!shown.contains(&SKILL.to_owned()));
@@ -384,9 +385,9 @@ fn history_search_tells_branches_and_summaries() -> Result<()> {
 
     let current = search(json!({"query": "elephant", "branches": "current"}))?;
     assert!(current.contains("[second, ") && !current.contains("[first, "), "{current}");
-    let fold = chat.add_compaction("About animals.", &"q".into(), &"second".into())?;
-    let folded = search(json!({"query": "Babar", "branches": "current"}))?;
-    assert!(folded.contains(&format!("under summary {fold}")), "{folded}");
+    let compaction = chat.add_compaction("About animals.", &"q".into(), &"second".into())?;
+    let compacted = search(json!({"query": "Babar", "branches": "current"}))?;
+    assert!(compacted.contains(&format!("under summary {compaction}")), "{compacted}");
     assert_eq!(search(json!({"query": "zebra"}))?, "Nothing found for \"zebra\".");
     Ok(())
 }
@@ -400,15 +401,15 @@ fn history_expand_pages_through_what_a_summary_stands_for() -> Result<()> {
         Message::user(text).with_id(format!("m{n}"))
     };
     chat.append_all((0..30).map(message))?;
-    let fold = chat.add_compaction("Numbers.", &"m0".into(), &"m29".into())?;
+    let compaction = chat.add_compaction("Numbers.", &"m0".into(), &"m29".into())?;
     let expand = |input: Value| chat.tools().call("history_expand", input);
     // The id of the summary as a model sees it is as good as its own.
-    let by_message = expand(json!({"id": fold.as_message()}))?;
-    assert_eq!(by_message, expand(json!({"id": fold}))?);
+    let by_message = expand(json!({"id": compaction.as_message()}))?;
+    assert_eq!(by_message, expand(json!({"id": compaction}))?);
 
     let (mut seen, mut after) = (Vec::new(), Value::Null);
     for _ in 0..60 {
-        let page = expand(json!({"id": fold, "after": after}))?;
+        let page = expand(json!({"id": compaction, "after": after}))?;
         assert!(estimate_tokens(&page) <= 150, "{page}");
         if page == "That was all." {
             break;
@@ -427,7 +428,7 @@ fn history_expand_pages_through_what_a_summary_stands_for() -> Result<()> {
 
     for (input, expected) in [
         (json!({"id": "nobody"}), "no compaction \"nobody\""),
-        (json!({"id": fold, "after": "m30"}), "no message \"m30\""),
+        (json!({"id": compaction, "after": "m30"}), "no message \"m30\""),
         (json!({"id": "m3"}), "no compaction \"m3\""),
     ] {
         let answer = expand(input)?;
@@ -477,14 +478,14 @@ fn answers_are_cut_to_the_budget_and_say_so() -> Result<()> {
         )?;
     }
     let head = MessageId::from("m39");
-    let fold = chat.add_compaction("Elephants.", &head, &head)?;
+    let compaction = chat.add_compaction("Elephants.", &head, &head)?;
     let calls = [
         ("load_context", pdf()),
         ("search_context", json!({"label": "facts", "query": "elephant"})),
         ("search_context", json!({"label": "log", "query": "elephant"})),
         ("session_search", json!({"query": "elephant"})),
         ("history_search", json!({"query": "elephant"})),
-        ("history_expand", json!({"id": fold})),
+        ("history_expand", json!({"id": compaction})),
         ("history_branches", json!({})),
         ("load_context", json!({"label": "x".repeat(9_999), "key": "y".repeat(9_999)})),
         ("x", json!("y".repeat(9_999))),

@@ -46,9 +46,12 @@ fn every_verb_that_changes_something_is_heard_once() -> Result<()> {
     assert_eq!(ear.heard(), [head("a"), head("c"), head("a")]);
     chat.checkout_start()?;
     assert_eq!(ear.heard(), [Change::Head { id: None }]);
-    let fold = chat.add_compaction("summary", &"a".into(), &"b".into())?;
-    chat.remove_compaction(&fold)?;
-    assert_eq!(ear.heard(), [Change::Compact { id: fold.clone() }, Change::Expand { id: fold }]);
+    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+    chat.remove_compaction(&compaction)?;
+    assert_eq!(
+        ear.heard(),
+        [Change::Compact { id: compaction.clone() }, Change::Expand { id: compaction }]
+    );
     chat.import_message(Some(&"c".into()), Message::user("d").with_id("d"))?;
     assert_eq!(ear.heard(), [Change::Import { messages: 1 }]);
     chat.delete([&"b".into()])?;

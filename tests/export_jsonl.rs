@@ -69,7 +69,7 @@ fn everything_of_a_session_makes_the_round_trip() -> Result<()> {
             .with_id("b"),
         )?
         .id;
-    let mut odd = Message::assistant("c").as_aside().with_metadata(odd_metadata);
+    let mut odd = Message::assistant("c").hidden().with_metadata(odd_metadata);
     odd.extra.insert("type".into(), Json::from(json!("message")));
     let c = chat.append(odd)?.id;
     let d = chat.append_to(&a, Message::user("d"))?.id;
@@ -154,8 +154,8 @@ fn deleted_messages_are_passed_over_and_compactions_end_at_living_ones() -> Resu
     let shown = views(&chat)?;
     let copy = round_trip(&store)?;
     let copied = copy.session("s")?;
-    let fold = &copied.compactions()?[0];
-    assert_eq!((fold.first.as_str(), fold.last.as_str()), ("c", "c"));
+    let compaction = &copied.compactions()?[0];
+    assert_eq!((compaction.first.as_str(), compaction.last.as_str()), ("c", "c"));
     assert_eq!(views(&copied)?[0], shown[0]);
     assert_eq!(copied.message(&"e".into())?.unwrap().parent, Some("c".into()));
     Ok(())
@@ -292,18 +292,18 @@ fn an_import_that_was_cut_off_anywhere_is_completed_by_the_next() -> Result<()> 
 }
 
 #[test]
-fn a_compaction_or_label_that_was_taken_off_since_stays_off() -> Result<()> {
+fn a_compaction_or_label_that_was_removed_since_stays_off() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
-    let fold = chat.add_compaction("a to b", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("a to b", &"a".into(), &"b".into())?;
     chat.label("l", &"a".into())?;
     let file = export(&store)?;
     chat.append(Message::user("d").with_id("d"))?;
     let grown = export(&store)?;
     let (copy, _) = import(&file, &ImportOptions::default())?;
     let copied = copy.session("s")?;
-    copied.remove_compaction(&fold)?;
+    copied.remove_compaction(&compaction)?;
     copied.unlabel("l")?;
     let hash = copy.content_hash()?;
     for (file, is_equal) in [(&file, true), (&grown, false)] {
@@ -363,10 +363,10 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
     for (number, step) in steps.iter().enumerate() {
         let message = |text: &str| Message::user(text).with_id(format!("m{number}"));
         match step {
-            Step::Append(role, text, is_aside) => {
+            Step::Append(role, text, is_hidden) => {
                 let mut message = message(text).with_metadata(json!({"n": role, "t": text}));
                 message.role = ["user", "assistant", "tool", "x"][usize::from(*role) % 4].into();
-                message.is_aside = *is_aside;
+                message.is_hidden = *is_hidden;
                 ids.push(chat.append(message)?.id);
             }
             Step::To(at, text) => match pick(&ids, *at) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{Scratch, drawn, folder, letters};
 use serde_json::{Value, json};
 use talktree::{
-    Budget, Error, Json, MAX_ID_BYTES, Message, MessageId, Part, Place, Result, Session, Store,
+    Budget, Error, Json, MAX_ID_BYTES, Message, MessageId, Parent, Part, Result, Session, Store,
     View,
 };
 
@@ -45,14 +45,14 @@ fn every_verb_refuses_ids_of_another_session() -> Result<()> {
     let (chat, other) = (store.session("s")?, store.session("other")?);
     chat.append_all(letters("a b"))?;
     other.append_all(letters("x y"))?;
-    let fold = other.add_compaction("summary", &"x".into(), &"y".into())?;
+    let compaction = other.add_compaction("summary", &"x".into(), &"y".into())?;
     let (a, x) = (MessageId::from("a"), MessageId::from("x"));
     let new = || Message::user("new");
     let before = (chat.raw_history()?, other.history()?);
 
     let answers = [
         chat.append_to(&x, new()).map(|_| ()),
-        chat.append_all_at(&Place::To(x.clone()), [new(), new()]).map(|_| ()),
+        chat.append_all_to(&Parent::Message(x.clone()), [new(), new()]).map(|_| ()),
         chat.import_message(Some(&x), new()).map(|_| ()),
         chat.update(Message::user("new").with_id("x")).map(|_| ()),
         chat.delete([&a, &x]).map(|_| ()),
@@ -80,15 +80,15 @@ fn every_verb_refuses_ids_of_another_session() -> Result<()> {
         assert!(matches!(answer, Err(Error::UnknownMessage { .. })), "verb {at}: {answer:?}");
     }
     let answers = [
-        chat.expand(&fold).map(|_| ()),
-        chat.remove_compaction(&fold),
-        chat.compaction(&fold).map(|_| ()),
-        chat.add_compaction("s", &fold.as_message(), &a).map(|_| ()),
+        chat.expand(&compaction).map(|_| ()),
+        chat.remove_compaction(&compaction),
+        chat.compaction(&compaction).map(|_| ()),
+        chat.add_compaction("s", &compaction.as_message(), &a).map(|_| ()),
     ];
     for answer in answers {
         assert!(matches!(answer, Err(Error::UnknownCompaction { .. })), "{answer:?}");
     }
-    assert_eq!((chat.message(&x)?, chat.message(&fold.as_message())?), (None, None));
+    assert_eq!((chat.message(&x)?, chat.message(&compaction.as_message())?), (None, None));
     assert_eq!((chat.raw_history()?, other.history()?), before);
     assert_eq!(store.sessions()?.len(), 2);
     Ok(())
@@ -193,10 +193,10 @@ fn any_text_is_safe_everywhere() -> Result<()> {
         chat.label(text, &id)?;
         chat.append(Message::assistant("reply").with_id("reply"))?;
         chat.fork_as(&format!("fork {text}").into(), &"reply".into(), text)?;
-        let folded = chat.add_compaction(*text, &id, &id);
+        let compacted = chat.add_compaction(*text, &id, &id);
         match UNSEEN.contains(text) {
-            false => drop(folded?),
-            true => assert!(matches!(folded, Err(Error::SummaryRefused { .. })), "{text:?}"),
+            false => drop(compacted?),
+            true => assert!(matches!(compacted, Err(Error::SummaryRefused { .. })), "{text:?}"),
         }
     }
     scratch.reopen()?;
@@ -443,7 +443,7 @@ fn a_store_opened_for_reading_reads_and_refuses_to_write() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = scratch.store.session("s")?;
     chat.append_all(letters("a b c"))?;
-    let fold = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
     let store = Store::open_read_only(scratch.folder.path().join("talk.db"))?;
     let read_only = store.session("s")?;
     assert_eq!(read_only.history()?, chat.history()?);
@@ -456,7 +456,7 @@ fn a_store_opened_for_reading_reads_and_refuses_to_write() -> Result<()> {
         read_only.clear(),
         read_only.checkout(&a),
         read_only.label("x", &a),
-        read_only.remove_compaction(&fold),
+        read_only.remove_compaction(&compaction),
         read_only.add_compaction("s", &a, &a).map(|_| ()),
         read_only.fork(&a, "fork").map(|_| ()),
         read_only.import_message(None, Message::user("i")).map(|_| ()),
@@ -524,9 +524,9 @@ fn a_very_deep_path_can_be_read_and_cut() -> Result<()> {
         chat.delete([&middle, &"0".into()])?;
         assert_eq!(chat.path_length()?, MANY as u64 - 2);
         assert_eq!(chat.roots()?[0].id, "1");
-        let fold = chat.add_compaction("all", &"1".into(), &(MANY - 2).to_string().into())?;
+        let compaction = chat.add_compaction("all", &"1".into(), &(MANY - 2).to_string().into())?;
         assert_eq!(chat.history()?.len(), 2);
-        assert_eq!(chat.page().before(&fold.as_message()).run()?.messages.len(), 0);
+        assert_eq!(chat.page().before(&compaction.as_message()).run()?.messages.len(), 0);
         assert_eq!(chat.fork(&last.as_str().into(), "fork")?.path_length()?, MANY as u64 - 2);
         assert_eq!(scratch.store.stats()?.max_depth, MANY as u64 - 2);
         chat.delete_branch(&middle_child())?;
@@ -569,7 +569,7 @@ fn very_many_children_of_one_message_can_be_read_and_deleted() -> Result<()> {
         let root = MessageId::from("root");
         const COUNT: usize = 100_000;
         for start in (0..COUNT).step_by(10_000) {
-            let records = numbers(start..start + 10_000).map(|message| talktree::Incoming {
+            let records = numbers(start..start + 10_000).map(|message| talktree::ImportRecord {
                 record: message.id.to_string(),
                 parent: Some(root.clone()),
                 message,
@@ -600,7 +600,7 @@ fn a_value_is_what_its_text_means() -> Result<()> {
 fn a_further_field_with_the_name_of_one_that_every_message_has_is_refused() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append(Message::user("hi").with_id("m"))?;
-    for name in ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"] {
+    for name in ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "hidden"] {
         let mut message = Message::user("ho").with_id("m");
         message.extra.insert(name.to_owned(), Json::parse("1")?);
         let refused =

@@ -58,7 +58,7 @@ fn claude_code() -> Result<()> {
         [&path[1..5], &path[6..]].concat(),
         "u1 a1 a2 r1 a3 u2 b1 c1 u3".split(' ').collect::<Vec<_>>()
     );
-    assert!(raw[0].is_aside && raw[5].is_aside && raw[8].is_aside);
+    assert!(raw[0].is_hidden && raw[5].is_hidden && raw[8].is_hidden);
     assert_eq!(raw[5].role.as_str(), "queue-operation");
     assert!(matches!(&raw[2].parts[0], Part::Reasoning(r) if r.extra.contains_key("signature")));
     assert!(
@@ -120,7 +120,7 @@ fn transcript(drawn: &str) -> Cursor<String> {
 }
 
 #[test]
-fn chains_of_claude_code_are_mended_and_folded() -> Result<()> {
+fn chains_of_claude_code_are_mended_and_compacted() -> Result<()> {
     for (drawn, shown, faults) in [
         ("A<- B<A C<B", "A B C", 0),
         ("A<- B<A C<gone", "A B C", 1),
@@ -128,7 +128,7 @@ fn chains_of_claude_code_are_mended_and_folded() -> Result<()> {
         ("A<- X<-s B<gone", "A B", 1),
         ("A<- B<A D<Bb E<Dc F<E", "compaction_E F", 0),
         ("A<- D<Ab E<Dc F<E G<Fb H<Gc I<H", "compaction_H I", 0),
-        // A boundary whose end is lost folds what lies before it.
+        // A boundary whose end is lost compactions what lies before it.
         ("A<- B<A D<goneb E<Dc F<E", "compaction_E F", 1),
         // A summary of what another file holds is all there is.
         ("D<goneb E<Dc F<E", "E F", 1),
@@ -193,8 +193,8 @@ fn pi_version_3() -> Result<()> {
         json!({"type": "data-future_kind", "data": {"type": "future_kind", "data": {"x": 1.5}}})
     );
     assert_eq!(metadata(&chat, "aaaa0009")?["kind"], "branch_summary");
-    let fold = &chat.compactions()?[0];
-    assert_eq!(fold.details.as_ref().unwrap().value()["tokensBefore"], 4100);
+    let compaction = &chat.compactions()?[0];
+    assert_eq!(compaction.details.as_ref().unwrap().value()["tokensBefore"], 4100);
     Ok(())
 }
 

@@ -232,7 +232,7 @@ fn what_was_deleted_does_not_come_back() -> Result<()> {
 }
 
 #[test]
-fn a_compaction_or_name_that_was_taken_off_stays_off() -> Result<()> {
+fn a_compaction_or_name_that_was_removed_stays_off() -> Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pi_v3.jsonl");
     let file = std::fs::read_to_string(path).unwrap();
     let store = Store::open_in_memory()?;

@@ -74,12 +74,12 @@ fn a_long_pi_log_of_version_1_shows_its_later_summary_in_place() -> Result<()> {
     );
     assert_eq!(store.stats()?.messages, 990);
     let chat = only(&store, &report)?;
-    let folds = chat.compactions()?;
-    assert_eq!(folds.len(), 2);
-    assert_eq!(folds[0].first, folds[1].first, "both begin where the path begins");
+    let compactions = chat.compactions()?;
+    assert_eq!(compactions.len(), 2);
+    assert_eq!(compactions[0].first, compactions[1].first, "both begin where the path begins");
     let history = chat.history()?;
-    assert_eq!(history[0].id, folds[1].id.as_message());
-    assert!(history.iter().all(|message| message.id != folds[0].id.as_message()));
+    assert_eq!(history[0].id, compactions[1].id.as_message());
+    assert!(history.iter().all(|message| message.id != compactions[0].id.as_message()));
     // 452 messages from entry 551 on, and the summary.
     assert_eq!(history.len(), 445 + 1);
     assert_eq!(chat.raw_history()?.len(), 1_002);
@@ -93,7 +93,7 @@ fn pi_files_of_version_3_are_read_honestly() -> Result<()> {
         let chat = only(&store, &report)?;
         assert_eq!(report.dropped, 0);
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let folds = chat.compactions()?.len();
+        let compactions = chat.compactions()?.len();
         let faults = report.notes.iter().filter(|note| note.is_fault).count();
         let expected = match name {
             "compaction" => (4, 1, 0),
@@ -108,7 +108,7 @@ fn pi_files_of_version_3_are_read_honestly() -> Result<()> {
             "v1_legacy" => (4, 0, 1),
             other => panic!("what is {other}?"),
         };
-        assert_eq!((report.kept, folds, faults), expected, "{name}: {:#?}", report.notes);
+        assert_eq!((report.kept, compactions, faults), expected, "{name}: {:#?}", report.notes);
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ fn message() -> impl Strategy<Value = Value> {
         prop::collection::btree_map("[x-z]{1,3}|parts_|Role|\u{e9}", value(), 0..3),
         any::<bool>(),
     )
-        .prop_map(|(id, role, parts, metadata, further, is_aside)| {
+        .prop_map(|(id, role, parts, metadata, further, is_hidden)| {
             let mut message = json!({
                 "id": id, "parent": null, "role": role, "parts": parts,
                 "created_at": "2026-01-31T12:00:00.123456Z",
@@ -107,8 +107,8 @@ fn message() -> impl Strategy<Value = Value> {
             if let Some(metadata) = metadata {
                 message["metadata"] = metadata;
             }
-            if is_aside {
-                message["aside"] = json!(true);
+            if is_hidden {
+                message["hidden"] = json!(true);
             }
             for (field, value) in further {
                 message[field] = value;

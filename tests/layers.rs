@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     &["tree"],
     &["model"],
-    &["fold"],
+    &["compaction::policy"],
     &["storage"],
     &["storage::sqlite"],
     &["context"],
@@ -60,8 +60,8 @@ fn module_of(file: &Path) -> String {
     let inside = file.strip_prefix(source()).unwrap_or(file).with_extension("");
     let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     match names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["storage", backend, ..] if layer(&format!("storage::{backend}")).is_some() => {
-            format!("storage::{backend}")
+        [first, second, ..] if layer(&format!("{first}::{second}")).is_some() => {
+            format!("{first}::{second}")
         }
         [first, ..] => first.to_owned(),
         [] => String::new(),
@@ -134,11 +134,16 @@ fn root_names() -> Result<BTreeMap<String, String>, std::io::Error> {
         let path = &code[at + "pub use ".len()..];
         let path = &path[..path.find(';').unwrap_or(path.len())];
         let Some((module, rest)) = path.split_once("::") else { continue };
-        let members = match rest.trim().strip_prefix('{') {
-            Some(group) => group.trim_end_matches('}').split(',').map(str::trim).collect(),
-            None => vec![rest.trim()],
+        let (module, rest) = match rest.split_once("::{") {
+            Some((inner, group)) if !inner.contains('{') => (format!("{module}::{inner}"), group),
+            _ => (module.to_owned(), rest),
         };
-        names.extend(members.into_iter().map(|name| (name.to_owned(), module.to_owned())));
+        let members: Vec<&str> =
+            match rest.trim().strip_prefix('{').or_else(|| rest.contains(',').then_some(rest)) {
+                Some(group) => group.trim_end_matches('}').split(',').map(str::trim).collect(),
+                None => vec![rest.trim()],
+            };
+        names.extend(members.into_iter().map(|name| (name.to_owned(), module.clone())));
     }
     Ok(names)
 }

@@ -27,11 +27,11 @@ fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcom
     let last = turns[turns.len() - 1];
     assert_eq!((last.head.messages, last.summary.messages), (3, 1));
     assert!(turns.iter().all(|turn| turn.summary.tokens <= 150), "{last:?}");
-    let folds = said.lines().filter(|line| line.starts_with("folded: ")).count();
+    let compactions = said.lines().filter(|line| line.starts_with("compacted: ")).count();
 
     let store = Store::open(&path)?;
     let chat = store.session("workshop")?;
-    assert_eq!(chat.compactions()?.len(), folds);
+    assert_eq!(chat.compactions()?.len(), compactions);
     let stored = chat.raw_history()?;
     assert_eq!(stored.len(), 10_000);
     for (number, pair) in (1..).zip(stored.chunks(2)) {
@@ -42,7 +42,8 @@ fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcom
     // What is hidden lies under the one summary, every message once.
     let view = chat.history()?;
     assert_eq!(view.iter().map(Message::tokens).sum::<u64>(), last.total);
-    let (shown, hidden) = (view.len() - 1, chat.expand_raw(&chat.compactions()?[folds - 1].id)?);
+    let (shown, hidden) =
+        (view.len() - 1, chat.expand_raw(&chat.compactions()?[compactions - 1].id)?);
     assert_eq!(shown + hidden.len(), 10_000);
     assert_eq!(hidden[0].id, stored[3].id);
     assert_eq!(hidden[hidden.len() - 1].id, stored[3 + hidden.len() - 1].id);

@@ -4,11 +4,11 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::model::{Fold, Gone, Item, Line, Model, Node, Refusal, State};
+use common::model::{Gone, Item, Line, Model, Node, Refusal, Span, State};
 use common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
-    Arrival, Budget, CompactionId, Deleted, Error, Message, MessageId, Place, Result, Session,
+    Budget, CompactionId, Deleted, Error, Imported, Message, MessageId, Parent, Result, Session,
     Upserted, View,
 };
 
@@ -27,7 +27,7 @@ enum Op {
     Append {
         at: Where,
         count: u8,
-        is_aside: bool,
+        is_hidden: bool,
     },
     AppendOver {
         known: Pick,
@@ -35,7 +35,7 @@ enum Op {
     AppendForeign,
     Import {
         parent: Option<Pick>,
-        is_aside: bool,
+        is_hidden: bool,
     },
     ImportAgain(Pick),
     Update {
@@ -56,11 +56,11 @@ enum Op {
     /// Between any two messages.
     Compact(Pick, Pick),
     /// Between two items of the view at a message, which may be summaries.
-    Fold {
+    CompactItems {
         leaf: Option<Pick>,
         ends: (Pick, Pick),
     },
-    Unfold(Pick),
+    RemoveCompaction(Pick),
     Fork(Pick),
     Switch(Pick),
     Reopen,
@@ -75,21 +75,21 @@ fn place() -> impl Strategy<Value = Where> {
 }
 
 fn append() -> impl Strategy<Value = Op> {
-    (place(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_aside)| Op::Append {
+    (place(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_hidden)| Op::Append {
         at,
         count,
-        is_aside,
+        is_hidden,
     })
 }
 
-fn fold() -> impl Strategy<Value = Op> {
+fn compaction() -> impl Strategy<Value = Op> {
     (prop::option::of(any::<Pick>()), any::<(Pick, Pick)>())
-        .prop_map(|(leaf, ends)| Op::Fold { leaf, ends })
+        .prop_map(|(leaf, ends)| Op::CompactItems { leaf, ends })
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
     let import = (prop::option::weighted(0.9, any::<Pick>()), prop::bool::weighted(0.2))
-        .prop_map(|(parent, is_aside)| Op::Import { parent, is_aside });
+        .prop_map(|(parent, is_hidden)| Op::Import { parent, is_hidden });
     let update = any::<(Pick, bool)>().prop_map(|(target, is_same)| Op::Update { target, is_same });
     prop_oneof![
         14 => append(),
@@ -109,20 +109,20 @@ fn any_op() -> impl Strategy<Value = Op> {
         2 => (0..4_u8, any::<Pick>()).prop_map(|(name, at)| Op::Label(name, at)),
         1 => (0..4_u8).prop_map(Op::Unlabel),
         2 => any::<(Pick, Pick)>().prop_map(|(first, last)| Op::Compact(first, last)),
-        5 => fold(),
-        2 => any::<Pick>().prop_map(Op::Unfold),
+        5 => compaction(),
+        2 => any::<Pick>().prop_map(Op::RemoveCompaction),
         1 => any::<Pick>().prop_map(Op::Fork),
         1 => any::<Pick>().prop_map(Op::Switch),
         1 => Just(Op::Reopen),
     ]
 }
 
-/// Mostly branching, folding and deleting.
+/// Mostly branching, compaction and deleting.
 fn knotty_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => append(),
-        10 => fold(),
-        3 => any::<Pick>().prop_map(Op::Unfold),
+        10 => compaction(),
+        3 => any::<Pick>().prop_map(Op::RemoveCompaction),
         6 => prop::collection::vec(any::<Pick>(), 1..5).prop_map(Op::Delete),
         2 => Just(Op::DeleteNewest),
         1 => any::<Pick>().prop_map(Op::DeleteBranch),
@@ -165,14 +165,14 @@ impl World {
         MessageId::from(self.models[self.at].nodes[at].id.as_str())
     }
 
-    fn new_node(&mut self, is_aside: bool) -> (Node, Message) {
+    fn new_node(&mut self, is_hidden: bool) -> (Node, Message) {
         self.count += 1;
         let node = Node {
             id: format!("m{}", self.count),
             parent: None,
             role: if self.count.is_multiple_of(2) { "user" } else { "assistant" },
             text: format!("text {}", self.count),
-            is_aside,
+            is_hidden,
             state: State::Living,
         };
         let message = to_message(&node);
@@ -187,15 +187,15 @@ impl World {
 
     fn run(&mut self, op: &Op) -> Result<()> {
         match op {
-            Op::Append { at, count, is_aside } => {
-                let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_aside)).collect();
+            Op::Append { at, count, is_hidden } => {
+                let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
                 let (nodes, messages): (Vec<Node>, Vec<Message>) = made.into_iter().unzip();
                 let (parent, place) = match at {
-                    Where::Head => (self.model().head, Place::Head),
-                    Where::Root => (None, Place::Root),
+                    Where::Head => (self.model().head, Parent::Head),
+                    Where::Root => (None, Parent::Root),
                     Where::To(pick) => match self.pick(*pick) {
                         None => return Ok(()),
-                        Some(at) => (Some(at), Place::To(self.id(at))),
+                        Some(at) => (Some(at), Parent::Message(self.id(at))),
                     },
                 };
                 append_at(&self.session, &place, messages)?;
@@ -224,11 +224,11 @@ impl World {
                 let answer = self.session.append_to(&"nobody".into(), message);
                 assert!(matches!(answer, Err(Error::UnknownMessage { .. })), "{answer:?}");
             }
-            Op::Import { parent, is_aside } => {
+            Op::Import { parent, is_hidden } => {
                 let parent = parent.and_then(|pick| self.pick(pick));
-                let (node, message) = self.new_node(*is_aside);
+                let (node, message) = self.new_node(*is_hidden);
                 let id = parent.map(|at| self.id(at));
-                assert_eq!(self.session.import_message(id.as_ref(), message)?, Arrival::Added);
+                assert_eq!(self.session.import_message(id.as_ref(), message)?, Imported::Added);
                 self.model().import(parent, node);
             }
             Op::ImportAgain(pick) => {
@@ -236,7 +236,7 @@ impl World {
                 let imported: Vec<String> = self.model().imported.iter().cloned().collect();
                 if let Some(id) = imported.get(usize::from(*pick) % imported.len().max(1)) {
                     let again = Message::user("again").with_id(id.as_str());
-                    assert_eq!(self.session.import_message(None, again)?, Arrival::Known);
+                    assert_eq!(self.session.import_message(None, again)?, Imported::Known);
                 }
             }
             Op::Update { target, is_same } => {
@@ -322,7 +322,7 @@ impl World {
                 };
                 self.compact(first, last, self.id(first), self.id(last))?;
             }
-            Op::Fold { leaf, ends } => {
+            Op::CompactItems { leaf, ends } => {
                 let leaf = match leaf {
                     Some(pick) => self.pick(*pick),
                     None => self.model().head,
@@ -330,31 +330,31 @@ impl World {
                 let model = &self.models[self.at];
                 let is_named = |item: &Item| match item {
                     Item::Node(at) => model.nodes[*at].state == State::Living,
-                    Item::Fold(_) => true,
+                    Item::Span(_) => true,
                 };
                 let items: Vec<Item> = model.items(leaf).into_iter().filter(is_named).collect();
                 let end = |pick: Pick| items.get(usize::from(pick) % items.len().max(1));
                 let (Some(a), Some(b)) = (end(ends.0), end(ends.1)) else { return Ok(()) };
                 let name = |item: &Item, is_first: bool| match item {
                     Item::Node(at) => (*at, self.id(*at)),
-                    Item::Fold(fold) => {
-                        let fold = &model.folds[*fold];
-                        let at = if is_first { fold.first } else { fold.last };
-                        (at, CompactionId::from(fold.id.as_str()).as_message())
+                    Item::Span(compaction) => {
+                        let compaction = &model.spans[*compaction];
+                        let at = if is_first { compaction.first } else { compaction.last };
+                        (at, CompactionId::from(compaction.id.as_str()).as_message())
                     }
                 };
                 let (first, first_id) = name(a, true);
                 let (last, last_id) = name(b, false);
                 self.compact(first, last, first_id, last_id)?;
             }
-            Op::Unfold(pick) => {
-                let count = self.model().folds.len();
+            Op::RemoveCompaction(pick) => {
+                let count = self.model().spans.len();
                 if count == 0 {
                     return Ok(());
                 }
-                let fold = self.model().folds.remove(usize::from(*pick) % count);
+                let compaction = self.model().spans.remove(usize::from(*pick) % count);
                 let raw = self.every_raw()?;
-                self.session.remove_compaction(&CompactionId::from(fold.id))?;
+                self.session.remove_compaction(&CompactionId::from(compaction.id))?;
                 assert_eq!(self.every_raw()?, raw);
             }
             Op::Fork(pick) => {
@@ -388,7 +388,7 @@ impl World {
         last_id: MessageId,
     ) -> Result<()> {
         // A summary's id stands for its ends also where the messages there were deleted.
-        let expected = self.models[self.at].check_fold(first, last);
+        let expected = self.models[self.at].check_compaction(first, last);
         self.count += 1;
         let summary = format!("summary {}", self.count);
         let raw = self.every_raw()?;
@@ -398,7 +398,7 @@ impl World {
         match (answer, expected) {
             (Ok(id), Ok(())) => {
                 let model = &mut self.models[self.at];
-                model.folds.push(Fold {
+                model.spans.push(Span {
                     id: id.to_string(),
                     first,
                     last,
@@ -412,7 +412,7 @@ impl World {
                 }
             }
             (Err(Error::NotAncestor { .. }), Err(Refusal::NotAncestor))
-            | (Err(Error::NothingToFold { .. }), Err(Refusal::Nothing)) => {}
+            | (Err(Error::NothingVisible { .. }), Err(Refusal::Nothing)) => {}
             (Err(Error::InsideSummary { compaction, .. }), Err(Refusal::Inside(id))) => {
                 assert_eq!(compaction.as_str(), id);
             }
@@ -451,17 +451,17 @@ impl World {
         let expected =
             model.labels.iter().map(|(name, at)| (name.clone(), model.nodes[*at].id.clone()));
         assert_eq!(labels, expected.collect::<Vec<_>>());
-        let folds = chat.compactions()?.into_iter().map(|c| {
+        let compactions = chat.compactions()?.into_iter().map(|c| {
             (c.id.to_string(), c.first.to_string(), c.last.to_string(), c.count, c.summary)
         });
-        let folds = folds.collect::<Vec<_>>();
+        let compactions = compactions.collect::<Vec<_>>();
         let expected: Vec<_> = model
-            .folds
+            .spans
             .iter()
             .cloned()
             .map(|f| (f.id, f.first_id, f.last_id, f.count, f.summary))
             .collect();
-        assert_eq!(folds, expected);
+        assert_eq!(compactions, expected);
         Ok(())
     }
 
@@ -514,9 +514,9 @@ impl World {
             }
             self.compare_streams(&View::at(&id), true)?;
         }
-        for (at, fold) in model.folds.iter().enumerate() {
-            let id = CompactionId::from(fold.id.as_str());
-            let under = model.under(fold.first, fold.last);
+        for (at, compaction) in model.spans.iter().enumerate() {
+            let id = CompactionId::from(compaction.id.as_str());
+            let under = model.under(compaction.first, compaction.last);
             assert_eq!(lines(&chat.expand_raw(&id)?), ids(under));
             assert_eq!(lines(&chat.expand(&id)?), model.lines(&model.below(at)));
         }
@@ -565,12 +565,13 @@ impl World {
         let path = model.path(model.head);
         let items = model.items(model.head);
         let under = |at: usize| {
-            let folds = items.iter().filter_map(|item| match item {
-                Item::Fold(fold) => Some(&model.folds[*fold]),
+            let compactions = items.iter().filter_map(|item| match item {
+                Item::Span(compaction) => Some(&model.spans[*compaction]),
                 Item::Node(_) => None,
             });
-            let mut covering = folds.filter(|fold| fold.first <= at && at <= fold.last);
-            covering.next().filter(|_| path.contains(&at)).map(|fold| fold.id.clone())
+            let mut covering =
+                compactions.filter(|compaction| compaction.first <= at && at <= compaction.last);
+            covering.next().filter(|_| path.contains(&at)).map(|compaction| compaction.id.clone())
         };
         let expected: BTreeMap<String, (bool, Option<String>)> = model
             .living()
@@ -587,22 +588,22 @@ impl World {
     fn compare_stats(&self) -> Result<()> {
         let stats = self.scratch.store.stats()?;
         let all = || self.models.iter();
-        let count = |is_aside: bool| -> u64 {
-            let asides = |model: &Model| {
-                model.living().filter(|at| model.nodes[*at].is_aside == is_aside).count() as u64
+        let count = |is_hidden: bool| -> u64 {
+            let hidden = |model: &Model| {
+                model.living().filter(|at| model.nodes[*at].is_hidden == is_hidden).count() as u64
             };
-            all().map(asides).sum()
+            all().map(hidden).sum()
         };
         let fans: Vec<u64> = all()
             .flat_map(|model| model.living().map(|at| model.children(Some(at)).len() as u64))
             .collect();
         let depths = all().flat_map(|model| model.living().map(|at| model.raw(Some(at)).len()));
         assert_eq!(stats.sessions, all().filter(|model| model.exists).count() as u64);
-        assert_eq!((stats.messages, stats.asides), (count(false), count(true)));
+        assert_eq!((stats.messages, stats.hidden), (count(false), count(true)));
         assert_eq!(stats.branching_messages, fans.iter().filter(|fan| **fan > 1).count() as u64);
         assert_eq!(stats.max_children, fans.iter().copied().max().unwrap_or(0));
         assert_eq!(stats.max_depth, depths.max().unwrap_or(0) as u64);
-        assert_eq!(stats.compactions, all().map(|model| model.folds.len() as u64).sum::<u64>());
+        assert_eq!(stats.compactions, all().map(|model| model.spans.len() as u64).sum::<u64>());
         Ok(())
     }
 }
@@ -631,12 +632,12 @@ fn pages_forth(chat: &Session, view: &View, whole: &[Message]) -> Result<Vec<Mes
 }
 
 /// By the verb for one message or the one for several.
-fn append_at(chat: &Session, place: &Place, mut messages: Vec<Message>) -> Result<()> {
+fn append_at(chat: &Session, place: &Parent, mut messages: Vec<Message>) -> Result<()> {
     match (place, messages.len()) {
-        (Place::Head, 1) => chat.append(messages.remove(0))?,
-        (Place::Root, 1) => chat.append_root(messages.remove(0))?,
-        (Place::To(id), 1) => chat.append_to(id, messages.remove(0))?,
-        _ => return chat.append_all_at(place, messages).map(|_| ()),
+        (Parent::Head, 1) => chat.append(messages.remove(0))?,
+        (Parent::Root, 1) => chat.append_root(messages.remove(0))?,
+        (Parent::Message(id), 1) => chat.append_to(id, messages.remove(0))?,
+        _ => return chat.append_all_to(place, messages).map(|_| ()),
     };
     Ok(())
 }
@@ -647,7 +648,7 @@ fn to_message(node: &Node) -> Message {
         _ => Message::assistant(node.text.as_str()),
     };
     let message = message.with_id(node.id.as_str());
-    if node.is_aside { message.as_aside() } else { message }
+    if node.is_hidden { message.hidden() } else { message }
 }
 
 fn lines(messages: &[Message]) -> Vec<Line> {
@@ -656,7 +657,7 @@ fn lines(messages: &[Message]) -> Vec<Line> {
         parent: message.parent.as_ref().map(ToString::to_string),
         role: message.role.to_string(),
         text: message.text(),
-        is_aside: message.is_aside,
+        is_hidden: message.is_hidden,
     };
     messages.iter().map(line).collect()
 }
@@ -708,7 +709,7 @@ fn any_operations_leave_the_store_as_the_model_has_it() -> std::result::Result<(
 }
 
 #[test]
-fn branches_folds_and_deletes_leave_the_store_as_the_model_has_it()
+fn branches_compactions_and_deletes_leave_the_store_as_the_model_has_it()
 -> std::result::Result<(), String> {
     run(prop::collection::vec(knotty_op(), 20..60), 48)
 }

@@ -60,7 +60,7 @@ enum Op {
         at: Option<Pick>,
         role: &'static str,
         things: Vec<Thing>,
-        is_aside: bool,
+        is_hidden: bool,
     },
     /// Calls of one step and their results, as programs store them.
     Work {
@@ -75,8 +75,8 @@ enum Op {
     Delete(Vec<Pick>),
     DeleteBranch(Pick),
     Checkout(Pick),
-    Fold(Pick, Pick, Pick),
-    Unfold(Pick),
+    Compact(Pick, Pick, Pick),
+    RemoveCompaction(Pick),
     Load,
     Unload,
     Fork(Pick),
@@ -117,7 +117,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     ];
     let pick = any::<Pick>;
     let say = (prop::option::weighted(0.2, pick()), roles, things(), prop::bool::weighted(0.05))
-        .prop_map(|(at, role, things, is_aside)| Op::Say { at, role, things, is_aside });
+        .prop_map(|(at, role, things, is_hidden)| Op::Say { at, role, things, is_hidden });
     let ids = prop::collection::vec(0..CALL_IDS.len(), 1..4);
     let work = (ids, any::<bool>(), 0..3_u8, 0..5_u8, any::<bool>()).prop_map(
         |(ids, is_split, between, answered, is_backward)| Op::Work {
@@ -136,8 +136,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => prop::collection::vec(pick(), 1..3).prop_map(Op::Delete),
         1 => pick().prop_map(Op::DeleteBranch),
         3 => pick().prop_map(Op::Checkout),
-        5 => (pick(), pick(), pick()).prop_map(|(at, first, last)| Op::Fold(at, first, last)),
-        1 => pick().prop_map(Op::Unfold),
+        5 => (pick(), pick(), pick()).prop_map(|(at, first, last)| Op::Compact(at, first, last)),
+        1 => pick().prop_map(Op::RemoveCompaction),
         2 => Just(Op::Load),
         2 => Just(Op::Unload),
         1 => pick().prop_map(Op::Fork),
@@ -287,11 +287,11 @@ impl<'a> World<'a> {
 
     fn run(&mut self, op: &Op) -> Result<()> {
         match op {
-            Op::Say { at, role, things, is_aside } => {
+            Op::Say { at, role, things, is_hidden } => {
                 let at = at.map(|at| self.pick(at)).transpose()?.flatten();
                 let mut message = self.message(role, things);
-                if *is_aside {
-                    message = message.as_aside();
+                if *is_hidden {
+                    message = message.hidden();
                 }
                 match at {
                     Some(at) => self.chat.append_to(&at, message)?,
@@ -354,11 +354,13 @@ impl<'a> World<'a> {
                     self.chat.checkout(&id)?;
                 }
             }
-            Op::Fold(at, first, last) => self.fold(*at, *first, *last)?,
-            Op::Unfold(pick) => {
-                let folds = self.chat.compactions()?;
-                if let Some(fold) = folds.get(usize::from(*pick) % folds.len().max(1)) {
-                    self.chat.remove_compaction(&fold.id)?;
+            Op::Compact(at, first, last) => self.compact(*at, *first, *last)?,
+            Op::RemoveCompaction(pick) => {
+                let compactions = self.chat.compactions()?;
+                if let Some(compaction) =
+                    compactions.get(usize::from(*pick) % compactions.len().max(1))
+                {
+                    self.chat.remove_compaction(&compaction.id)?;
                 }
             }
             Op::Load | Op::Unload => {
@@ -390,7 +392,7 @@ impl<'a> World<'a> {
     }
 
     /// Lays a summary over a stretch of the view at a message, which may hold others.
-    fn fold(&mut self, at: Pick, first: Pick, last: Pick) -> Result<()> {
+    fn compact(&mut self, at: Pick, first: Pick, last: Pick) -> Result<()> {
         let Some(leaf) = self.pick(at)? else { return Ok(()) };
         let view = self.chat.history_at(&leaf)?;
         if view.is_empty() {
@@ -400,7 +402,7 @@ impl<'a> World<'a> {
         let (first, last) = (first.min(last), first.max(last));
         let summary = self.long('w');
         match self.chat.add_compaction(summary, &view[first].id, &view[last].id) {
-            Ok(_) | Err(Error::InsideSummary { .. } | Error::NothingToFold { .. }) => Ok(()),
+            Ok(_) | Err(Error::InsideSummary { .. } | Error::NothingVisible { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -1,7 +1,7 @@
 //! The example `ollama` keeps 5 000 turns going with a model behind a URL, whatever that model does.
 //!
 //! The server here stands in for one: it answers as Ollama or as OpenAI do, and now and then fails in one of the
-//! ways in which such servers fail. Each failure is told, the chat goes on, and is folded later.
+//! ways in which such servers fail. Each failure is told, the chat goes on, and is compacted later.
 
 mod common;
 
@@ -151,14 +151,14 @@ fn plays(server: &Server, path: &str, options: &[&str]) -> Outcome {
 
     let turns: Vec<Turn> = said.lines().filter_map(Turn::read).collect();
     assert!(turns.iter().map(|turn| turn.number).eq(1..=5_000));
-    // Each failure was told once; from then on until the next fold the window may be over its threshold.
+    // Each failure was told once; from then on until the next compact the window may be over its threshold.
     let mut failures: Vec<&str> = FAILURES.iter().map(|(_, told)| *told).collect();
     let mut is_behind = false;
     for line in said.lines() {
-        if let Some(why) = line.strip_prefix("not folded, to be tried again: ") {
+        if let Some(why) = line.strip_prefix("not compacted, to be tried again: ") {
             assert!(!failures.is_empty() && why.contains(failures.remove(0)), "{why}");
             is_behind = true;
-        } else if line.starts_with("folded: ") {
+        } else if line.starts_with("compacted: ") {
             is_behind = false;
         } else if let Some(turn) = Turn::read(line) {
             assert!(turn.total <= turn.threshold || is_behind, "{line}");

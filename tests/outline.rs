@@ -74,16 +74,19 @@ fn what_is_deleted_leaves_no_trace_in_the_outline() -> Result<()> {
 fn summaries_are_drawn_below_what_they_cover() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     write(&chat, "a b c d e")?;
-    chat.append(say("x").as_aside())?;
+    chat.append(say("x").hidden())?;
     chat.add_compaction("b to d", &"b".into(), &"d".into())?;
     let lines = drawn(&chat)?;
     assert_eq!(lines[1..4], ["· b  says b", "· c  says c", "· d  says d"]);
     assert!(lines[4].ends_with(": 3 messages] b to d"), "{}", lines[4]);
-    assert_eq!(lines[5..], ["o e  says e", "* x (head) [aside]  says x"]);
+    assert_eq!(lines[5..], ["o e  says e", "* x (head) [hidden]  says x"]);
 
     let tree = chat.tree()?;
-    let fold = &tree.segments[0].folds[0];
-    assert_eq!((fold.starts_at, fold.ends_at, tree.segments[0].asides), (Some(1), 3, 1));
+    let compaction = &tree.segments[0].compactions[0];
+    assert_eq!(
+        (compaction.starts_at, compaction.ends_at, tree.segments[0].hidden),
+        (Some(1), 3, 1)
+    );
     Ok(())
 }
 

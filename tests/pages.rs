@@ -76,11 +76,11 @@ fn pages_hold_still_while_others_append_and_move_the_head() -> Result<()> {
 #[test]
 fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
     let chat = chat("a b c d e")?;
-    let fold = chat.add_compaction("summary", &"b".into(), &"d".into())?.as_message();
+    let compaction = chat.add_compaction("summary", &"b".into(), &"d".into())?.as_message();
     chat.delete([&"d".into()])?;
-    assert_eq!(drawn(&chat.history()?), format!("a {fold} e"));
+    assert_eq!(drawn(&chat.history()?), format!("a {compaction} e"));
     let page = chat.page().before(&"e".into()).run()?;
-    assert_eq!(drawn(&page.messages), format!("a {fold}"));
+    assert_eq!(drawn(&page.messages), format!("a {compaction}"));
     Ok(())
 }
 
@@ -88,12 +88,12 @@ fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
 #[test]
 fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<()> {
     let chat = chat("a b c d")?;
-    let fold = chat.add_compaction("summary", &"b".into(), &"c".into())?.as_message();
+    let compaction = chat.add_compaction("summary", &"b".into(), &"c".into())?.as_message();
     chat.delete([&"b".into()])?;
     let shown = chat.history()?;
     assert_eq!(shown[1].parent, Some("a".into()));
-    assert_eq!(chat.message(&fold)?.as_ref(), Some(&shown[1]));
-    assert_eq!(drawn(&chat.page().before(&fold).run()?.messages), "a");
+    assert_eq!(chat.message(&compaction)?.as_ref(), Some(&shown[1]));
+    assert_eq!(drawn(&chat.page().before(&compaction).run()?.messages), "a");
     Ok(())
 }
 
@@ -151,12 +151,12 @@ fn an_open_stream_outlives_a_clear() -> Result<()> {
     Ok(())
 }
 
-/// A batch ends after 4 MiB. Asides, which are not shown, counted: a batch could end with nothing
+/// A batch ends after 4 MiB. Hidden, which are not shown, counted: a batch could end with nothing
 /// in it, and that was taken for the end of the stream.
 #[test]
-fn a_stream_goes_on_after_a_large_aside() -> Result<()> {
+fn a_stream_goes_on_after_a_large_hidden_message() -> Result<()> {
     let chat = chat("a b")?;
-    let large = Message::user("x".repeat(5 << 20)).with_id("x").as_aside();
+    let large = Message::user("x".repeat(5 << 20)).with_id("x").hidden();
     chat.append(large)?;
     chat.append_all(letters("c d"))?;
     let forth: Vec<Message> = chat.iter().collect::<Result<_>>()?;

@@ -71,9 +71,9 @@ fn a_stretch_does_not_begin_between_a_call_and_its_result() -> Result<()> {
 #[test]
 fn the_summary_before_the_stretch_comes_with_it() -> Result<()> {
     let chat = chat("a b c d e")?;
-    let fold = chat.add_compaction("first", &"a".into(), &"c".into())?.as_message();
+    let compaction = chat.add_compaction("first", &"a".into(), &"c".into())?.as_message();
     let recent = chat.recent(Budget::messages(2))?;
-    assert_eq!((drawn(&recent.messages), recent.left_out), (format!("{fold} d e"), 0));
+    assert_eq!((drawn(&recent.messages), recent.left_out), (format!("{compaction} d e"), 0));
     assert_eq!(chat.recent(Budget::messages(1))?.left_out, 2);
     Ok(())
 }
@@ -88,18 +88,18 @@ fn a_summary_over_the_call_of_a_tool_is_kept_with_its_result() -> Result<()> {
         Message::new("tool", vec![Part::tool_result("t", "1", json!("done"))]).with_id("result"),
         Message::assistant("done").with_id("z"),
     ])?;
-    let fold = chat.add_compaction("first", &"a".into(), &"call".into())?.as_message();
+    let compaction = chat.add_compaction("first", &"a".into(), &"call".into())?.as_message();
     for max in [2, 3, 100] {
         let recent = chat.recent(Budget::messages(max))?;
-        assert_eq!(drawn(&recent.messages), format!("{fold} result z"), "{max} messages");
+        assert_eq!(drawn(&recent.messages), format!("{compaction} result z"), "{max} messages");
     }
     Ok(())
 }
 
 #[test]
-fn asides_cost_nothing_and_are_not_left_out() -> Result<()> {
+fn hidden_messages_cost_nothing_and_are_not_left_out() -> Result<()> {
     let chat = chat("a b")?;
-    chat.append(Message::user("aside").with_id("x").as_aside())?;
+    chat.append(Message::user("hidden").with_id("x").hidden())?;
     chat.append(Message::user("c").with_id("c"))?;
     let recent = chat.recent(Budget::messages(2))?;
     assert_eq!((drawn(&recent.messages), recent.left_out), ("b c".into(), 1));

@@ -84,7 +84,7 @@ fn the_header_names_the_format_and_its_version() -> Result<()> {
     let pragma = |name: &str| -> Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0)).map_err(database)
     };
-    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 1));
+    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 2));
     let mode: String =
         conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(database)?;
     assert_eq!(mode, "wal");
@@ -191,5 +191,38 @@ fn a_store_that_is_closed_is_one_file() -> Result<()> {
     let files: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(files, ["talk.db"]);
+    Ok(())
+}
+
+#[test]
+fn a_store_of_version_1_is_migrated_and_verifies() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.db");
+    let old = Connection::open(&file).map_err(database)?;
+    old.execute_batch(include_str!("fixtures/schema_1.sql")).map_err(database)?;
+    old.execute_batch(
+        "INSERT INTO session (id, next, head, created_at, updated_at) VALUES ('s', 4, 4294967299, 0, 0);
+         INSERT INTO message (address, parent, id, role, parts, tokens, aside, created_at)
+         VALUES (4294967297, NULL, 'a', 'user', '[{\"type\":\"text\",\"text\":\"hello\"}]', 6, 0, 0),
+                (4294967298, 4294967297, 'b', 'system', '[{\"type\":\"text\",\"text\":\"noon\"}]', 5, 1, 0),
+                (4294967299, 4294967298, 'c', 'user', '[{\"type\":\"text\",\"text\":\"bye\"}]', 5, 0, 0);
+         INSERT INTO compaction
+                (session, id, first, last, first_id, last_id, count, before, after, folds, summary, created_at)
+         VALUES (1, 'x', 4294967297, 4294967297, 'a', 'a', 1, 6, 5, NULL, 'inner', 0),
+                (1, 'y', 4294967297, 4294967298, 'a', 'b', 2, 5, 5, '[\"x\"]', 'outer', 0);
+         INSERT INTO search_pending SELECT address FROM message;
+         INSERT INTO setting VALUES ('index_version', '1');
+         PRAGMA application_id = 0x74616c6b; PRAGMA user_version = 1; PRAGMA journal_mode = WAL;",
+    )
+    .map_err(database)?;
+    drop(old);
+
+    let store = Store::open(&file)?;
+    let chat = store.session("s")?;
+    let hidden: Vec<bool> = chat.raw_history()?.iter().map(|message| message.is_hidden).collect();
+    assert_eq!(hidden, [false, true, false]);
+    assert_eq!(chat.compaction(&"y".into())?.nested, [talktree::CompactionId::from("x")]);
+    assert_eq!(store.search("hello").run()?.hits.len(), 1);
+    assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }

@@ -30,7 +30,7 @@ enum Change {
     Update(usize, usize, usize),
     Delete(usize, usize),
     DeleteBranch(usize, usize),
-    Fold(usize, usize, usize),
+    Compact(usize, usize, usize),
     Checkout(usize, usize),
     Fork(usize, usize, usize),
     Index,
@@ -44,7 +44,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (s.clone(), m.clone(), t).prop_map(|(s, m, t)| Change::Update(s, m, t)),
         3 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::Delete(s, m)),
         1 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::DeleteBranch(s, m)),
-        4 => (s.clone(), m.clone(), m.clone()).prop_map(|(s, m, n)| Change::Fold(s, m, n)),
+        4 => (s.clone(), m.clone(), m.clone()).prop_map(|(s, m, n)| Change::Compact(s, m, n)),
         2 => (s.clone(), m.clone()).prop_map(|(s, m)| Change::Checkout(s, m)),
         5 => (s.clone(), m, s).prop_map(|(s, m, t)| Change::Fork(s, m, t)),
         1 => Just(Change::Index),
@@ -88,7 +88,7 @@ impl World {
     fn apply(&mut self, change: &Change) -> Outcome<()> {
         let number = match *change {
             Change::Append(s, ..) | Change::Branch(s, ..) | Change::Update(s, ..) => s,
-            Change::Delete(s, _) | Change::DeleteBranch(s, _) | Change::Fold(s, ..) => s,
+            Change::Delete(s, _) | Change::DeleteBranch(s, _) | Change::Compact(s, ..) => s,
             Change::Checkout(s, _) | Change::Fork(s, ..) => s,
             Change::Index => {
                 self.store.search("fox").run()?;
@@ -108,7 +108,7 @@ impl World {
             Change::Update(_, m, t) => chat.update(message(m, t)).map(|_| ()),
             Change::Delete(_, m) => chat.delete([&id(m)]).map(|_| ()),
             Change::DeleteBranch(_, m) => chat.delete_branch(&id(m)).map(|_| ()),
-            Change::Fold(_, m, n) => chat.add_compaction("summary", &id(m), &id(n)).map(|_| ()),
+            Change::Compact(_, m, n) => chat.add_compaction("summary", &id(m), &id(n)).map(|_| ()),
             Change::Checkout(_, m) => chat.checkout(&id(m)),
             Change::Fork(_, m, t) => {
                 let target: SessionId = format!("s{t}").into();

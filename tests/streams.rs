@@ -10,17 +10,17 @@ use talktree::{Message, MessageId, Order, Result, Session, Store, View};
 
 #[derive(Debug, Clone)]
 struct Case {
-    /// Each message's parent, counted back from it, and whether it is an aside.
+    /// Each message's parent, counted back from it, and whether it is an hidden.
     messages: Vec<(u8, bool)>,
     deleted_before: Vec<u8>,
-    folds: Vec<(u8, u8)>,
+    compactions: Vec<(u8, u8)>,
     leaf: u8,
     is_raw: bool,
     is_newest_first: bool,
     /// How many messages are asked for at a time; the deletions come after the first batch.
     batches: Vec<u8>,
     deleted_meanwhile: Vec<u8>,
-    unfolded_meanwhile: Vec<u8>,
+    a_compaction_removed_meanwhile: Vec<u8>,
     skipped_to: Option<u8>,
 }
 
@@ -40,18 +40,18 @@ fn case() -> impl Strategy<Value = Case> {
         prop::option::weighted(0.2, any::<u8>()),
     );
     (shape, reading).prop_map(|(shape, reading)| {
-        let (messages, deleted_before, folds, (leaf, is_raw, is_newest_first)) = shape;
-        let (batches, deleted_meanwhile, unfolded_meanwhile, skipped_to) = reading;
+        let (messages, deleted_before, compactions, (leaf, is_raw, is_newest_first)) = shape;
+        let (batches, deleted_meanwhile, a_compaction_removed_meanwhile, skipped_to) = reading;
         Case {
             messages,
             deleted_before,
-            folds,
+            compactions,
             leaf,
             is_raw,
             is_newest_first,
             batches,
             deleted_meanwhile,
-            unfolded_meanwhile,
+            a_compaction_removed_meanwhile,
             skipped_to,
         }
     })
@@ -75,21 +75,21 @@ fn delete(chat: &Session, picks: &[u8]) -> Result<()> {
 }
 
 fn build(chat: &Session, case: &Case) -> Result<()> {
-    for (n, (back, is_aside)) in case.messages.iter().enumerate() {
+    for (n, (back, is_hidden)) in case.messages.iter().enumerate() {
         let message = Message::user(format!("text {n}")).with_id(n.to_string());
-        let message = if *is_aside { message.as_aside() } else { message };
+        let message = if *is_hidden { message.hidden() } else { message };
         match n.checked_sub(usize::from(*back)) {
             Some(parent) => chat.append_to(&parent.to_string().into(), message)?,
             None => chat.append_root(message)?,
         };
     }
     delete(chat, &case.deleted_before)?;
-    for (a, b) in &case.folds {
+    for (a, b) in &case.compactions {
         let ids = all(chat)?;
         let Some(leaf) = pick(&ids, *a) else { continue };
         let path = chat.history_at(&leaf)?;
         if let Some(first) = pick(&path, *b) {
-            // What cannot be folded is left.
+            // What cannot be compacted is left.
             let _ = chat.add_compaction(format!("summary {a} {b}"), &first.id, &leaf);
         }
     }
@@ -122,9 +122,9 @@ fn check(case: &Case) -> Result<()> {
     rest = &rest[first.len()..];
 
     delete(&chat, &case.deleted_meanwhile)?;
-    for at in &case.unfolded_meanwhile {
-        if let Some(fold) = pick(&chat.compactions()?, *at) {
-            chat.remove_compaction(&fold.id)?;
+    for at in &case.a_compaction_removed_meanwhile {
+        if let Some(compaction) = pick(&chat.compactions()?, *at) {
+            chat.remove_compaction(&compaction.id)?;
         }
     }
     let there = |id: &MessageId| Ok(chat.message(id)?.is_some());

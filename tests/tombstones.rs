@@ -17,13 +17,13 @@ fn chat(path: &str) -> Result<Session> {
 fn a_compaction_goes_with_the_tombstone_it_ends_at() -> Result<()> {
     for is_branch in [false, true] {
         let chat = chat("a b c")?;
-        let fold = chat.add_compaction("summary", &"a".into(), &"b".into())?;
-        assert_eq!(chat.delete([&"b".into()])?.covered_by, std::slice::from_ref(&fold));
+        let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+        assert_eq!(chat.delete([&"b".into()])?.covered_by, std::slice::from_ref(&compaction));
         let deleted = match is_branch {
             true => chat.delete_branch(&"c".into())?,
             false => chat.delete([&"c".into()])?,
         };
-        assert_eq!((deleted.compactions_gone, chat.compactions()?), (vec![fold], vec![]));
+        assert_eq!((deleted.compactions_gone, chat.compactions()?), (vec![compaction], vec![]));
         assert_eq!(drawn(&chat.history()?), "a");
     }
     Ok(())
@@ -60,12 +60,12 @@ fn the_children_of_a_deleted_root_are_nobodys_children() -> Result<()> {
 
 /// A summary of nothing that shows would make the history longer.
 #[test]
-fn a_stretch_of_asides_is_not_folded() -> Result<()> {
+fn a_stretch_of_hidden_messages_is_not_compacted() -> Result<()> {
     let chat = chat("a")?;
-    chat.append_all(letters("x y").into_iter().map(Message::as_aside))?;
+    chat.append_all(letters("x y").into_iter().map(Message::hidden))?;
     chat.append_all(letters("b"))?;
     let answer = chat.add_compaction("summary", &"x".into(), &"y".into());
-    assert!(matches!(answer, Err(Error::NothingToFold { .. })), "{answer:?}");
+    assert!(matches!(answer, Err(Error::NothingVisible { .. })), "{answer:?}");
     chat.add_compaction("summary", &"a".into(), &"y".into())?;
     assert_eq!(chat.history()?.len(), 2);
     Ok(())
@@ -73,12 +73,12 @@ fn a_stretch_of_asides_is_not_folded() -> Result<()> {
 
 /// Laying a compaction that stands already is no error, also when an end of it was deleted since.
 #[test]
-fn a_compaction_that_stands_may_be_laid_again_after_its_end_was_deleted() -> Result<()> {
+fn a_compaction_that_stands_may_be_added_again_after_its_end_was_deleted() -> Result<()> {
     let chat = chat("a b c")?;
     chat.add_compaction("summary", &"a".into(), &"b".into())?;
-    let fold = chat.compactions()?.remove(0);
+    let compaction = chat.compactions()?.remove(0);
     chat.delete([&"a".into()])?;
-    chat.import_compaction(&fold)?;
+    chat.import_compaction(&compaction)?;
     assert_eq!(chat.compactions()?.len(), 1);
     Ok(())
 }

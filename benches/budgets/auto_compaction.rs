@@ -1,7 +1,7 @@
-//! What does it cost that a session folds itself? Appends to one that does, beside appends to one that does not.
+//! What does it cost that a session compacts itself? Appends to one that does, beside appends to one that does not.
 //!
 //! Both begin with as many messages, all but the newest under a summary. The summarizer answers at once,
-//! so what is left is planning, checking and laying a summary, shared by the appends between two folds.
+//! so what is left is planning, checking and laying a summary, shared by the appends between two compactions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +23,10 @@ const SUMMARY_WORDS: usize = 1_000;
 /// A session that is appended to.
 struct Chat {
     session: Session,
-    folds: Arc<AtomicUsize>,
+    compactions: Arc<AtomicUsize>,
     times: Times,
-    /// Those of the appends after which it was folded.
-    folding: Times,
+    /// Those of the appends after which it was compacted.
+    compaction: Times,
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
@@ -35,9 +35,9 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         let mut chats = Vec::new();
         for size in sizes {
             let sized = bench.stores.sized(size)?;
-            for folds_itself in [false, true] {
-                let store = copy(bench, &sized, durability, folds_itself)?;
-                chats.push(Chat::over(&store, &sized, folds_itself)?);
+            for compacts_itself in [false, true] {
+                let store = copy(bench, &sized, durability, compacts_itself)?;
+                chats.push(Chat::over(&store, &sized, compacts_itself)?);
             }
         }
         append_in_turns(&mut chats, count)?;
@@ -47,8 +47,13 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Makes a copy of a store in which nothing is waiting to be indexed.
-fn copy(bench: &Bench, sized: &Sized, durability: Durability, folds_itself: bool) -> Result<Store> {
-    let name = format!("auto-compaction-{folds_itself}-{}.db", sized.size);
+fn copy(
+    bench: &Bench,
+    sized: &Sized,
+    durability: Durability,
+    compacts_itself: bool,
+) -> Result<Store> {
+    let name = format!("auto-compaction-{compacts_itself}-{}.db", sized.size);
     let path = bench.stores.fresh(&name)?;
     sized.store.backup(&path, |_| {})?;
     let store = open(&path, durability)?;
@@ -57,32 +62,32 @@ fn copy(bench: &Bench, sized: &Sized, durability: Durability, folds_itself: bool
 }
 
 impl Chat {
-    fn over(store: &Store, sized: &Sized, folds_itself: bool) -> Result<Self> {
+    fn over(store: &Store, sized: &Sized, compacts_itself: bool) -> Result<Self> {
         let summary = Speaker::new(17, Length::Chat).words(SUMMARY_WORDS);
-        let folds = Arc::new(AtomicUsize::new(0));
+        let compactions = Arc::new(AtomicUsize::new(0));
         let mut builder = store.session_builder(sized.long.id().clone());
-        if folds_itself {
-            let (summary, folds) = (summary.clone(), Arc::clone(&folds));
+        if compacts_itself {
+            let (summary, compactions) = (summary.clone(), Arc::clone(&compactions));
             builder = builder.compact_after(THRESHOLD).summarizer(
                 move |_: &str| -> std::result::Result<String, BoxError> {
-                    folds.fetch_add(1, Ordering::Relaxed);
+                    compactions.fetch_add(1, Ordering::Relaxed);
                     Ok(summary.clone())
                 },
             );
         }
         let session = builder.open()?;
         session.add_compaction(summary, &sized.first, &sized.before_last_20)?;
-        Ok(Self { session, folds, times: Times::default(), folding: Times::default() })
+        Ok(Self { session, compactions, times: Times::default(), compaction: Times::default() })
     }
 
     fn append(&mut self, message: Message) -> Result<()> {
-        let before = self.folds.load(Ordering::Relaxed);
+        let before = self.compactions.load(Ordering::Relaxed);
         let start = Instant::now();
         self.session.append(message)?;
         let time = start.elapsed();
         self.times.push(time);
-        if self.folds.load(Ordering::Relaxed) > before {
-            self.folding.push(time);
+        if self.compactions.load(Ordering::Relaxed) > before {
+            self.compaction.push(time);
         }
         Ok(())
     }
@@ -106,12 +111,15 @@ fn print(bench: &mut Bench, sizes: &[usize], chats: &[Chat], durability: Durabil
         |size: usize| format!("append with auto-compaction, {durability:?}, at {}", short(size));
     for (size, pair) in sizes.iter().zip(chats.chunks(2)) {
         let [floor, ours] = pair else { continue };
-        let (work, folds) = (work(*size), ours.folds.load(Ordering::Relaxed));
+        let (work, compactions) = (work(*size), ours.compactions.load(Ordering::Relaxed));
         let median = Row::seconds(work.as_str(), ours.times.median());
         bench.table.add(median.floor(floor.times.median()).within(1.2));
         let mean = Row::seconds(format!("{work}: total / n"), ours.times.mean());
         bench.table.add(mean.floor(floor.times.mean()).within(1.2));
-        bench.table.add(Row::seconds(format!("{work}: {folds} folds"), ours.folding.median()));
+        bench.table.add(Row::seconds(
+            format!("{work}: {compactions} compactions"),
+            ours.compaction.median(),
+        ));
     }
     let ([first, .., last], [_, small, .., large]) = (sizes, chats) else { return };
     let work = format!("{}; floor: at {}", work(*last), short(*first));

@@ -14,11 +14,11 @@ use crate::stores::open;
 use crate::table::{Row, Unit};
 use crate::{Bench, Result, floor, short};
 
-/// Turns of a chat; each is a question and an answer.
+/// InProgress of a chat; each is a question and an answer.
 const TURNS: usize = 30;
 const ROUNDS: usize = 40;
 
-const LAST_50: &str = "SELECT parent, id, role, parts, metadata, aside, created_at
+const LAST_50: &str = "SELECT parent, id, role, parts, metadata, hidden, created_at
    FROM message
   WHERE session = ?1
   ORDER BY n DESC
@@ -82,13 +82,13 @@ fn build_floor(path: &Path, sessions: usize) -> Result<()> {
     conn.execute_batch(
         "CREATE TABLE message (
              key INTEGER PRIMARY KEY, session INTEGER, n INTEGER, parent INTEGER, id TEXT, role TEXT,
-             parts TEXT, metadata TEXT, aside INTEGER, created_at INTEGER);
+             parts TEXT, metadata TEXT, hidden INTEGER, created_at INTEGER);
          CREATE UNIQUE INDEX message_id ON message (session, id);
          CREATE INDEX place ON message (session, n);
          BEGIN",
     )?;
     let mut insert = conn.prepare(
-        "INSERT INTO message (session, n, parent, id, role, parts, aside, created_at)
+        "INSERT INTO message (session, n, parent, id, role, parts, hidden, created_at)
          VALUES (?1, ?2, ?2 - 1, ?3, 'user', ?4, 0, 0)",
     )?;
     let mut speaker = Speaker::new(12, Length::Short);

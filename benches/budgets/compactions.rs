@@ -2,8 +2,8 @@
 
 use talktree::{Durability, Session};
 
+use crate::compacted::SUMMARY;
 use crate::data::{Length, Speaker};
-use crate::folded::SUMMARY;
 use crate::measure::{Rounds, repeat, timed_each};
 use crate::stores::open;
 use crate::table::Row;

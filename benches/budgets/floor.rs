@@ -29,7 +29,7 @@ pub(crate) fn create(conn: &Connection) -> Result<()> {
          CREATE TABLE message (
              address INTEGER PRIMARY KEY, parent INTEGER, id TEXT NOT NULL, role TEXT NOT NULL,
              parts TEXT NOT NULL, metadata TEXT, extra TEXT, tokens INTEGER NOT NULL,
-             aside INTEGER NOT NULL, created_at INTEGER NOT NULL);
+             hidden INTEGER NOT NULL, created_at INTEGER NOT NULL);
          CREATE UNIQUE INDEX message_id ON message (id);",
     )?;
     Ok(())
@@ -99,7 +99,7 @@ pub(crate) struct Plain {
     pub(crate) role: String,
     pub(crate) parts: Vec<PlainPart>,
     pub(crate) metadata: Option<Box<RawValue>>,
-    pub(crate) is_aside: bool,
+    pub(crate) is_hidden: bool,
     pub(crate) created_at: i64,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct PlainPart {
     output: Option<Box<RawValue>>,
 }
 
-/// Reads a row of `parent, id, role, parts, metadata, aside, created_at`.
+/// Reads a row of `parent, id, role, parts, metadata, hidden, created_at`.
 pub(crate) fn plain(row: &Row<'_>) -> Result<Plain> {
     let metadata = row.get_ref(4)?.as_str_or_null()?;
     Ok(Plain {
@@ -124,7 +124,7 @@ pub(crate) fn plain(row: &Row<'_>) -> Result<Plain> {
         role: row.get(2)?,
         parts: serde_json::from_str(row.get_ref(3)?.as_str()?)?,
         metadata: metadata.map(serde_json::from_str).transpose()?,
-        is_aside: row.get(5)?,
+        is_hidden: row.get(5)?,
         created_at: row.get(6)?,
     })
 }
@@ -146,16 +146,16 @@ pub(crate) fn read<P: rusqlite::Params>(
 
 /// A path by the parents of its messages: the best recursive query there is, one seek a message.
 pub(crate) const PATH_BY_PARENT: &str = "WITH RECURSIVE path AS (
-    SELECT parent, id, role, parts, metadata, aside, created_at FROM message WHERE address = ?1
+    SELECT parent, id, role, parts, metadata, hidden, created_at FROM message WHERE address = ?1
      UNION ALL
-    SELECT m.parent, m.id, m.role, m.parts, m.metadata, m.aside, m.created_at
+    SELECT m.parent, m.id, m.role, m.parts, m.metadata, m.hidden, m.created_at
       FROM path JOIN message AS m ON m.address = path.parent)
- SELECT parent, id, role, parts, metadata, aside, created_at FROM path";
+ SELECT parent, id, role, parts, metadata, hidden, created_at FROM path";
 
 /// The same, carrying addresses alone, and the messages fetched in order.
 pub(crate) const PATH_BY_PARENT_THEN_FETCH: &str = "WITH RECURSIVE path (address) AS (
     SELECT ?1
      UNION ALL
     SELECT m.parent FROM path JOIN message AS m ON m.address = path.address WHERE m.parent NOT NULL)
- SELECT parent, id, role, parts, metadata, aside, created_at
+ SELECT parent, id, role, parts, metadata, hidden, created_at
    FROM message WHERE address IN path ORDER BY address";

@@ -12,8 +12,8 @@ use crate::{Bench, Result, floor};
 const COUNT: usize = 10_000;
 
 const COPY: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, aside, origin, created_at)
- SELECT address + ?1, parent + ?1, id, role, parts, metadata, extra, tokens, aside, address, created_at
+        (address, parent, id, role, parts, metadata, extra, tokens, hidden, origin, created_at)
+ SELECT address + ?1, parent + ?1, id, role, parts, metadata, extra, tokens, hidden, address, created_at
    FROM message
   WHERE address BETWEEN ?2 AND ?3";
 

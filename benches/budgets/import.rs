@@ -1,6 +1,6 @@
 //! How many historical messages are stored in a second?
 
-use talktree::{Durability, Incoming};
+use talktree::{Durability, ImportRecord};
 
 use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, repeat, timed};
@@ -15,7 +15,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let mut records = Vec::with_capacity(COUNT);
     for message in Speaker::new(16, Length::Chat).messages(COUNT) {
         let id = message.id.clone();
-        records.push(Incoming { record: id.to_string(), parent: parent.replace(id), message });
+        records.push(ImportRecord { record: id.to_string(), parent: parent.replace(id), message });
     }
     let times = repeat(Rounds::exactly(5), || {
         let store = open(&bench.stores.fresh("import.db")?, Durability::Full)?;

@@ -7,11 +7,11 @@ mod append;
 mod append_all;
 mod auto_compaction;
 mod cold;
+mod compacted;
 mod compactions;
 mod context;
 mod data;
 mod floor;
-mod folded;
 mod fork;
 mod growth;
 mod import;
@@ -52,8 +52,8 @@ const ROWS: &[(&str, Row)] = &[
     ("append-all", append_all::run),
     ("auto-compaction", auto_compaction::run),
     ("raw", raw::run),
-    ("folded", folded::run),
-    ("flat", folded::flat),
+    ("compacted", compacted::run),
+    ("flat", compacted::flat),
     ("growth", growth::run),
     ("fork", fork::run),
     ("worst", worst::run),

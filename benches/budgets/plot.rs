@@ -5,8 +5,8 @@ use std::path::Path;
 
 use talktree::Durability;
 
+use crate::compacted::with_compacted;
 use crate::data::{Length, Speaker};
-use crate::folded::with_folded;
 use crate::growth::VERBS;
 use crate::measure::{Rounds, repeat, timed, timed_each};
 use crate::table::{Unit, show};
@@ -39,10 +39,10 @@ pub(crate) fn draw(bench: &mut Bench, folder: &Path) -> Result<()> {
     while size <= bench.million {
         let sized = bench.stores.sized(size)?;
         let rounds = Rounds { most: 300, ..Rounds::default() };
-        let folded = with_folded(&sized, || {
+        let compacted = with_compacted(&sized, || {
             repeat(rounds, || timed_each(10, || Ok(sized.long.history()?)))
         })?;
-        add("history, 20 visible", size, folded.median());
+        add("history, 20 visible", size, compacted.median());
         let mut speaker = Speaker::new(17, Length::Short);
         for (name, verb) in VERBS {
             add(name, size, repeat(rounds, || verb(&sized, &mut speaker))?.median());

@@ -8,7 +8,7 @@ use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor};
 
-const SCAN: &str = "SELECT parent, id, role, parts, metadata, aside, created_at
+const SCAN: &str = "SELECT parent, id, role, parts, metadata, hidden, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address";
@@ -24,7 +24,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let row = Row::seconds("raw history of 10k", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()).within(1.3));
     let pair = alternate(Rounds::default(), floor, || timed(|| Ok(chat.history()?)))?;
-    let row = Row::seconds("history of 10k, nothing folded", pair.ours.median());
+    let row = Row::seconds("history of 10k, nothing compacted", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));
     Ok(())
 }

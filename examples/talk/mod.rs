@@ -5,4 +5,4 @@ mod script;
 mod window;
 
 pub use script::{COUNT, QUESTION, are_all_there, turn};
-pub use window::{Window, spaced, tell_folds};
+pub use window::{Window, print_compactions, spaced};

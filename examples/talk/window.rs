@@ -61,23 +61,23 @@ impl fmt::Display for Part {
 }
 
 /// Prints a line for each summary, as soon as it is laid.
-pub fn tell_folds(chat: &Session) -> Subscription {
+pub fn print_compactions(chat: &Session) -> Subscription {
     let reader = chat.clone();
     chat.subscribe(move |event| {
         if let Change::Compact { id } = &event.change
-            && let Ok(fold) = reader.compaction(id)
+            && let Ok(compaction) = reader.compaction(id)
         {
-            println!("{}", laid(&fold));
+            println!("{}", laid(&compaction));
         }
     })
 }
 
 /// Returns in a line what a summary takes the place of.
-fn laid(fold: &Compaction) -> String {
-    let Compaction { tokens_before, tokens_after, folds, count, .. } = fold;
-    let taken_in = if folds.is_empty() { "" } else { ", the summary before it among them" };
+fn laid(compaction: &Compaction) -> String {
+    let Compaction { tokens_before, tokens_after, nested, count, .. } = compaction;
+    let taken_in = if nested.is_empty() { "" } else { ", the summary before it among them" };
     format!(
-        "folded: {} tokens into {}{taken_in}; {} messages lie under it now",
+        "compacted: {} tokens into {}{taken_in}; {} messages lie under it now",
         spaced(*tokens_before),
         spaced(*tokens_after),
         spaced(*count)

@@ -1,5 +1,6 @@
 //! Compactions: summaries laid over stretches of a path.
 
+pub(crate) mod policy;
 mod refusal;
 mod seen;
 mod status;
@@ -31,9 +32,9 @@ pub use summary::Summary;
 /// let reply = chat.append(Message::assistant("hi"))?.id;
 /// chat.add_compaction("They greeted.", &hello, &reply)?;
 ///
-/// let fold = chat.compactions()?.remove(0);
-/// assert_eq!((fold.summary.as_str(), fold.count), ("They greeted.", 2));
-/// assert_eq!((fold.first, fold.last), (hello, reply));
+/// let compaction = chat.compactions()?.remove(0);
+/// assert_eq!((compaction.summary.as_str(), compaction.count), ("They greeted.", 2));
+/// assert_eq!((compaction.first, compaction.last), (hello, reply));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +56,7 @@ pub struct Compaction {
     pub tokens_after: u64,
     /// The summaries that a model saw there before, which this one took in; oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub folds: Vec<CompactionId>,
+    pub nested: Vec<CompactionId>,
     /// What wrote the summary, if that was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -86,7 +87,7 @@ impl Compaction {
             summary: summary.into(),
             tokens_before: 0,
             tokens_after: 0,
-            folds: Vec::new(),
+            nested: Vec::new(),
             model: None,
             details: None,
             created_at: crate::message::now(),
@@ -103,10 +104,10 @@ impl Compaction {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all([Message::user("hi").with_id("a"), Message::assistant("ho").with_id("b")])?;
-    /// let fold = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?;
+    /// let compaction = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?;
     ///
     /// let summary = &chat.history()?[0];
-    /// assert_eq!(summary.id, fold.as_message());
+    /// assert_eq!(summary.id, compaction.as_message());
     /// assert_eq!(summary.text(), "They greeted.");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -122,7 +123,7 @@ impl Compaction {
             parts: vec![Part::text(self.summary.as_str())],
             metadata: Some(about.into()),
             created_at: self.created_at,
-            is_aside: false,
+            is_hidden: false,
             extra: Extra::new(),
         }
     }

@@ -41,12 +41,12 @@ fn is_unseen(c: char) -> bool {
 /// Why a plan no longer stands: what it was made of is not what a model sees now.
 ///
 /// ```
-/// use talktree::{CompactionOptions, Error, Message, Plan, Stale, Store};
+/// use talktree::{CompactionOptions, Error, Message, Planned, Stale, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
 /// let options = CompactionOptions::default().keep_recent_tokens(0);
-/// let Plan::Fold(plan) = chat.plan_compaction(&options)? else { panic!("nothing to fold") };
+/// let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
 ///
 /// chat.delete(&["5".into()])?; // while the model thinks
 /// let refused = chat.commit(plan, "They said words.").unwrap_err();
@@ -71,14 +71,14 @@ pub enum Stale {
         id: MessageId,
     },
     /// Another summary lies over the stretch or a part of it.
-    #[error("it was folded under the summary {by:?}")]
-    Folded {
+    #[error("it was compacted under the summary {by:?}")]
+    Compacted {
         /// The other compaction.
         by: CompactionId,
     },
     /// A summary of the stretch was taken off.
     #[error("the summary {id:?} was taken off")]
-    Unfolded {
+    CompactionRemoved {
         /// The compaction that went.
         id: CompactionId,
     },

@@ -11,7 +11,7 @@ use crate::message::Message;
 
 /// The items of a stretch of a view as they were, oldest first.
 ///
-/// A storage compares it with the view it has now, in [`SessionProvider::fold`](crate::SessionProvider::fold).
+/// A storage compares it with the view it has now, in [`SessionProvider::compact`](crate::SessionProvider::compact).
 ///
 /// ```
 /// use talktree::{Message, Seen, Stale};
@@ -72,8 +72,8 @@ impl Seen {
 /// Returns why another item stands where one was seen.
 fn replaced(seen: &MessageId, found: &MessageId) -> Stale {
     match (CompactionId::from_message(seen), CompactionId::from_message(found)) {
-        (_, Some(by)) => Stale::Folded { by },
-        (Some(id), None) => Stale::Unfolded { id },
+        (_, Some(by)) => Stale::Compacted { by },
+        (Some(id), None) => Stale::CompactionRemoved { id },
         (None, None) => Stale::Deleted { id: seen.clone() },
     }
 }
@@ -81,7 +81,7 @@ fn replaced(seen: &MessageId, found: &MessageId) -> Stale {
 /// Returns why an item is not where it was seen.
 fn gone(seen: &MessageId) -> Stale {
     match CompactionId::from_message(seen) {
-        Some(id) => Stale::Unfolded { id },
+        Some(id) => Stale::CompactionRemoved { id },
         None => Stale::Deleted { id: seen.clone() },
     }
 }
@@ -122,9 +122,9 @@ mod tests {
             ("abc", "ac", "message \"b\" was deleted"),
             ("abc", "ab", "message \"c\" was deleted"),
             ("abc", "", "message \"a\" was deleted"),
-            ("abc", "aX", "it was folded under the summary \"X\""),
-            ("abc", "Xc", "it was folded under the summary \"X\""),
-            ("aBc", "aX", "it was folded under the summary \"X\""),
+            ("abc", "aX", "it was compacted under the summary \"X\""),
+            ("abc", "Xc", "it was compacted under the summary \"X\""),
+            ("aBc", "aX", "it was compacted under the summary \"X\""),
             // A summary that was seen itself lies over nothing else.
             ("abC", "aC", "message \"b\" was deleted"),
             ("aBc", "axyc", "the summary \"B\" was taken off"),

@@ -27,7 +27,7 @@ use crate::id::CompactionId;
 pub enum CompactionStatus {
     /// A model sees its summary.
     Shown,
-    /// It was folded: a model sees a later summary in its place.
+    /// It was compacted: a model sees a later summary in its place.
     Under {
         /// The later one.
         id: CompactionId,

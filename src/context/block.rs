@@ -218,14 +218,14 @@ impl Block {
         }
     }
 
-    /// Returns the block with a description, which stands beside its label; white space folds.
+    /// Returns the block with a description, which stands beside its label; white space compactions.
     ///
     /// ```
     /// let memory = talktree::Block::stored().describe("Learned facts about the user");
     /// ```
     pub fn describe(self, description: impl AsRef<str>) -> Self {
         // A line break would end the line of the header that it stands in.
-        let description = fold_whitespace(description.as_ref());
+        let description = collapse_whitespace(description.as_ref());
         Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
     }
 
@@ -402,7 +402,7 @@ pub(crate) fn check_label(label: &str) -> error::Result<()> {
 }
 
 /// Returns the text in one line, with one space for each run of white space.
-pub(crate) fn fold_whitespace(text: &str) -> String {
+pub(crate) fn collapse_whitespace(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -414,7 +414,7 @@ pub(crate) fn breaks_line(c: char) -> bool {
 
 /// Returns the line of a document in the list of those that can be loaded.
 pub(crate) fn listed(key: &str, description: &str) -> String {
-    let description = fold_whitespace(description);
+    let description = collapse_whitespace(description);
     match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => format!("- {key}: {}…", &description[..end]),
         None if description.is_empty() => format!("- {key}"),

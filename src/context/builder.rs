@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::block::Block;
 use super::mounted::Mounted;
-use super::{Context, Options, Places, push};
+use super::{Backing, Context, Options, push};
 use crate::error::Result;
 
 /// A context to be: its blocks and what else it shall do. The order of calls does not matter, but for that of blocks.
@@ -27,13 +27,13 @@ use crate::error::Result;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct ContextBuilder {
-    places: Places,
+    places: Backing,
     blocks: Vec<(String, Block)>,
     options: Options,
 }
 
 impl ContextBuilder {
-    pub(crate) fn over(places: Places) -> Self {
+    pub(crate) fn over(places: Backing) -> Self {
         Self { places, ..Self::default() }
     }
 

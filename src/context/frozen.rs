@@ -43,7 +43,7 @@ impl Context {
     }
 
     /// Returns the prompt as [`prompt`](Self::prompt) would, and freezes nothing.
-    pub(crate) fn prompt_as_it_stands(&self) -> Result<String> {
+    pub(crate) fn current_prompt(&self) -> Result<String> {
         match self.shared.options.is_cached {
             true => match self.places().store()?.frozen()? {
                 Some(frozen) => Ok(text(&frozen)),

@@ -11,6 +11,7 @@
 //!
 //! Invariant: what a block holds is what stands behind it, at every call; nothing is kept beside it.
 
+mod backing;
 mod block;
 mod builder;
 mod documents;
@@ -22,7 +23,6 @@ mod frozen;
 mod loaded;
 mod markdown;
 mod mounted;
-mod places;
 mod prompt;
 mod provider;
 mod slug;
@@ -42,8 +42,8 @@ pub use folder::SkillFolder;
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 pub use tool::{ToolDefinition, Tools};
 
+pub(crate) use backing::Backing;
 use mounted::Mounted;
-pub(crate) use places::Places;
 use tool::{Reach, answer};
 
 /// The most blocks of one context: each stands in every prompt.
@@ -75,7 +75,7 @@ pub struct Context {
 
 struct Shared {
     blocks: RwLock<Vec<Arc<Mounted>>>,
-    places: Places,
+    places: Backing,
     options: Options,
 }
 
@@ -92,16 +92,16 @@ struct Options {
 
 impl Context {
     /// Returns a context of no blocks.
-    pub(crate) fn empty(places: Places) -> Self {
+    pub(crate) fn empty(places: Backing) -> Self {
         Self::over(places, Vec::new(), Options::default())
     }
 
-    fn over(places: Places, blocks: Vec<Arc<Mounted>>, options: Options) -> Self {
+    fn over(places: Backing, blocks: Vec<Arc<Mounted>>, options: Options) -> Self {
         Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), places, options }) }
     }
 
     /// Returns a context of the same blocks over other places: that of a fork.
-    pub(crate) fn moved_to(&self, places: Places) -> Self {
+    pub(crate) fn moved_to(&self, places: Backing) -> Self {
         Self::over(places, self.mounted(), self.shared.options)
     }
 
@@ -266,7 +266,7 @@ impl Context {
         self.shared.places.store.as_deref()
     }
 
-    fn places(&self) -> &Places {
+    fn places(&self) -> &Backing {
         &self.shared.places
     }
 }

@@ -5,8 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::backing::Backing;
 use super::block::{Block, BlockInfo, Source, breaks_line, check_label, listed};
-use super::places::Places;
 use super::provider::{Document, ReadProvider, WriteProvider};
 use super::slug;
 use crate::error::{BoxError, Error, Result};
@@ -41,7 +41,7 @@ impl Mounted {
     }
 
     /// Returns the block as it reads now.
-    pub(super) fn info(&self, places: &Places) -> Result<BlockInfo> {
+    pub(super) fn info(&self, places: &Backing) -> Result<BlockInfo> {
         Ok(self.block.info(&self.label, self.content(places)?))
     }
 
@@ -50,7 +50,7 @@ impl Mounted {
         self.block.info(&self.label, String::new())
     }
 
-    pub(super) fn content(&self, places: &Places) -> Result<String> {
+    pub(super) fn content(&self, places: &Backing) -> Result<String> {
         match &self.block.source {
             Source::Text(text) => Ok(text.to_string()),
             Source::Read(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
@@ -82,7 +82,7 @@ impl Mounted {
     }
 
     /// Replaces the content.
-    pub(super) fn set(&self, places: &Places, content: &str) -> Result<BlockInfo> {
+    pub(super) fn set(&self, places: &Backing, content: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(provider) => {
@@ -99,7 +99,7 @@ impl Mounted {
     }
 
     /// Adds to the content, on a line of its own.
-    pub(super) fn append(&self, places: &Places, text: &str) -> Result<BlockInfo> {
+    pub(super) fn append(&self, places: &Backing, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         if let Source::Write(provider) = &self.block.source {
             let _turn = self.turn();
@@ -126,7 +126,7 @@ impl Mounted {
     /// Stores documents of a keyed block and returns the keys they are under. In the store it is all of them or none.
     pub(super) fn set_documents(
         &self,
-        places: &Places,
+        places: &Backing,
         documents: Vec<Document>,
     ) -> Result<Vec<String>> {
         self.check_keyed()?;
@@ -143,7 +143,7 @@ impl Mounted {
         Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
-    fn write_documents(&self, places: &Places, documents: &[Document]) -> Result<()> {
+    fn write_documents(&self, places: &Backing, documents: &[Document]) -> Result<()> {
         match &self.block.source {
             Source::Skills(provider) => documents.iter().try_for_each(|document| {
                 self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
@@ -162,7 +162,7 @@ impl Mounted {
 
     /// Adds to a document, on a line of its own; it comes into being if it is not there. What it is called stays as it is
     /// where nothing else is said.
-    pub(super) fn append_document(&self, places: &Places, more: &Document) -> Result<String> {
+    pub(super) fn append_document(&self, places: &Backing, more: &Document) -> Result<String> {
         self.check_keyed()?;
         self.check_writable()?;
         let more = keyed(more.clone());
@@ -179,7 +179,7 @@ impl Mounted {
     }
 
     /// Replaces the text of a document. What it is called stays as it is where nothing else is said.
-    pub(super) fn rewrite_document(&self, places: &Places, new: &Document) -> Result<()> {
+    pub(super) fn rewrite_document(&self, places: &Backing, new: &Document) -> Result<()> {
         self.check_keyed()?;
         self.check_writable()?;
         match self.block.source.is_stored() {
@@ -190,7 +190,7 @@ impl Mounted {
 
     fn renew_document(
         &self,
-        places: &Places,
+        places: &Backing,
         new: &Document,
         content: impl Fn(&str) -> String,
     ) -> Result<()> {
@@ -214,7 +214,7 @@ impl Mounted {
     /// Makes a new version of a stored text from the present one, however many others do so, and returns its content.
     fn renew(
         &self,
-        places: &Places,
+        places: &Backing,
         key: &str,
         make: impl Fn(Option<Entry>) -> Document,
     ) -> Result<String> {
@@ -239,7 +239,7 @@ impl Mounted {
     }
 
     /// Takes a stored document away; its versions stay.
-    pub(super) fn remove_document(&self, places: &Places, key: &str) -> Result<bool> {
+    pub(super) fn remove_document(&self, places: &Backing, key: &str) -> Result<bool> {
         self.check_documents()?;
         self.check_writable()?;
         match key {
@@ -249,13 +249,13 @@ impl Mounted {
     }
 
     /// Returns the stored documents, by key, without their contents.
-    pub(super) fn documents(&self, places: &Places) -> Result<Vec<EntryInfo>> {
+    pub(super) fn documents(&self, places: &Backing) -> Result<Vec<EntryInfo>> {
         self.check_documents()?;
         places.store()?.documents(self.owner(), &self.label)
     }
 
     /// Returns the document of this key.
-    pub(super) fn load(&self, places: &Places, key: &str) -> Result<Option<String>> {
+    pub(super) fn load(&self, places: &Backing, key: &str) -> Result<Option<String>> {
         match &self.block.source {
             Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.load(key)),
             Source::StoredSkills | Source::Knowledge if key.is_empty() => Ok(None),
@@ -269,7 +269,7 @@ impl Mounted {
     /// Returns the documents that match, best first, and how.
     pub(super) fn search(
         &self,
-        places: &Places,
+        places: &Backing,
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Document>, Matched)> {
@@ -296,13 +296,18 @@ impl Mounted {
     }
 
     /// Returns the versions of a stored text, oldest first.
-    pub(super) fn versions(&self, places: &Places, key: &str) -> Result<Vec<EntryVersion>> {
+    pub(super) fn versions(&self, places: &Backing, key: &str) -> Result<Vec<EntryVersion>> {
         self.check_stored()?;
         places.store()?.versions(self.owner(), &self.label, key)
     }
 
     /// Returns one version of a stored text.
-    pub(super) fn version(&self, places: &Places, key: &str, version: u64) -> Result<EntryVersion> {
+    pub(super) fn version(
+        &self,
+        places: &Backing,
+        key: &str,
+        version: u64,
+    ) -> Result<EntryVersion> {
         self.check_stored()?;
         let found = places.store()?.version(self.owner(), &self.label, key, version)?;
         found.ok_or_else(|| Error::UnknownVersion {
@@ -313,7 +318,7 @@ impl Mounted {
     }
 
     /// Brings a former version back, as a new one.
-    pub(super) fn restore(&self, places: &Places, key: &str, version: u64) -> Result<()> {
+    pub(super) fn restore(&self, places: &Backing, key: &str, version: u64) -> Result<()> {
         let found = self.version(places, key, version)?;
         self.check_writable()?;
         // The label may have held texts of another kind; this block would not show them.
@@ -338,7 +343,7 @@ impl Mounted {
         Ok(())
     }
 
-    fn entry(&self, places: &Places, key: &str) -> Result<Option<Entry>> {
+    fn entry(&self, places: &Backing, key: &str) -> Result<Option<Entry>> {
         places.store()?.entry(self.owner(), &self.label, key)
     }
 

@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// Returns a hash over the content of every session of a store.
 ///
-/// Equal for two stores that hold the same: ids, trees, messages, asides, heads, labels,
+/// Equal for two stores that hold the same: ids, trees, messages, hidden, heads, labels,
 /// compactions in their order and session details, JSON by value. Not over addresses, the log of
 /// the head, or when a session was last written to. A store that was exported and imported
 /// elsewhere has the same hash there. It is many reads: while others write, it may be the hash of a

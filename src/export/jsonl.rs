@@ -59,7 +59,7 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// All that can be read of it: details, every branch, asides, compactions, labels, the head. What
+    /// All that can be read of it: details, every branch, hidden, compactions, labels, the head. What
     /// a store keeps for itself is left out: tombstones of deleted messages, the log of the head, and
     /// which records were imported. It is many reads, so the export of a session from which another
     /// handle deletes meanwhile may hold a tree that never was.

@@ -74,8 +74,8 @@ fn speaker(message: &Message) -> String {
         Role::Tool => "Tool",
         Role::Other(role) => role,
     };
-    match message.is_aside {
-        true => format!("{} (aside)", one_line(role)),
+    match message.is_hidden {
+        true => format!("{} (hidden)", one_line(role)),
         false => one_line(role),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
         }
         let covered = session.expand_raw(&compaction.id)?;
         let (Some(first), Some(last)) = (covered.first(), covered.last()) else { continue };
-        if covered.iter().any(|message| !message.is_aside) {
+        if covered.iter().any(|message| !message.is_hidden) {
             let (first, last) = (first.id.clone(), last.id.clone());
             living.push(Compaction { first, last, ..compaction });
             is_moved = true;
@@ -43,12 +43,12 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
     Ok(living)
 }
 
-/// Returns whether a model would see a message of the stretch, were it not folded.
+/// Returns whether a model would see a message of the stretch, were it not compacted.
 fn covers_something(session: &Session, compaction: &Compaction) -> Result<bool> {
     // From its end: what is found first is mostly what is looked for.
     for message in session.stream_rev(View::at(&compaction.last).raw()) {
         let message = message?;
-        if !message.is_aside {
+        if !message.is_hidden {
             return Ok(true);
         }
         if message.id == compaction.first {

@@ -1,7 +1,7 @@
 //! ChatGPT exports: `conversations.json`.
 //!
 //! A record is a conversation, its `mapping` a tree of nodes by id. Nodes without a message are
-//! places and nothing else: their children hang from their parent. Hidden messages become asides.
+//! places and nothing else: their children hang from their parent. Hidden messages become hidden.
 //! Siblings come in the order of their parent's `children`.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub(super) struct ChatGpt {
 }
 
 /// A node of the mapping.
-struct Place {
+struct MappedNode {
     id: String,
     parent: Option<String>,
     children: Vec<String>,
@@ -41,7 +41,7 @@ impl ChatGpt {
 
     fn node(
         &self,
-        place: &Place,
+        place: &MappedNode,
         parent: Option<&Living>,
         line: u64,
         start: DateTime<Utc>,
@@ -95,7 +95,7 @@ impl Reader for ChatGpt {
                 continue;
             };
             let children = node.list("children").unwrap_or_default();
-            places.push(Place {
+            places.push(MappedNode {
                 parent: node.text("parent"),
                 children: children.iter().filter_map(fields::text).collect(),
                 message: node.object("message"),
@@ -184,10 +184,10 @@ enum Parent {
 }
 
 /// Returns the nodes with their parents, each branch after its root, siblings in their order.
-fn arrange(places: &[Place]) -> Vec<(usize, Parent)> {
+fn arrange(places: &[MappedNode]) -> Vec<(usize, Parent)> {
     let index: HashMap<&str, usize> =
         places.iter().enumerate().map(|(at, place)| (place.id.as_str(), at)).collect();
-    let parent_of = |place: &Place| place.parent.as_deref().map(|id| index.get(id).copied());
+    let parent_of = |place: &MappedNode| place.parent.as_deref().map(|id| index.get(id).copied());
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
     let mut roots = Vec::new();
     for (at, place) in places.iter().enumerate() {
@@ -247,7 +247,7 @@ fn message(fields: Fields) -> Message {
         about.fold(Fields::default(), |about, (field, value)| about.with(&field, Some(value)));
     let mut message = Message::new(role, parts);
     message.metadata = about.into_json();
-    message.is_aside = is_hidden;
+    message.is_hidden = is_hidden;
     message
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Entries hang from each other by `uuid` and `parentUuid`. A file is mostly one session, but a
 //! resumed one may hold entries of the session before: those that hang together are one. What the
-//! model or a person said becomes a message; other entries with a place in the chain become asides
-//! there, and entries without a `uuid` become asides behind the entry they stand behind in the
+//! model or a person said becomes a message; other entries with a place in the chain become hidden
+//! there, and entries without a `uuid` become hidden behind the entry they stand behind in the
 //! file, or session details (titles, tags). `progress` entries are steps of the chain and nothing
 //! else, and are left out.
 //!
 //! A compaction is a boundary that begins a new chain, and a summary: the boundary is hung back
-//! where the chain was cut, both become asides, and the summary is laid over all that lies before.
+//! where the chain was cut, both become hidden, and the summary is laid over all that lies before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use chrono::{DateTime, Utc};
 
 use super::blocks::{self, ToolNames};
 use super::draft::{
-    Body, Draft, DraftHead, Figures, Node, Orphans, Overlay, OverlayEnd, Reader, derive, mark,
+    Body, CompactionEnd, Draft, DraftHead, Figures, Node, Orphans, Reader, Span, derive, mark,
     message_id, name, session_id,
 };
 use super::fields::{Fields, data_part, text_part};
@@ -43,9 +43,9 @@ pub(super) struct ClaudeCode {
 /// One session as it is read.
 struct Talk {
     draft: Draft,
-    /// What the next entry to hang from a node hangs from instead: the aside behind it.
+    /// What the next entry to hang from a node hangs from instead: the hidden behind it.
     behind: HashMap<Option<MessageId>, MessageId>,
-    /// The node that the row of asides at the end began behind.
+    /// The node that the row of hidden at the end began behind.
     row: Option<(Option<MessageId>, MessageId)>,
     ordinal: u64,
     titles: Titles,
@@ -151,7 +151,7 @@ impl Reader for ClaudeCode {
         let message = match inner {
             Some(inner) => self.said(&kind, entry, inner, node),
             None if kind == "system" => noted(entry),
-            None => aside(&kind, entry),
+            None => hidden(&kind, entry),
         };
         message.with_id(node.id.clone()).at(time)
     }
@@ -184,7 +184,7 @@ impl ClaudeCode {
         }
         let mut message = Message::new(role, parts);
         message.metadata = entry.with("message", about).into_json();
-        message.is_aside = is_summary;
+        message.is_hidden = is_summary;
         message
     }
 
@@ -269,7 +269,7 @@ impl Talk {
                 .map(message_id)
                 .or(parent)
                 .or_else(|| self.draft.last_id()),
-            // The first entry to follow a node goes on behind the asides that stand behind it.
+            // The first entry to follow a node goes on behind the hidden that stand behind it.
             false if is_side => parent,
             false => self.behind.remove(&parent).or(parent),
         };
@@ -280,7 +280,7 @@ impl Talk {
             self.boundaries.insert(id.clone(), kept);
         }
         if entry.is_true("isCompactSummary") {
-            self.overlay(record, entry, &id, parent.as_ref(), now);
+            self.span(record, entry, &id, parent.as_ref(), now);
         }
         if matches!(kind, "user" | "assistant") {
             let is_apart = is_side || entry.has("teamName") || entry.is_true("isMeta");
@@ -293,7 +293,7 @@ impl Talk {
         self.draft.push(Node { is_side, ..node(id, parent, record) });
     }
 
-    /// Adds an entry without a place in the chain, as an aside behind the entry before.
+    /// Adds an entry without a place in the chain, as an hidden behind the entry before.
     fn push_behind(&mut self, record: &Record) {
         self.ordinal += 1;
         let ordinal = self.ordinal.to_string();
@@ -330,7 +330,7 @@ impl Talk {
         }
     }
 
-    fn overlay(
+    fn span(
         &mut self,
         record: &Record,
         entry: &Fields,
@@ -343,11 +343,11 @@ impl Talk {
         let content = entry.object("message").and_then(|message| message.get("content").cloned());
         let parts = blocks::parts(content.as_ref(), &ToolNames::new());
         let last = kept.or_else(|| boundary.cloned()).unwrap_or_else(|| id.clone());
-        self.draft.overlays.push(Overlay {
+        self.draft.spans.push(Span {
             id: CompactionId::from(id.as_str()),
             line: record.line,
             first: None,
-            last: OverlayEnd::Before(last),
+            last: CompactionEnd::Before(last),
             marker: Some(id.clone()),
             count: 0,
             figures: Figures::default(),
@@ -378,20 +378,17 @@ impl Talk {
         // A summary of what another file holds is all that is known of it here.
         let first = draft.nodes.first().map(|node| node.id.clone());
         let boundaries = &self.boundaries;
-        draft.overlays.retain_mut(|overlay| {
-            let OverlayEnd::Before(end) = &overlay.last else { return true };
+        draft.spans.retain_mut(|span| {
+            let CompactionEnd::Before(end) = &span.last else { return true };
             let is_empty = first.as_ref() == Some(end);
             if let Some(boundary) = boundaries.iter().find(|(_, kept)| kept.as_ref() == Some(end))
                 && !ids.contains(end)
             {
-                overlay.last = OverlayEnd::Before(boundary.0.clone());
+                span.last = CompactionEnd::Before(boundary.0.clone());
             }
-            if is_empty && let Some(marker) = &overlay.marker {
+            if is_empty && let Some(marker) = &span.marker {
                 plain_summaries.insert(marker.clone());
-                report.remark(
-                    overlay.line,
-                    "a summary of what is not in the file, kept as a message",
-                );
+                report.remark(span.line, "a summary of what is not in the file, kept as a message");
             }
             !is_empty
         });
@@ -453,8 +450,8 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
             .remark(line, format!("entries of session {id:?} are part of {:?}", to.draft.session));
         to.draft.nodes.append(&mut from.draft.nodes);
         to.draft.nodes.sort_by_key(|node| node.line);
-        to.draft.overlays.append(&mut from.draft.overlays);
-        to.draft.overlays.sort_by_key(|overlay| overlay.line);
+        to.draft.spans.append(&mut from.draft.spans);
+        to.draft.spans.sort_by_key(|span| span.line);
         to.boundaries.extend(from.boundaries);
         to.has_main |= from.has_main;
         to.draft.line = to.draft.line.min(line);
@@ -478,14 +475,14 @@ fn is_link(kind: &str) -> bool {
 /// Returns what the program noted in the chain.
 fn noted(entry: Fields) -> Message {
     let parts = entry.get("content").map(text_part).into_iter().collect();
-    let mut message = Message::new(Role::System, parts).as_aside();
+    let mut message = Message::new(Role::System, parts).hidden();
     let known = ["type", "uuid", "parentUuid", "sessionId", "timestamp", "content"];
     message.metadata = entry.without(&known).into_json();
     message
 }
 
-fn aside(kind: &str, entry: Fields) -> Message {
+fn hidden(kind: &str, entry: Fields) -> Message {
     let record: Option<Json> = entry.into_json();
     let parts = record.iter().map(|record| data_part(kind, record)).collect();
-    Message::new(kind, parts).as_aside()
+    Message::new(kind, parts).hidden()
 }

@@ -1,6 +1,6 @@
 //! Two sources that claim one session.
 
-use super::draft::{DraftLabel, Overlay, Reader};
+use super::draft::{DraftLabel, Reader, Span};
 use super::fields::Fields;
 use super::records::Records;
 use super::work::{Fate, MISSING_PARENT, Work};
@@ -25,8 +25,8 @@ impl Work<'_> {
             let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {
                 continue;
             };
-            let incoming = self.peek(node, records, reader)?;
-            match stored.role == incoming.role && stored.text() == incoming.text() {
+            let record = self.peek(node, records, reader)?;
+            match stored.role == record.role && stored.text() == record.text() {
                 true => equal += 1,
                 false => other += 1,
             }
@@ -62,17 +62,11 @@ impl Work<'_> {
     }
 
     /// Counts everything as dropped.
-    pub(super) fn refuse(
-        &mut self,
-        line: u64,
-        why: &str,
-        overlays: &[Overlay],
-        labels: &[DraftLabel],
-    ) {
+    pub(super) fn refuse(&mut self, line: u64, why: &str, spans: &[Span], labels: &[DraftLabel]) {
         let nodes = self.fates.iter().filter(|fate| **fate != Fate::Gone).count();
-        let overlays = overlays.iter().filter(|overlay| overlay.marker.is_none()).count();
+        let spans = spans.iter().filter(|span| span.marker.is_none()).count();
         let labels = labels.iter().filter(|label| label.is_record).count();
-        self.report.dropped += (nodes + overlays + labels) as u64;
+        self.report.dropped += (nodes + spans + labels) as u64;
         self.report.fault(
             line,
             format!(

@@ -43,7 +43,7 @@ pub(super) struct Draft {
     pub(super) session: SessionId,
     pub(super) details: SessionDetails,
     pub(super) nodes: Vec<Node>,
-    pub(super) overlays: Vec<Overlay>,
+    pub(super) spans: Vec<Span>,
     pub(super) labels: Vec<DraftLabel>,
     pub(super) head: DraftHead,
     /// The line it begins on.
@@ -73,12 +73,12 @@ pub(super) enum Body {
 }
 
 /// A summary to be laid.
-pub(super) struct Overlay {
+pub(super) struct Span {
     pub(super) id: CompactionId,
     pub(super) line: u64,
     /// `None`: the beginning of the path.
     pub(super) first: Option<MessageId>,
-    pub(super) last: OverlayEnd,
+    pub(super) last: CompactionEnd,
     /// The node that stands for it in the source's own tree.
     pub(super) marker: Option<MessageId>,
     /// How many messages it stood for when it was made; 0 to count them.
@@ -95,11 +95,11 @@ pub(super) struct Figures {
     /// 0 to count them.
     pub(super) tokens_before: u64,
     pub(super) tokens_after: u64,
-    pub(super) folds: Vec<CompactionId>,
+    pub(super) nested: Vec<CompactionId>,
     pub(super) model: Option<String>,
 }
 
-pub(super) enum OverlayEnd {
+pub(super) enum CompactionEnd {
     At(MessageId),
     /// The last message before this one.
     Before(MessageId),
@@ -138,7 +138,7 @@ impl Draft {
             session,
             details: SessionDetails::default(),
             nodes: Vec::new(),
-            overlays: Vec::new(),
+            spans: Vec::new(),
             labels: Vec::new(),
             head: DraftHead::Last,
             line,

@@ -17,6 +17,7 @@
 mod blocks;
 mod chatgpt;
 mod claude_code;
+mod compactions;
 mod conflict;
 mod detect;
 mod draft;
@@ -27,7 +28,6 @@ mod noted;
 mod open_assistant;
 mod openai;
 mod order;
-mod overlay;
 mod own;
 mod pi;
 mod pointer;

@@ -12,7 +12,7 @@ use super::work::Work;
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::outcome::Incoming;
+use crate::outcome::ImportRecord;
 
 /// That the session came to be by an import; noted together with its first messages.
 const BEGUN: &str = "#begun";
@@ -55,7 +55,7 @@ impl Work<'_> {
     }
 
     /// Returns the notes to store with these messages.
-    pub(super) fn opening(&self, messages: &[Incoming]) -> Result<Vec<Incoming>> {
+    pub(super) fn opening(&self, messages: &[ImportRecord]) -> Result<Vec<ImportRecord>> {
         if self.opening.is_empty() {
             return Ok(Vec::new());
         }
@@ -63,8 +63,8 @@ impl Work<'_> {
             true => self.session.latest_leaf()?.map(|leaf| leaf.id),
             false => messages.first().map(|first| first.message.id.clone()),
         };
-        let note = |id: &MessageId| -> Vec<Incoming> {
-            self.opening.iter().map(|note| incoming_note(note.clone(), id)).collect()
+        let note = |id: &MessageId| -> Vec<ImportRecord> {
+            self.opening.iter().map(|note| record_note(note.clone(), id)).collect()
         };
         Ok(standing.as_ref().map(note).unwrap_or_default())
     }
@@ -74,7 +74,7 @@ impl Work<'_> {
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend([self.names().1, ENDED.to_owned()]);
         let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
-        let notes: Vec<_> = notes.into_iter().map(|note| incoming_note(note, &leaf.id)).collect();
+        let notes: Vec<_> = notes.into_iter().map(|note| record_note(note, &leaf.id)).collect();
         match self.session.import_messages(&notes) {
             // Deleted in this moment; then less is remembered, and nothing is wrong.
             Err(Error::UnknownMessage { .. }) => Ok(()),
@@ -90,8 +90,8 @@ impl Work<'_> {
     pub(super) fn is_noted(&self, note: &str) -> Result<bool> {
         // A record that is known is passed over before its parent is looked for, and no message can
         // have this id: so the answer is an error, and nothing is stored, if it is not.
-        let asked = incoming_note(note.to_owned(), &CompactionId::from("none").as_message());
-        let asked = Incoming { message: Message::new("", Vec::new()), ..asked };
+        let asked = record_note(note.to_owned(), &CompactionId::from("none").as_message());
+        let asked = ImportRecord { message: Message::new("", Vec::new()), ..asked };
         match self.session.import_messages(&[asked]) {
             // A store that is read-only is asked by a dry run only.
             Err(Error::UnknownMessage { .. } | Error::ReadOnly) => Ok(false),
@@ -108,7 +108,7 @@ impl Work<'_> {
 }
 
 /// Returns a record that stores a note and no message: the message stands, or its parent does not.
-fn incoming_note(record: String, standing: &MessageId) -> Incoming {
+fn record_note(record: String, standing: &MessageId) -> ImportRecord {
     let message = Message::new("", Vec::new()).with_id(standing.clone());
-    Incoming { record, parent: Some(standing.clone()), message }
+    ImportRecord { record, parent: Some(standing.clone()), message }
 }

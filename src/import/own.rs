@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use super::draft::{
-    Body, Draft, DraftHead, DraftLabel, Figures, Node, Overlay, OverlayEnd, Reader, mark,
+    Body, CompactionEnd, Draft, DraftHead, DraftLabel, Figures, Node, Reader, Span, mark,
     session_id,
 };
 use super::fields::Fields;
@@ -80,11 +80,11 @@ impl Own {
             }
             "compaction" => {
                 self.counts.compactions += 1;
-                draft.overlays.push(Overlay {
+                draft.spans.push(Span {
                     id: CompactionId::from(fields.text("id").ok_or("it has no id")?),
                     line: record.line,
                     first: Some(id("first").ok_or("it has no first message")?),
-                    last: OverlayEnd::At(id("last").ok_or("it has no last message")?),
+                    last: CompactionEnd::At(id("last").ok_or("it has no last message")?),
                     marker: None,
                     count: fields.number("count").unwrap_or_default() as u64,
                     figures: figures(fields),
@@ -206,11 +206,11 @@ impl Reader for Own {
 
 fn figures(fields: &Fields) -> Figures {
     let number = |name: &str| fields.number(name).unwrap_or_default() as u64;
-    let folds = fields.get("folds").and_then(|json| serde_json::from_str(json.as_str()).ok());
+    let nested = fields.get("nested").and_then(|json| serde_json::from_str(json.as_str()).ok());
     Figures {
         tokens_before: number("tokens_before"),
         tokens_after: number("tokens_after"),
-        folds: folds.unwrap_or_default(),
+        nested: nested.unwrap_or_default(),
         model: fields.text("model"),
     }
 }

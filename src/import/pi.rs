@@ -2,7 +2,7 @@
 //!
 //! A file is one session: a header, then entries. From version 2 on entries have ids and parents;
 //! in version 1 each follows the one before. Every entry has a place in the tree, so every entry
-//! becomes a node: messages as messages, all others as asides. A compaction is an aside, and a
+//! becomes a node: messages as messages, all others as hidden. A compaction is an hidden, and a
 //! summary laid from the beginning of its path to the entry before the first one it keeps, which
 //! version 1 names by its number in the file.
 
@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::blocks::{self, ToolNames};
 use super::draft::{
-    Body, Draft, DraftHead, DraftLabel, Figures, Node, Overlay, OverlayEnd, Reader, derive, mark,
+    Body, CompactionEnd, Draft, DraftHead, DraftLabel, Figures, Node, Reader, Span, derive, mark,
     message_id, name, session_id,
 };
 use super::fields::{Fields, data_part};
@@ -34,7 +34,7 @@ struct Talk {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
-    /// Compactions that name the first entry they keep by its number: overlay and number.
+    /// Compactions that name the first entry they keep by its number: span and number.
     by_number: Vec<(usize, usize)>,
 }
 
@@ -139,13 +139,13 @@ impl Reader for Pi {
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
         let mut drafts = Vec::new();
         for mut talk in self.drafts.drain(..) {
-            for (overlay, number) in talk.by_number {
-                let overlay = &mut talk.draft.overlays[overlay];
+            for (span, number) in talk.by_number {
+                let span = &mut talk.draft.spans[span];
                 match talk.entries.get(number).cloned().flatten() {
-                    Some(kept) => overlay.last = OverlayEnd::Before(kept),
+                    Some(kept) => span.last = CompactionEnd::Before(kept),
                     None => {
                         let why = format!("there is no entry number {number}, the first it keeps");
-                        report.remark(overlay.line, why);
+                        report.remark(span.line, why);
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl Reader for Pi {
                 let metadata = rest.with("kind", Some(text_json(&kind)));
                 with_metadata(Message::new(Role::User, parts), metadata)
             }
-            _ => aside(&fields, &kind),
+            _ => hidden(&fields, &kind),
         };
         message.with_id(node.id.clone()).at(time)
     }
@@ -211,7 +211,7 @@ impl Pi {
                 );
                 let message = told(&text, rest.without(&["output"]), &role);
                 match inner.is_true("excludeFromContext") {
-                    true => message.as_aside(),
+                    true => message.hidden(),
                     false => message,
                 }
             }
@@ -232,17 +232,17 @@ impl Talk {
     fn compaction(&mut self, record: &Record, fields: &Fields, id: &MessageId, now: DateTime<Utc>) {
         let kept = fields.text("firstKeptEntryId").map(message_id);
         let number = fields.number("firstKeptEntryIndex");
-        let overlays = self.draft.overlays.len();
+        let spans = self.draft.spans.len();
         if let (None, Some(number)) = (&kept, number) {
-            self.by_number.push((overlays, number as usize));
+            self.by_number.push((spans, number as usize));
         }
         let details = fields.clone().without(&["type", "id", "parentId", "timestamp", "summary"]);
-        self.draft.overlays.push(Overlay {
+        self.draft.spans.push(Span {
             id: CompactionId::from(id.as_str()),
             line: record.line,
             first: None,
             // Without a first entry to keep, nothing before the compaction is kept.
-            last: OverlayEnd::Before(kept.unwrap_or_else(|| id.clone())),
+            last: CompactionEnd::Before(kept.unwrap_or_else(|| id.clone())),
             marker: Some(id.clone()),
             count: 0,
             figures: Figures::default(),
@@ -276,10 +276,10 @@ fn told(text: &str, rest: Fields, kind: &str) -> Message {
     with_metadata(message, rest.with("kind", Some(text_json(kind))))
 }
 
-fn aside(fields: &Fields, kind: &str) -> Message {
+fn hidden(fields: &Fields, kind: &str) -> Message {
     let record = fields.clone().without(&["id", "parentId", "timestamp"]).into_json();
     let parts = record.iter().map(|record| data_part(kind, record)).collect();
-    Message::new(kind, parts).as_aside()
+    Message::new(kind, parts).hidden()
 }
 
 fn with_metadata(mut message: Message, fields: Fields) -> Message {

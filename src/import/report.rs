@@ -39,14 +39,14 @@ pub struct ImportReport {
     pub records: u64,
     /// Records that are messages of the conversation.
     pub kept: u64,
-    /// Records that became something else: an aside, a compaction, a label, session details.
+    /// Records that became something else: an hidden, a compaction, a label, session details.
     pub converted: u64,
     /// Records that became nothing; the notes say why.
     pub dropped: u64,
-    /// Messages, asides included, that were stored now, or would be without
+    /// Messages, hidden included, that were stored now, or would be without
     /// [`is_dry_run`](super::ImportOptions::is_dry_run).
     pub added: u64,
-    /// Messages, asides included, that had been imported before or stood already.
+    /// Messages, hidden included, that had been imported before or stood already.
     pub known: u64,
     /// The sessions the file speaks of, in order.
     pub sessions: Vec<SessionId>,

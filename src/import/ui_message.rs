@@ -39,13 +39,13 @@ impl Dialect for UiMessage {
             }
         };
         let mut known =
-            vec!["id", "role", "parts", "metadata", "parent", "aside", "created_at", "createdAt"];
+            vec!["id", "role", "parts", "metadata", "parent", "hidden", "created_at", "createdAt"];
         if !fields.has("parts") {
             known.extend(["content", "toolInvocations"]);
         }
         let mut message = Message::new(fields.text("role").unwrap_or_default(), parts);
         message.metadata = fields.get("metadata").cloned();
-        message.is_aside = fields.is_true("aside");
+        message.is_hidden = fields.is_true("hidden");
         // A time that was not understood is kept under a name of its own: the message has a time.
         let unread = ["created_at", "createdAt"].into_iter().filter(|n| fields.time(n).is_none());
         let unread: Vec<_> = unread

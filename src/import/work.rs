@@ -10,7 +10,7 @@ use super::report::ImportReport;
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::message::{Json, Message};
-use crate::outcome::{Arrival, Incoming};
+use crate::outcome::{ImportRecord, Imported};
 use crate::session::Session;
 
 /// Under which metadata key a root that lost its parent keeps the parent's id, so that a later file
@@ -179,22 +179,22 @@ impl<'a> Work<'a> {
     }
 
     /// Stores a batch, leaving out what cannot be stored.
-    pub(super) fn store(&mut self, mut batch: Vec<(u32, Incoming)>) -> Result<()> {
+    pub(super) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         while !batch.is_empty() {
-            let (nodes, records): (Vec<u32>, Vec<Incoming>) = batch.into_iter().unzip();
-            let mut records: Vec<Incoming> = nodes
+            let (nodes, records): (Vec<u32>, Vec<ImportRecord>) = batch.into_iter().unzip();
+            let mut records: Vec<ImportRecord> = nodes
                 .iter()
                 .zip(records)
-                .map(|(node, record)| Incoming { parent: self.living_parent(*node), ..record })
+                .map(|(node, record)| ImportRecord { parent: self.living_parent(*node), ..record })
                 .collect();
             records.extend(self.opening(&records)?);
             let stored = self.session.import_messages(&records);
             records.truncate(nodes.len());
             match stored {
-                Ok(arrivals) => {
+                Ok(imported) => {
                     self.opening.clear();
-                    for ((node, record), arrival) in nodes.iter().zip(&records).zip(arrivals) {
-                        self.settle(*node, arrival, record.message.is_aside);
+                    for ((node, record), imported) in nodes.iter().zip(&records).zip(imported) {
+                        self.settle(*node, imported, record.message.is_hidden);
                     }
                     return Ok(());
                 }
@@ -227,14 +227,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn store_one(&mut self, node: u32, mut record: Incoming) -> Result<()> {
+    fn store_one(&mut self, node: u32, mut record: ImportRecord) -> Result<()> {
         let wanted = self.living_parent(node);
         loop {
             record.parent = self.living_parent(node);
             match self.session.import_messages(std::slice::from_ref(&record)) {
-                Ok(arrivals) => {
-                    let arrival = arrivals.first().copied().unwrap_or(Arrival::Known);
-                    if arrival == Arrival::Added && record.parent != wanted {
+                Ok(imported) => {
+                    let imported = imported.first().copied().unwrap_or(Imported::Known);
+                    if imported == Imported::Added && record.parent != wanted {
                         let line = self.nodes[node as usize].line;
                         let why = match record.parent {
                             Some(_) => {
@@ -248,7 +248,7 @@ impl<'a> Work<'a> {
                         };
                         self.report.remark(line, why);
                     }
-                    self.settle(node, arrival, record.message.is_aside);
+                    self.settle(node, imported, record.message.is_hidden);
                     return Ok(());
                 }
                 Err(error @ Error::UnknownMessage { .. }) => {
@@ -270,35 +270,35 @@ impl<'a> Work<'a> {
     }
 
     /// Finds out what storing a batch would do.
-    pub(super) fn rehearse(&mut self, batch: Vec<(u32, Incoming)>) -> Result<()> {
+    pub(super) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         for (node, record) in batch {
             let message = record.message;
             let stored = match self.has_messages {
                 true => self.session.message(&message.id)?,
                 false => None,
             };
-            let arrival = match stored {
-                None => Arrival::Added,
+            let imported = match stored {
+                None => Imported::Added,
                 Some(stored) if stored.role == message.role && stored.text() == message.text() => {
-                    Arrival::Known
+                    Imported::Known
                 }
-                Some(_) => Arrival::Differs,
+                Some(_) => Imported::Differs,
             };
-            self.settle(node, arrival, message.is_aside);
+            self.settle(node, imported, message.is_hidden);
         }
         Ok(())
     }
 
     /// Counts what became of a node.
-    fn settle(&mut self, node: u32, arrival: Arrival, is_aside: bool) {
+    fn settle(&mut self, node: u32, imported: Imported, is_hidden: bool) {
         let Node { id, line, .. } = &self.nodes[node as usize];
         self.fates[node as usize] = Fate::Stands;
-        match arrival {
-            Arrival::Added => {
+        match imported {
+            Imported::Added => {
                 self.fates[node as usize] = Fate::Added;
                 self.report.added += 1;
             }
-            Arrival::Known => {
+            Imported::Known => {
                 self.report.known += 1;
                 let parent = self.parents[node as usize];
                 if parent.is_some_and(|parent| self.fates[parent as usize] == Fate::Added) {
@@ -308,13 +308,13 @@ impl<'a> Work<'a> {
                     self.report.remark(*line, why);
                 }
             }
-            Arrival::Differs => {
+            Imported::Differs => {
                 let why = format!("message {id:?} stands with other content, which was left");
                 self.report.lose(*line, why);
                 return;
             }
         }
-        match is_aside {
+        match is_hidden {
             true => self.report.converted += 1,
             false => self.report.kept += 1,
         }

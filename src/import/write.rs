@@ -10,7 +10,7 @@ use super::report::ImportReport;
 use super::work::{Fate, Work, with_missing_parent};
 use crate::error::{Error, Result};
 use crate::id::{SessionId, check_name};
-use crate::outcome::{Incoming, SessionDetails, SessionInfo};
+use crate::outcome::{ImportRecord, SessionDetails, SessionInfo};
 use crate::session::Session;
 use crate::store::Store;
 
@@ -47,14 +47,14 @@ impl Writer<'_> {
         }
         let info = session.info()?;
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
-        let Draft { details, nodes, overlays, labels, head, line, orphans, is_own, .. } = draft;
+        let Draft { details, nodes, spans, labels, head, line, orphans, is_own, .. } = draft;
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
             && self.options.session.is_none()
             && let Some(why) = work.conflict(records, reader)?
         {
-            work.refuse(line, &why, &overlays, &labels);
+            work.refuse(line, &why, &spans, &labels);
             return Ok(());
         }
         let past = match self.is_dry {
@@ -65,7 +65,7 @@ impl Writer<'_> {
 
         let has_added = work.fates.contains(&Fate::Added);
         let is_open = past.is_open || has_added;
-        self.lay_overlays(&mut work, overlays, past)?;
+        self.add_compactions(&mut work, spans, past)?;
         self.set_labels(&mut work, labels)?;
         if self.is_dry {
             return Ok(());
@@ -105,7 +105,7 @@ impl Writer<'_> {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }
                 let record = work.nodes[node as usize].record();
-                batch.push((node, Incoming { record, parent: None, message }));
+                batch.push((node, ImportRecord { record, parent: None, message }));
             }
             match self.is_dry {
                 true => work.rehearse(batch)?,
@@ -150,7 +150,7 @@ fn set_missing_details(
     }
 }
 
-/// Turns an error that speaks of the record alone into the reason it is left out.
+/// InProgress an error that speaks of the record alone into the reason it is left out.
 pub(super) fn forgive(result: Result<()>) -> Result<std::result::Result<(), String>> {
     match result {
         Ok(()) => Ok(Ok(())),
@@ -158,7 +158,7 @@ pub(super) fn forgive(result: Result<()>) -> Result<std::result::Result<(), Stri
             error @ (Error::UnknownMessage { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
-            | Error::NothingToFold { .. }
+            | Error::NothingVisible { .. }
             | Error::SummaryRefused { .. }
             | Error::InvalidName { .. }),
         ) => Ok(Err(error.to_string())),

@@ -74,7 +74,7 @@ pub struct Message {
     /// When it was made, in UTC, to the microsecond.
     pub created_at: DateTime<Utc>,
     /// Kept in the tree, in raw history and in search, but not shown to a model.
-    pub is_aside: bool,
+    pub is_hidden: bool,
     /// Fields of the message's JSON that talktree does not know.
     pub extra: Extra,
 }
@@ -98,7 +98,7 @@ impl Message {
             parts,
             metadata: None,
             created_at: now(),
-            is_aside: false,
+            is_hidden: false,
             extra: Extra::new(),
         }
     }
@@ -203,22 +203,22 @@ impl Message {
         self
     }
 
-    /// Returns the message as an aside: kept, searchable, but not shown to a model.
+    /// Returns the message as an hidden: kept, searchable, but not shown to a model.
     ///
     /// ```
     /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append(Message::user("hello"))?;
-    /// chat.append(Message::system("seen at noon").as_aside())?;
+    /// chat.append(Message::system("seen at noon").hidden())?;
     ///
     /// assert_eq!((chat.history()?.len(), chat.raw_history()?.len()), (1, 2));
     /// assert_eq!(chat.search("noon").run()?.hits.len(), 1);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     #[must_use]
-    pub fn as_aside(mut self) -> Self {
-        self.is_aside = true;
+    pub fn hidden(mut self) -> Self {
+        self.is_hidden = true;
         self
     }
 
@@ -264,7 +264,7 @@ impl Message {
         self.role == other.role
             && self.parts == other.parts
             && self.metadata == other.metadata
-            && self.is_aside == other.is_aside
+            && self.is_hidden == other.is_hidden
             && self.extra == other.extra
     }
 }

@@ -93,7 +93,7 @@ fn reserved_field(extra: &Extra) -> Option<&'static str> {
     if extra.is_empty() {
         return None;
     }
-    let known = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "aside"];
+    let known = ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "hidden"];
     known.into_iter().find(|name| extra.contains_key(*name))
 }
 
@@ -329,8 +329,8 @@ impl Serialize for Message {
             map.serialize_entry("metadata", metadata)?;
         }
         map.serialize_entry("created_at", &self.created_at)?;
-        if self.is_aside {
-            map.serialize_entry("aside", &true)?;
+        if self.is_hidden {
+            map.serialize_entry("hidden", &true)?;
         }
         for (field, value) in &self.extra {
             map.serialize_entry(field, value)?;
@@ -339,7 +339,7 @@ impl Serialize for Message {
     }
 }
 
-/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, aside?, ..}`; an id or
+/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`; an id or
 /// a time that is missing is made.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -358,7 +358,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Message, A::Error> {
         let (mut id, mut parent, mut role, mut parts) = (None, None, None, None);
-        let (mut metadata, mut created_at, mut is_aside) = (None, None, None);
+        let (mut metadata, mut created_at, mut is_hidden) = (None, None, None);
         let mut extra = Extra::new();
         while let Some(Field(field)) = map.next_key()? {
             match &*field {
@@ -370,7 +370,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 "created_at" | "createdAt" => {
                     once::<Option<DateTime<Utc>>, _>(&mut created_at, &mut map)?;
                 }
-                "aside" => once::<bool, _>(&mut is_aside, &mut map)?,
+                "hidden" => once::<bool, _>(&mut is_hidden, &mut map)?,
                 field => {
                     extra.insert(field.to_owned(), map.next_value()?);
                 }
@@ -384,7 +384,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
             parts: parts.unwrap_or_default(),
             metadata,
             created_at: created_at.flatten().map_or_else(now, |time| time.trunc_subsecs(6)),
-            is_aside: is_aside.unwrap_or(false),
+            is_hidden: is_hidden.unwrap_or(false),
             extra,
         })
     }

@@ -18,7 +18,7 @@ const MAX_ID: usize = 64;
 /// one; a conversation that a model begins is opened by a line of a user's. The results of calls
 /// come first in the message right behind them. Ids of calls that the provider's pattern does not
 /// allow are replaced, the same way every time. Reasoning is left out unless the provider signed
-/// it; asides are left out. Images and PDFs go as data or `https` URLs; other files are named in
+/// it; hidden are left out. Images and PDFs go as data or `https` URLs; other files are named in
 /// brackets.
 ///
 /// The newest models refuse a conversation that ends with the model's own words: end it with a

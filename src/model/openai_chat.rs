@@ -18,7 +18,7 @@ const MAX_ID: usize = 40;
 /// Returns the messages as the OpenAI chat completions API takes them: a list.
 ///
 /// The results of calls stand in messages of the role `tool` right behind the call. Ids of calls
-/// that are too long or doubled are replaced, the same way every time. Reasoning and asides are
+/// that are too long or doubled are replaced, the same way every time. Reasoning and hidden are
 /// left out. Images, and PDFs that are data, go as they are; other files are named in brackets.
 ///
 /// ```
@@ -48,7 +48,7 @@ const MAX_ID: usize = 40;
 pub fn to_openai_chat(messages: &[Message]) -> Value {
     let mut chat = Chat::for_model();
     let mut written = Vec::new();
-    for message in messages.iter().filter(|message| !message.is_aside) {
+    for message in messages.iter().filter(|message| !message.is_hidden) {
         written.extend(chat.take(&told(message)));
     }
     written.extend(chat.finish());

@@ -20,7 +20,7 @@ const MAX_ID: usize = 64;
 ///
 /// Calls are `function_call` items, and their results `function_call_output` items right behind.
 /// Ids of calls that are too long or doubled are replaced, the same way every time. Reasoning is
-/// left out unless it has the provider's id and something followed from it; asides are left out.
+/// left out unless it has the provider's id and something followed from it; hidden are left out.
 /// Images and PDFs go as they are; other files are named in brackets.
 ///
 /// ```

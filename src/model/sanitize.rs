@@ -15,7 +15,7 @@ use crate::message::{Message, Part, has_outcome, input_of};
 /// A result whose call is not before it goes, and so does a call whose input has not come yet. A call
 /// whose result is not behind it is given one that says so, and that points to the next summary
 /// behind the call, if there is one: the result may lie under it. Where an id is used again, a result
-/// belongs to the nearest call of it that waits. Messages that say nothing then go, and asides. A
+/// belongs to the nearest call of it that waits. Messages that say nothing then go, and hidden. A
 /// view in which nothing is wrong is lent back.
 ///
 /// ```
@@ -40,7 +40,7 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
         return Cow::Borrowed(view);
     }
     let mut sane = Vec::with_capacity(view.len());
-    for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
+    for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
         let mut message = message.clone();
         let mut place = 0;
         message.parts.retain_mut(|part| {
@@ -77,7 +77,7 @@ impl Faults {
     fn of(view: &[Message]) -> Self {
         let mut open: HashMap<String, Vec<Spot>> = HashMap::new();
         let mut strays = BTreeSet::new();
-        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
+        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
             for (place, part) in message.parts.iter().enumerate() {
                 let part = read(part);
                 let Part::Tool(tool) = part.as_ref() else { continue };
@@ -134,7 +134,7 @@ fn is_summary(message: &Message) -> bool {
 
 /// Returns whether a model would be told nothing by the message.
 fn is_unsaid(message: &Message) -> bool {
-    message.is_aside
+    message.is_hidden
         || message.parts.iter().all(|part| match read(part).as_ref() {
             Part::Text(text) => is_blank(&text.text),
             Part::Other(json) => is_step_start(json),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     /// Messages drawn as words: `c1` calls, `r1` is a result, `b1` both, `i1` neither, `s` a summary,
-    /// `e` empty, `p` the start of a step, `x` an aside, others say their word; `+` joins parts of one
+    /// `e` empty, `p` the start of a step, `x` an hidden, others say their word; `+` joins parts of one
     /// message.
     fn message(word: &str) -> Message {
         let mut message = Message::new("assistant", Vec::new());
@@ -171,7 +171,7 @@ mod tests {
                 "p" => message.parts.push(read(json!({"type": "step-start"}))),
                 "s" => message = Message::assistant("sum").with_id(format!("compaction_{id}")),
                 "e" => message.parts.push(Part::text("  ")),
-                "x" => message = Message::assistant("x").as_aside(),
+                "x" => message = Message::assistant("x").hidden(),
                 _ => message.parts.push(Part::text(part)),
             }
         }

@@ -46,10 +46,13 @@ mod tests {
 
     #[test]
     fn a_summary_is_no_answer_of_the_models() {
-        let fold = Compaction::new("They like figs.", "a".into(), "b".into());
-        let fold = Compaction { id: "c1".into(), count: 37, ..fold };
-        let view =
-            [Message::user("Are eggs vegan?"), fold.to_message(None), Message::user("And figs?")];
+        let compaction = Compaction::new("They like figs.", "a".into(), "b".into());
+        let compaction = Compaction { id: "c1".into(), count: 37, ..compaction };
+        let view = [
+            Message::user("Are eggs vegan?"),
+            compaction.to_message(None),
+            Message::user("And figs?"),
+        ];
         let line = "[summary of 37 earlier messages, id compaction_c1]";
         let texts = json!([
             {"type": "text", "text": "Are eggs vegan?"},

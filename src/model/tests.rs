@@ -116,7 +116,7 @@ fn messages() -> impl Strategy<Value = Message> {
     (roles, prop::collection::vec(parts(), 0..4), kinds, 0..9).prop_map(|(role, parts, kind, n)| {
         let message = Message::new(role, parts);
         match kind {
-            1 => message.as_aside(),
+            1 => message.hidden(),
             2 => Message::assistant("They spoke.").with_id(format!("compaction_{n}")),
             _ => message,
         }

@@ -86,10 +86,10 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Returns the turns of messages; asides are not for a model.
+    /// Returns the turns of messages; hidden are not for a model.
     pub(super) fn of(messages: &[Message]) -> Vec<Turn> {
         let mut turns = Self::default();
-        for message in messages.iter().filter(|message| !message.is_aside) {
+        for message in messages.iter().filter(|message| !message.is_hidden) {
             turns.take(&told(message));
         }
         turns.finish()

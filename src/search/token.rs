@@ -3,7 +3,7 @@
 //! The index splits inside SQLite; ranking, snippets and the query language need the same words outside it.
 //!
 //! Invariant: [`tokens`] yields what `unicode61 remove_diacritics 2 categories 'L* N* Co So'` makes of the
-//! [cut](crate::search::script::cut) text, in the same order. Only folding may differ, for capitals that SQLite's older
+//! [cut](crate::search::script::cut) text, in the same order. Only compaction may differ, for capitals that SQLite's older
 //! tables do not know.
 
 use std::borrow::Cow;

@@ -107,7 +107,7 @@ impl Starts {
             [first, second, ..] if first < 128 && second.is_ascii_alphanumeric() => {
                 self.seconds[lower(first)] >> lower(second) & 1 == 1
             }
-            // Beyond ASCII folding may change the first two bytes. One letter stands for itself.
+            // Beyond ASCII compaction may change the first two bytes. One letter stands for itself.
             [first, second, ..] if second < 128 => first >= 128 || self.seconds[lower(first)] != 0,
             [first] if first < 128 => self.seconds[lower(first)] != 0,
             _ => true,

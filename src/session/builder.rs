@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
-use super::compact::{FoldingBuilder, Turns};
-use crate::context::{Block, ContextBuilder, Places};
+use super::compact::{CompactionSettingsBuilder, InProgress};
+use crate::compaction::policy::{CompactionOptions, Summarizer};
+use crate::context::{Backing, Block, ContextBuilder};
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::fold::{CompactionOptions, Summarizer};
 use crate::id::check_name;
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
@@ -41,19 +41,20 @@ pub struct SessionBuilder {
     provider: Arc<dyn SessionProvider>,
     events: Events,
     context: ContextBuilder,
-    folding: FoldingBuilder,
+    compaction: CompactionSettingsBuilder,
 }
 
 impl SessionBuilder {
     pub(crate) fn over(
         provider: Arc<dyn SessionProvider>,
         events: Events,
-        turns: Turns,
+        in_progress: InProgress,
         store: Option<Arc<dyn ContextStore>>,
     ) -> Self {
-        let places = Places { store, conversation: Some(Arc::clone(&provider)) };
-        let folding = FoldingBuilder { turns, ..FoldingBuilder::default() };
-        Self { provider, events, context: ContextBuilder::over(places), folding }
+        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let compaction =
+            CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
+        Self { provider, events, context: ContextBuilder::over(places), compaction }
     }
 
     /// Adds a context block under a label.
@@ -93,7 +94,7 @@ impl SessionBuilder {
     /// Gives the session what summarizes for it: see [`Summarizer`].
     ///
     /// ```
-    /// use talktree::{BoxError, Compacted, CompactionOptions, Message, Store};
+    /// use talktree::{BoxError, CompactionOutcome, CompactionOptions, Message, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let chat = store
@@ -105,16 +106,16 @@ impl SessionBuilder {
     ///     .open()?;
     /// chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?;
     ///
-    /// assert!(matches!(chat.compact()?, Compacted::Folded(_)));
+    /// assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
     /// assert_eq!(chat.history()?[3].text(), "They said 200 lines.");
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
-        self.folding.summarizer = Some(Arc::new(summarizer));
+        self.compaction.summarizer = Some(Arc::new(summarizer));
         self
     }
 
-    /// Folds the history by itself whenever prompt and history are over this many tokens after an
+    /// Compacts the history by itself whenever prompt and history are over this many tokens after an
     /// append.
     ///
     /// It happens in the thread that appended, once its message is committed, so an append over the
@@ -127,7 +128,7 @@ impl SessionBuilder {
     /// Where head, tail and prompt alone are over the threshold, [`Change::CannotShorten`](crate::Change::CannotShorten)
     /// tells subscribers so, once.
     ///
-    /// The threshold is that of this handle and its clones: what others append is folded with the next append
+    /// The threshold is that of this handle and its clones: what others append is compacted with the next append
     /// through one of these. Updates are not appends.
     ///
     /// ```
@@ -147,13 +148,13 @@ impl SessionBuilder {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn compact_after(mut self, tokens: u64) -> Self {
-        self.folding.threshold = Some(tokens);
+        self.compaction.threshold = Some(tokens);
         self
     }
 
-    /// Sets what is folded and how long a summary may be, for [`Session::compact`] and by itself.
+    /// Sets what is compacted and how long a summary may be, for [`Session::compact`] and by itself.
     pub fn compaction_options(mut self, options: CompactionOptions) -> Self {
-        self.folding.options = Some(options);
+        self.compaction.options = Some(options);
         self
     }
 
@@ -177,16 +178,16 @@ impl SessionBuilder {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn on_compaction_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.folding.on_error = Some(Arc::new(handler));
+        self.compaction.on_error = Some(Arc::new(handler));
         self
     }
 
-    /// Counts tokens by a counter of the caller's own: when to fold, what to fold, and the figures
+    /// Counts tokens by a counter of the caller's own: when to compact, what to compact, and the figures
     /// that are stored with messages.
     ///
     /// [`TokenCounter`] has an example.
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
-        self.folding.counter = Some(Arc::new(counter));
+        self.compaction.counter = Some(Arc::new(counter));
         self
     }
 
@@ -201,17 +202,17 @@ impl SessionBuilder {
     /// [`compact_after`](Self::compact_after) and has none; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
-        if self.folding.threshold.is_some() && self.folding.summarizer.is_none() {
+        if self.compaction.threshold.is_some() && self.compaction.summarizer.is_none() {
             return Err(Error::NoSummarizer { session: self.provider.id().clone() });
         }
-        let counter = self.folding.counter.as_ref();
+        let counter = self.compaction.counter.as_ref();
         if let Some(counter) = counter {
             check_name("name of a token counter", counter.name())?;
         }
         let counted = counter.and_then(|counter| self.provider.counted_by(counter));
         let provider = counted.unwrap_or(self.provider);
-        let (context, folding) = (self.context.open()?, self.folding.build());
-        Ok(Session { provider, events: self.events, context, folding })
+        let (context, compaction) = (self.context.open()?, self.compaction.build());
+        Ok(Session { provider, events: self.events, context, compaction })
     }
 }
 

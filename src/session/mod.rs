@@ -6,7 +6,6 @@
 
 mod builder;
 mod compact;
-mod fold;
 mod head;
 mod knowing;
 mod read;
@@ -18,9 +17,9 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use compact::{Folding, FoldingBuilder};
+use compact::{CompactionSettings, CompactionSettingsBuilder};
 
-use crate::context::{Context, Places};
+use crate::context::{Backing, Context};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name, check_name_length};
@@ -28,8 +27,8 @@ use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 
 pub use builder::SessionBuilder;
-pub(crate) use compact::Turns;
-pub use compact::{Compacted, Folded, LeavePlan};
+pub(crate) use compact::InProgress;
+pub use compact::{BranchSummaryPlan, Compacted, CompactionOutcome};
 pub use read::PageBuilder;
 pub use search::SessionSearch;
 pub use stream::Messages;
@@ -54,7 +53,7 @@ pub struct Session {
     provider: Arc<dyn SessionProvider>,
     events: Events,
     context: Context,
-    folding: Folding,
+    compaction: CompactionSettings,
 }
 
 impl Session {
@@ -72,12 +71,12 @@ impl Session {
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         let provider: Arc<dyn SessionProvider> = Arc::new(provider);
-        let places = Places { store: None, conversation: Some(Arc::clone(&provider)) };
+        let places = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
         Self {
             provider,
             events: Events::default(),
             context: Context::empty(places),
-            folding: FoldingBuilder::default().build(),
+            compaction: CompactionSettingsBuilder::default().build(),
         }
     }
 
@@ -95,7 +94,7 @@ impl Session {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn builder(provider: impl SessionProvider + 'static) -> SessionBuilder {
-        SessionBuilder::over(Arc::new(provider), Events::default(), Turns::default(), None)
+        SessionBuilder::over(Arc::new(provider), Events::default(), InProgress::default(), None)
     }
 
     /// Returns the storage behind the session.
@@ -264,9 +263,14 @@ impl Session {
     /// Returns a session over another storage of the same store, set up as this one is.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
         let store = self.context.store().map(|store| store.of(provider.id()));
-        let places = Places { store, conversation: Some(Arc::clone(&provider)) };
+        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
         let context = self.context.moved_to(places);
-        Self { provider, events: self.events.clone(), context, folding: self.folding.of_another() }
+        Self {
+            provider,
+            events: self.events.clone(),
+            context,
+            compaction: self.compaction.of_another(),
+        }
     }
 
     fn tell(&self, change: impl FnOnce() -> Change) {

@@ -20,10 +20,10 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
     ///
     /// assert_eq!(chat.message(&hello)?.unwrap().text(), "hello");
-    /// assert_eq!(chat.message(&fold.as_message())?.unwrap().text(), "A greeting.");
+    /// assert_eq!(chat.message(&compaction.as_message())?.unwrap().text(), "A greeting.");
     /// assert_eq!(chat.message(&"other".into())?, None);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -38,7 +38,7 @@ impl Session {
     }
 
     /// Returns the path to the head as a model should see it, oldest first: summaries in place of
-    /// what they cover, asides left out.
+    /// what they cover, hidden left out.
     ///
     /// Costs what is visible, not what was ever said.
     ///
@@ -47,7 +47,7 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// chat.append(Message::system("seen at noon").as_aside())?;
+    /// chat.append(Message::system("seen at noon").hidden())?;
     /// chat.append(Message::assistant("hi"))?;
     /// chat.add_compaction("A greeting.", &hello, &hello)?;
     ///
@@ -184,7 +184,7 @@ impl Session {
         self.provider.row_stats(Some(leaf))
     }
 
-    /// Returns how many messages the path to the head holds, asides included, summaries ignored.
+    /// Returns how many messages the path to the head holds, hidden included, summaries ignored.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -192,7 +192,7 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// chat.append(Message::system("seen at noon").as_aside())?;
+    /// chat.append(Message::system("seen at noon").hidden())?;
     /// chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
     /// assert_eq!(chat.path_length()?, 3);

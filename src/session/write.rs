@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::outcome::{Appended, Arrival, Deleted, Grown, Incoming, Updated, Upserted};
-use crate::view::Place;
+use crate::outcome::{Appended, CountedAppend, Deleted, ImportRecord, Imported, Updated, Upserted};
+use crate::view::{ExpectedHead, Parent};
 
 impl Session {
     /// Attaches a message to the head and moves the head to it.
@@ -32,7 +32,7 @@ impl Session {
     /// [`Error::Busy`](crate::Error::Busy), [`Error::ReadOnly`](crate::Error::ReadOnly),
     /// [`Error::DiskFull`](crate::Error::DiskFull).
     pub fn append(&self, message: Message) -> Result<Appended> {
-        self.append_one(&Place::Head, message)
+        self.append_one(&Parent::Head, &ExpectedHead::Any, message)
     }
 
     /// Attaches a message to another and moves the head to it.
@@ -54,7 +54,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
     /// as [`append`](Self::append).
     pub fn append_to(&self, parent: &MessageId, message: Message) -> Result<Appended> {
-        self.append_one(&Place::To(parent.clone()), message)
+        self.append_one(&Parent::Message(parent.clone()), &ExpectedHead::Any, message)
     }
 
     /// Begins a further tree in the session and moves the head to it.
@@ -74,7 +74,7 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn append_root(&self, message: Message) -> Result<Appended> {
-        self.append_one(&Place::Root, message)
+        self.append_one(&Parent::Root, &ExpectedHead::Any, message)
     }
 
     /// Attaches a message to the head if the head is where the caller believes it to be.
@@ -98,12 +98,17 @@ impl Session {
         expected: Option<&MessageId>,
         message: Message,
     ) -> Result<Appended> {
-        self.append_one(&Place::HeadAt(expected.cloned()), message)
+        self.append_one(&Parent::Head, &ExpectedHead::At(expected.cloned()), message)
     }
 
-    pub(super) fn append_one(&self, place: &Place, message: Message) -> Result<Appended> {
-        let mut answers = self.append_chain(place, &[message])?;
-        answers.pop().ok_or(crate::Error::Corrupt {
+    pub(super) fn append_one(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        message: Message,
+    ) -> Result<Appended> {
+        let mut appended = self.append_chain(parent, expected, &[message])?;
+        appended.pop().ok_or(crate::Error::Corrupt {
             what: "the storage did not answer for an appended message".to_owned(),
         })
     }
@@ -127,19 +132,19 @@ impl Session {
     /// # Errors
     /// As [`append`](Self::append); then none of them is stored.
     pub fn append_all(&self, messages: impl IntoIterator<Item = Message>) -> Result<Vec<Appended>> {
-        self.append_all_at(&Place::Head, messages)
+        self.append_all_to(&Parent::Head, messages)
     }
 
     /// Attaches messages one below the other, beginning at a place, in one transaction.
     ///
     /// ```
-    /// use talktree::{Message, Place, Store};
+    /// use talktree::{Message, Parent, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let question = chat.append(Message::user("2 + 2?"))?.id;
     /// chat.append(Message::assistant("5"))?;
     /// let retry = [Message::assistant("4"), Message::user("Right.")];
-    /// chat.append_all_at(&Place::To(question), retry)?;
+    /// chat.append_all_to(&Parent::Message(question), retry)?;
     ///
     /// assert_eq!(chat.history()?[1].text(), "4");
     /// # Ok::<(), talktree::Error>(())
@@ -147,27 +152,58 @@ impl Session {
     ///
     /// # Errors
     /// As [`append`](Self::append); then none of them is stored.
-    pub fn append_all_at(
+    pub fn append_all_to(
         &self,
-        place: &Place,
+        parent: &Parent,
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Vec<Appended>> {
         let messages: Vec<Message> = messages.into_iter().collect();
-        self.append_chain(place, &messages)
+        self.append_chain(parent, &ExpectedHead::Any, &messages)
     }
 
-    fn append_chain(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
+    /// Appends messages in one transaction, chained below the head, if the head is still at
+    /// `expected`; `None`: before the first message.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let turn = || [Message::user("hello"), Message::assistant("hi")];
+    /// chat.append_all_if_head(None, turn())?;
+    /// assert!(matches!(chat.append_all_if_head(None, turn()), Err(Error::HeadMoved { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::HeadMoved`](crate::Error::HeadMoved) if the head is elsewhere; nothing is stored. As
+    /// [`append_all`](Self::append_all).
+    pub fn append_all_if_head(
+        &self,
+        expected: Option<&MessageId>,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Vec<Appended>> {
+        let messages: Vec<Message> = messages.into_iter().collect();
+        self.append_chain(&Parent::Head, &ExpectedHead::At(expected.cloned()), &messages)
+    }
+
+    fn append_chain(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<Vec<Appended>> {
         for message in messages {
             message.id.check_for_writing()?;
         }
-        let Grown { answers, visible_tokens } = self.provider.append_counted(place, messages)?;
-        if answers.iter().any(|answer| answer.is_new) {
+        let CountedAppend { appended, visible_tokens } =
+            self.provider.append_counted(parent, expected, messages)?;
+        if appended.iter().any(|appended| appended.is_new) {
             self.tell(|| Change::Append {
-                ids: answers.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
+                ids: appended.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
             });
             self.keep_within(visible_tokens);
         }
-        Ok(answers)
+        Ok(appended)
     }
 
     /// Stores one historical message as it is, its time included.
@@ -176,14 +212,14 @@ impl Session {
     ///
     /// ```
     /// use chrono::DateTime;
-    /// use talktree::{Arrival, Message, Store};
+    /// use talktree::{Imported, Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let then = DateTime::UNIX_EPOCH;
     /// let old = Message::user("hello").with_id("m1").at(then);
     ///
-    /// assert_eq!(chat.import_message(None, old.clone())?, Arrival::Added);
-    /// assert_eq!(chat.import_message(None, old)?, Arrival::Known);
+    /// assert_eq!(chat.import_message(None, old.clone())?, Imported::Added);
+    /// assert_eq!(chat.import_message(None, old)?, Imported::Known);
     /// assert_eq!(chat.history()?[0].created_at, then);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -191,11 +227,11 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
     /// as [`append`](Self::append).
-    pub fn import_message(&self, parent: Option<&MessageId>, message: Message) -> Result<Arrival> {
+    pub fn import_message(&self, parent: Option<&MessageId>, message: Message) -> Result<Imported> {
         let record = message.id.to_string();
-        let incoming = Incoming { record, parent: parent.cloned(), message };
-        let arrivals = self.import_messages(&[incoming])?;
-        Ok(arrivals.first().copied().unwrap_or(Arrival::Known))
+        let record = ImportRecord { record, parent: parent.cloned(), message };
+        let imported = self.import_messages(&[record])?;
+        Ok(imported.first().copied().unwrap_or(Imported::Known))
     }
 
     /// Stores historical messages as they are, in one transaction, and answers for each.
@@ -205,34 +241,34 @@ impl Session {
     /// stands.
     ///
     /// ```
-    /// use talktree::{Arrival, Incoming, Message, Store};
+    /// use talktree::{Imported, ImportRecord, Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let question = Message::user("2 + 2?").with_id("q");
     /// let answer = Message::assistant("4").with_id("a");
     /// let records = [
-    ///     Incoming { record: "line 1".to_owned(), parent: None, message: question },
-    ///     Incoming { record: "line 2".to_owned(), parent: Some("q".into()), message: answer },
+    ///     ImportRecord { record: "line 1".to_owned(), parent: None, message: question },
+    ///     ImportRecord { record: "line 2".to_owned(), parent: Some("q".into()), message: answer },
     /// ];
-    /// assert_eq!(chat.import_messages(&records)?, [Arrival::Added; 2]);
+    /// assert_eq!(chat.import_messages(&records)?, [Imported::Added; 2]);
     ///
     /// chat.delete([&"a".into()])?;
-    /// assert_eq!(chat.import_messages(&records)?, [Arrival::Known; 2]); // it stays deleted
+    /// assert_eq!(chat.import_messages(&records)?, [Imported::Known; 2]); // it stays deleted
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`import_message`](Self::import_message); then none of them is stored.
-    pub fn import_messages(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+    pub fn import_messages(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         for record in records {
             record.message.id.check_for_writing()?;
         }
-        let arrivals = self.provider.import(records)?;
-        let added = arrivals.iter().filter(|arrival| **arrival == Arrival::Added).count();
+        let imported = self.provider.import(records)?;
+        let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
         if added > 0 {
             self.tell(|| Change::Import { messages: added as u64 });
         }
-        Ok(arrivals)
+        Ok(imported)
     }
 
     /// Replaces the content of a message in place: role, parts, metadata, further fields.

@@ -4,7 +4,7 @@
 //! empty key, a document of it under any other. Each text that is put or taken away is a version;
 //! the versions before stay, so that any of them can be put again. A frozen prompt is the sections
 //! it was frozen with; only [`thaw`](ContextStore::thaw) and [`refreeze`](ContextStore::refreeze)
-//! change it, and what a session does to its conversation as a whole: to clear it or to fold a
+//! change it, and what a session does to its conversation as a whole: to clear it or to compact a
 //! stretch of it thaws the prompt.
 
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! built on them, dearer, or answers [`Error::Unsupported`]. Each verb is atomic: all of it is done,
 //! or nothing. The conformance suite in `talktree::testing` holds a provider to this contract.
 
+mod commit;
 pub(crate) mod context;
 mod cursor;
-mod fold;
 pub(crate) mod sqlite;
 
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, RowStat, SessionDetails,
-    SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
+    SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest};
 use crate::tokens::TokenCounter;
 use crate::tree::Tree;
-use crate::view::{Order, Place, View};
+use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub use cursor::Cursor;
 pub(crate) use cursor::VecCursor;
@@ -34,11 +34,11 @@ pub(crate) use cursor::VecCursor;
 /// [`message`](Self::message).
 ///
 /// ```
-/// use talktree::{Message, Place, SessionProvider, Store};
+/// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
 ///
 /// /// Whatever keeps the messages: SQLite here, or a storage of your own.
 /// fn greet(provider: &dyn SessionProvider) -> talktree::Result<usize> {
-///     provider.append(&Place::Head, &[Message::user("hello")])?;
+///     provider.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")])?;
 ///     Ok(provider.history(None)?.len())
 /// }
 /// let chat = Store::open_in_memory()?.session("s")?;
@@ -53,7 +53,7 @@ pub trait SessionProvider: Send + Sync {
     fn message(&self, id: &MessageId) -> Result<Option<Message>>;
 
     /// Returns the path to `leaf` (`None`: the head), oldest first, as a model should see it:
-    /// summaries in place of what they cover, asides left out.
+    /// summaries in place of what they cover, hidden left out.
     fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>>;
 
     /// Returns the stored messages of the path to `leaf` (`None`: the head), oldest first.
@@ -66,15 +66,20 @@ pub trait SessionProvider: Send + Sync {
     /// their place; the roots for `None`.
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>>;
 
-    /// Returns how many messages the path to `leaf` (`None`: the head) holds, asides included.
+    /// Returns how many messages the path to `leaf` (`None`: the head) holds, hidden included.
     fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64>;
 
     /// Attaches messages one below the other, moves the head to the last new one, and answers for
     /// each. An id that stands already is left as it is, and the chain goes on from it.
-    fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>>;
+    fn append(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<Vec<Appended>>;
 
     /// Replaces the content of the message of the same id: role, parts, metadata, further fields.
-    /// Its place, time and aside flag stay.
+    /// Its place, time and hidden flag stay.
     fn update(&self, message: &Message) -> Result<Updated>;
 
     /// Deletes messages; the tree keeps the places of those that have children.
@@ -83,7 +88,7 @@ pub trait SessionProvider: Send + Sync {
     /// Deletes all messages, compactions, labels and the head's log.
     fn clear(&self) -> Result<()>;
 
-    /// Lays a summary over the stretch `first ..= last`; it must fold whole items of the view at
+    /// Lays a summary over the stretch `first ..= last`; it must compact whole items of the view at
     /// `last`. The id of a summary that stands for its first or last message will do as an end. One
     /// of an id that stands is left as it is.
     fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
@@ -109,8 +114,14 @@ pub trait SessionProvider: Send + Sync {
 
     /// Appends as [`append`](Self::append) does, and says what a model sees at the head since, if
     /// that is known without counting.
-    fn append_counted(&self, place: &Place, messages: &[Message]) -> Result<Grown> {
-        Ok(Grown { answers: self.append(place, messages)?, visible_tokens: None })
+    fn append_counted(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<CountedAppend> {
+        let appended = self.append(parent, expected, messages)?;
+        Ok(CountedAppend { appended, visible_tokens: None })
     }
 
     /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no
@@ -159,7 +170,8 @@ pub trait SessionProvider: Send + Sync {
     /// Replaces the content of a message, or appends it at the head if no message of its id stands.
     fn upsert(&self, message: &Message) -> Result<Upserted> {
         // Two steps: whichever of two racing upserts appends second finds the id and updates.
-        let appended = self.append(&Place::Head, std::slice::from_ref(message))?;
+        let appended =
+            self.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(message))?;
         match appended.into_iter().next() {
             Some(appended) if appended.is_new => Ok(Upserted::Appended(appended)),
             _ => self.update(message).map(Upserted::Updated),
@@ -252,8 +264,13 @@ pub trait SessionProvider: Send + Sync {
     /// else [`Error::Stale`]. Where the head's path holds `leaf`, the view at the head counts; where
     /// `leaf` is gone, the head's if it holds the stretch, else that at the end of the stretch.
     /// Returns whether the summary shows at the head.
-    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<bool> {
-        fold::by_ids(self, compaction, leaf, seen)
+    fn commit_compaction(
+        &self,
+        compaction: &Compaction,
+        leaf: &MessageId,
+        seen: &Seen,
+    ) -> Result<bool> {
+        commit::by_ids(self, compaction, leaf, seen)
     }
 
     /// Returns what shows in place of a summary once it is taken off, oldest first: messages, and
@@ -297,7 +314,7 @@ pub trait SessionProvider: Send + Sync {
     /// Stores historical messages as they are, in one transaction, and answers for each.
     ///
     /// The head follows a message that is attached where it stands, and moves nowhere else.
-    fn import(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+    fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let _ = records;
         Err(Error::Unsupported { what: "import" })
     }

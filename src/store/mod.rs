@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::context::{ContextBuilder, Places};
+use crate::context::{Backing, ContextBuilder};
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
-use crate::session::{Session, SessionBuilder, Turns};
+use crate::session::{InProgress, Session, SessionBuilder};
 use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
 
 pub use options::{Durability, StoreOptions};
@@ -40,7 +40,7 @@ pub use search::{SessionsSearch, StoreSearch};
 pub struct Store {
     database: Arc<Database>,
     events: Events,
-    turns: Turns,
+    in_progress: InProgress,
 }
 
 impl Store {
@@ -121,7 +121,11 @@ impl Store {
     }
 
     fn over(database: Database) -> Self {
-        Self { database: Arc::new(database), events: Events::default(), turns: Turns::default() }
+        Self {
+            database: Arc::new(database),
+            events: Events::default(),
+            in_progress: InProgress::default(),
+        }
     }
 
     /// Returns the session of this id; it comes into being with its first write.
@@ -152,7 +156,7 @@ impl Store {
         let id = id.into();
         let store = self.database.context(&id);
         let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        SessionBuilder::over(provider, self.events.clone(), self.turns.clone(), Some(store))
+        SessionBuilder::over(provider, self.events.clone(), self.in_progress.clone(), Some(store))
     }
 
     /// Returns a builder of a context by itself, for a program that keeps its messages elsewhere or has none.
@@ -172,7 +176,7 @@ impl Store {
         let id = id.into();
         let store = self.database.context(&id);
         let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        ContextBuilder::over(Places { store: Some(store), conversation: Some(conversation) })
+        ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
     }
 
     /// Returns a new session under a new id and this name; it comes into being now.
@@ -362,7 +366,7 @@ impl Store {
     /// asks. Messages whose own figure nobody can have counted get talktree's estimate.
     ///
     /// Nothing is lost by it but time. It is what to do where [`verify`](Self::verify) finds figures
-    /// that do not add up: a program that goes by them folds too early or too late.
+    /// that do not add up: a program that goes by them compactions too early or too late.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::outcome::{Appended, Deleted, Updated};
 use crate::search::{Found, Hit, Matched, Query, Scope, SearchRequest, Snippet};
 use crate::storage::SessionProvider;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 /// The largest message, in bytes of JSON.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -36,7 +36,7 @@ pub struct MemorySession {
 struct MemoryTree {
     nodes: Vec<Node>,
     head: Option<usize>,
-    folds: Vec<Fold>,
+    spans: Vec<Span>,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct Node {
 }
 
 #[derive(Debug)]
-struct Fold {
+struct Span {
     first: usize,
     last: usize,
     compaction: Compaction,
@@ -57,8 +57,8 @@ struct Fold {
 /// One item of a view.
 enum Item {
     Node(usize),
-    /// The place of the fold in `folds`.
-    Fold(usize),
+    /// The place of the compaction in `compactions`.
+    Span(usize),
 }
 
 impl MemorySession {
@@ -82,20 +82,20 @@ impl MemorySession {
         &self,
         tree: &MemoryTree,
         id: &MessageId,
-        end: impl Fn(&Fold) -> (usize, MessageId),
+        end: impl Fn(&Span) -> (usize, MessageId),
     ) -> Result<(usize, MessageId)> {
         let Some(summary) = CompactionId::from_message(id) else {
             return Ok((self.require(tree, id)?, id.clone()));
         };
-        let fold = tree.folds.iter().find(|fold| fold.compaction.id == summary);
+        let span = tree.spans.iter().find(|span| span.compaction.id == summary);
         let unknown = || Error::UnknownCompaction { session: self.id.clone(), id: summary.clone() };
-        fold.map(end).ok_or_else(unknown)
+        span.map(end).ok_or_else(unknown)
     }
 
-    /// Returns the place of a fold.
-    fn fold(&self, tree: &MemoryTree, id: &CompactionId) -> Result<usize> {
+    /// Returns the place of a compaction.
+    fn span(&self, tree: &MemoryTree, id: &CompactionId) -> Result<usize> {
         let unknown = || Error::UnknownCompaction { session: self.id.clone(), id: id.clone() };
-        tree.folds.iter().position(|fold| fold.compaction.id == *id).ok_or_else(unknown)
+        tree.spans.iter().position(|span| span.compaction.id == *id).ok_or_else(unknown)
     }
 
     fn leaf(&self, tree: &MemoryTree, leaf: Option<&MessageId>) -> Result<Option<usize>> {
@@ -130,17 +130,17 @@ impl MemoryTree {
         self.items_with(leaf, |_| true)
     }
 
-    /// Returns the view at a node, newest first, with only some of the folds.
+    /// Returns the view at a node, newest first, with only some of the compactions.
     fn items_with(&self, leaf: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let (mut items, mut at) = (Vec::new(), leaf);
         while let Some(node) = at {
-            let ending = (0..self.folds.len())
-                .filter(|fold| self.folds[*fold].last == node && counts(*fold));
+            let ending = (0..self.spans.len())
+                .filter(|span| self.spans[*span].last == node && counts(*span));
             // The furthest-reaching, of equals the newest.
-            match ending.min_by_key(|fold| (self.folds[*fold].first, std::cmp::Reverse(*fold))) {
-                Some(fold) => {
-                    at = self.nodes[self.folds[fold].first].parent;
-                    items.push(Item::Fold(fold));
+            match ending.min_by_key(|span| (self.spans[*span].first, std::cmp::Reverse(*span))) {
+                Some(span) => {
+                    at = self.nodes[self.spans[span].first].parent;
+                    items.push(Item::Span(span));
                 }
                 None => {
                     at = self.nodes[node].parent;
@@ -153,9 +153,9 @@ impl MemoryTree {
 
     fn show(&self, item: &Item) -> Option<Message> {
         match item {
-            Item::Node(at) => self.read(*at).filter(|message| !message.is_aside),
-            Item::Fold(fold) => {
-                let Fold { first, compaction, .. } = &self.folds[*fold];
+            Item::Node(at) => self.read(*at).filter(|message| !message.is_hidden),
+            Item::Span(span) => {
+                let Span { first, compaction, .. } = &self.spans[*span];
                 let parent = self.nearest(self.nodes[*first].parent);
                 Some(compaction.to_message(parent.cloned()))
             }
@@ -171,14 +171,14 @@ impl MemoryTree {
     /// Returns whether a model would see any message of the stretch.
     fn shows_something(&self, first: usize, last: usize) -> bool {
         let mut stretch = self.path(Some(last)).take_while(|at| *at >= first);
-        stretch.any(|at| self.nodes[at].message.as_ref().is_some_and(|m| !m.is_aside))
+        stretch.any(|at| self.nodes[at].message.as_ref().is_some_and(|m| !m.is_hidden))
     }
 
-    fn covering(&self, at: usize) -> impl Iterator<Item = &Fold> {
-        let covers = move |fold: &&Fold| {
-            fold.first <= at && self.path(Some(fold.last)).any(|on_path| on_path == at)
+    fn covering(&self, at: usize) -> impl Iterator<Item = &Span> {
+        let covers = move |span: &&Span| {
+            span.first <= at && self.path(Some(span.last)).any(|on_path| on_path == at)
         };
-        self.folds.iter().filter(covers)
+        self.spans.iter().filter(covers)
     }
 
     /// Removes tombstones that nothing hangs from, newest first, so that chains go whole.
@@ -250,58 +250,56 @@ impl SessionProvider for MemorySession {
         Ok(tree.path(leaf).filter(|at| tree.nodes[*at].message.is_some()).count() as u64)
     }
 
-    fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
+    fn append(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<Vec<Appended>> {
         let mut tree = self.tree();
-        let mut parent = match place {
-            Place::Head => tree.head,
-            Place::Root => None,
-            Place::To(id) => Some(self.require(&tree, id)?),
-            Place::HeadAt(_) => tree.head,
-            Place::Leaving { to, .. } => Some(self.require(&tree, to)?),
+        let mut parent = match parent {
+            Parent::Head => tree.head,
+            Parent::Root => None,
+            Parent::Message(id) => Some(self.require(&tree, id)?),
         };
-        let expected = match place {
-            Place::HeadAt(expected) => Some(expected.clone()),
-            Place::Leaving { from, .. } => Some(Some(from.clone())),
-            _ => None,
-        };
-        if let Some(expected) = expected {
+        if let ExpectedHead::At(expected) = expected {
             let found = tree.nearest(tree.head).cloned();
             // A retry after a lost answer finds its own message as the head: no refusal.
             let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
-            if found != expected && !is_retry {
-                return Err(Error::HeadMoved { expected, found });
+            if found != *expected && !is_retry {
+                return Err(Error::HeadMoved { expected: expected.clone(), found });
             }
         }
         for message in messages {
             check_size(message)?;
         }
-        let mut answers = Vec::new();
+        let mut appended = Vec::new();
         for message in messages {
             if let Some(at) = tree.find(&message.id) {
                 let stored = tree.nodes[at].message.as_ref();
                 let differs = !stored.is_some_and(|stored| stored.says_the_same(message));
-                answers.push(Appended::known(message.id.clone(), differs));
+                appended.push(Appended::known(message.id.clone(), differs));
                 parent = Some(at);
                 continue;
             }
             tree.nodes.push(Node { parent, message: Some(message.clone()), is_removed: false });
             parent = Some(tree.nodes.len() - 1);
             tree.head = parent;
-            answers.push(Appended::new(message.id.clone()));
+            appended.push(Appended::new(message.id.clone()));
         }
-        Ok(answers)
+        Ok(appended)
     }
 
     fn update(&self, message: &Message) -> Result<Updated> {
         let mut tree = self.tree();
         let at = self.require(&tree, &message.id)?;
         check_size(message)?;
-        let covered_by = tree.covering(at).map(|fold| fold.compaction.id.clone()).collect();
+        let covered_by = tree.covering(at).map(|span| span.compaction.id.clone()).collect();
         let Some(stored) = &mut tree.nodes[at].message else {
             return Ok(Updated::default());
         };
         let mut updated = message.clone();
-        updated.is_aside = stored.is_aside;
+        updated.is_hidden = stored.is_hidden;
         updated.created_at = stored.created_at;
         let is_changed = !stored.says_the_same(&updated);
         *stored = updated;
@@ -318,25 +316,25 @@ impl SessionProvider for MemorySession {
             }
         }
         let covering = places.iter().flat_map(|at| tree.covering(*at));
-        let touched: Vec<CompactionId> = covering.map(|fold| fold.compaction.id.clone()).collect();
+        let touched: Vec<CompactionId> = covering.map(|span| span.compaction.id.clone()).collect();
         let mut deleted = Deleted::default();
         for at in places {
             deleted.messages.extend(tree.nodes[at].message.take().map(|message| message.id));
         }
         tree.prune();
-        let folds = std::mem::take(&mut tree.folds);
-        let (kept, gone): (Vec<Fold>, Vec<Fold>) = folds.into_iter().partition(|fold| {
-            !tree.nodes[fold.last].is_removed && tree.shows_something(fold.first, fold.last)
+        let spans = std::mem::take(&mut tree.spans);
+        let (kept, gone): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(|span| {
+            !tree.nodes[span.last].is_removed && tree.shows_something(span.first, span.last)
         });
-        tree.folds = kept;
-        let kept = tree.folds.iter().map(|fold| &fold.compaction.id);
+        tree.spans = kept;
+        let kept = tree.spans.iter().map(|span| &span.compaction.id);
         deleted.covered_by = kept.filter(|id| touched.contains(id)).cloned().collect();
-        for fold in gone {
-            for item in tree.items(tree.survivor(Some(fold.last))) {
+        for span in gone {
+            for item in tree.items(tree.survivor(Some(span.last))) {
                 match item {
-                    Item::Node(at) if at > fold.first => {}
-                    Item::Fold(at) if tree.folds[at].first >= fold.first => {
-                        let back = tree.folds[at].compaction.id.clone();
+                    Item::Node(at) if at > span.first => {}
+                    Item::Span(at) if tree.spans[at].first >= span.first => {
+                        let back = tree.spans[at].compaction.id.clone();
                         if !deleted.compactions_back.contains(&back) {
                             deleted.compactions_back.push(back);
                         }
@@ -344,7 +342,7 @@ impl SessionProvider for MemorySession {
                     _ => break,
                 }
             }
-            deleted.compactions_gone.push(fold.compaction.id);
+            deleted.compactions_gone.push(span.compaction.id);
         }
         tree.head = tree.survivor(tree.head);
         Ok(deleted)
@@ -357,33 +355,33 @@ impl SessionProvider for MemorySession {
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
         let mut tree = self.tree();
-        if tree.folds.iter().any(|fold| fold.compaction.id == compaction.id) {
+        if tree.spans.iter().any(|span| span.compaction.id == compaction.id) {
             return Ok(());
         }
         let mut compaction = compaction.clone();
         let (first, first_id) =
-            self.end(&tree, &compaction.first, |fold| (fold.first, fold.compaction.first.clone()))?;
+            self.end(&tree, &compaction.first, |span| (span.first, span.compaction.first.clone()))?;
         let (last, last_id) =
-            self.end(&tree, &compaction.last, |fold| (fold.last, fold.compaction.last.clone()))?;
+            self.end(&tree, &compaction.last, |span| (span.last, span.compaction.last.clone()))?;
         (compaction.first, compaction.last) = (first_id, last_id);
         if !tree.path(Some(last)).any(|at| at == first) {
             return Err(Error::NotAncestor { first: compaction.first, last: compaction.last });
         }
-        let (mut is_shown, mut before, mut folds) = (false, 0, Vec::new());
+        let (mut is_shown, mut before, mut spans) = (false, 0, Vec::new());
         for item in tree.items(Some(last)) {
             if let Some(shown) = tree.show(&item) {
                 is_shown = true;
                 before += shown.tokens();
-                folds.extend(CompactionId::from_message(&shown.id));
+                spans.extend(CompactionId::from_message(&shown.id));
             }
             let start = match item {
                 Item::Node(at) => at,
-                Item::Fold(fold) => tree.folds[fold].first,
+                Item::Span(span) => tree.spans[span].first,
             };
-            if let Item::Fold(fold) = item
+            if let Item::Span(span) = item
                 && start < first
             {
-                let inside = tree.folds[fold].compaction.id.clone();
+                let inside = tree.spans[span].compaction.id.clone();
                 return Err(Error::InsideSummary {
                     id: compaction.first.clone(),
                     compaction: inside,
@@ -394,11 +392,11 @@ impl SessionProvider for MemorySession {
             }
         }
         if !is_shown {
-            return Err(Error::NothingToFold { first: compaction.first, last: compaction.last });
+            return Err(Error::NothingVisible { first: compaction.first, last: compaction.last });
         }
         if compaction.count == 0 {
             compaction.count = tree.count(first, last) as u64;
-            compaction.folds = folds.into_iter().rev().collect();
+            compaction.nested = spans.into_iter().rev().collect();
         }
         if compaction.tokens_before == 0 {
             compaction.tokens_before = before;
@@ -406,7 +404,7 @@ impl SessionProvider for MemorySession {
         if compaction.tokens_after == 0 {
             compaction.tokens_after = compaction.to_message(None).tokens();
         }
-        tree.folds.push(Fold { first, last, compaction });
+        tree.spans.push(Span { first, last, compaction });
         Ok(())
     }
 
@@ -417,17 +415,17 @@ impl SessionProvider for MemorySession {
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let tree = self.tree();
-        let over = self.fold(&tree, id)?;
-        let Fold { first, last, .. } = tree.folds[over];
+        let over = self.span(&tree, id)?;
+        let Span { first, last, .. } = tree.spans[over];
         // Of those over the very same stretch only older ones, so that going down ends.
-        let lies_below = |fold: usize| {
-            let inner = &tree.folds[fold];
-            inner.first >= first && (inner.first > first || inner.last < last || fold < over)
+        let lies_below = |span: usize| {
+            let inner = &tree.spans[span];
+            inner.first >= first && (inner.first > first || inner.last < last || span < over)
         };
         let items = tree.items_with(Some(last), lies_below);
         let starts = |item: &Item| match item {
             Item::Node(at) => *at,
-            Item::Fold(fold) => tree.folds[*fold].first,
+            Item::Span(span) => tree.spans[*span].first,
         };
         let within = items.iter().filter(|item| starts(item) >= first);
         let mut shown: Vec<Message> = within.filter_map(|item| tree.show(item)).collect();
@@ -437,15 +435,15 @@ impl SessionProvider for MemorySession {
 
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let tree = self.tree();
-        let fold = &tree.folds[self.fold(&tree, id)?];
-        let stretch = tree.path(Some(fold.last)).take_while(|at| *at >= fold.first);
+        let span = &tree.spans[self.span(&tree, id)?];
+        let stretch = tree.path(Some(span.last)).take_while(|at| *at >= span.first);
         let mut messages: Vec<Message> = stretch.filter_map(|at| tree.read(at)).collect();
         messages.reverse();
         Ok(messages)
     }
 
     fn compactions(&self) -> Result<Vec<Compaction>> {
-        Ok(self.tree().folds.iter().map(|fold| fold.compaction.clone()).collect())
+        Ok(self.tree().spans.iter().map(|span| span.compaction.clone()).collect())
     }
 
     fn search(&self, request: &SearchRequest) -> Result<Found> {
@@ -461,20 +459,20 @@ impl SessionProvider for MemorySession {
         let head: Vec<usize> = tree.path(tree.head).collect();
         let under = |at: usize| {
             let shown = tree.items(tree.head).into_iter().find_map(|item| match item {
-                Item::Fold(fold) if head.contains(&at) => {
-                    let fold = &tree.folds[fold];
-                    (fold.first <= at && at <= fold.last).then_some(fold)
+                Item::Span(span) if head.contains(&at) => {
+                    let span = &tree.spans[span];
+                    (span.first <= at && at <= span.last).then_some(span)
                 }
                 _ => None,
             });
-            shown.map(|fold| fold.compaction.id.clone())
+            shown.map(|span| span.compaction.id.clone())
         };
         let words = words_of(&request.text);
         let matches = scope.into_iter().filter_map(|at| {
             let message = tree.read(at)?;
             let text = message.text();
-            let folded = text.to_lowercase();
-            let is_match = !words.is_empty() && words.iter().all(|word| folded.contains(word));
+            let compacted = text.to_lowercase();
+            let is_match = !words.is_empty() && words.iter().all(|word| compacted.contains(word));
             is_match.then(|| Hit {
                 session: self.id.clone(),
                 id: message.id,

@@ -13,7 +13,7 @@ const MAX_COUNT: f64 = u32::MAX as f64;
 
 /// What counts the tokens of texts and messages: a model's own tokenizer, or an estimate.
 ///
-/// One counter decides both when a conversation is folded and what of it. A count is rounded up;
+/// One counter decides both when a conversation is compacted and what of it. A count is rounded up;
 /// one that is negative or not finite counts as 0.
 ///
 /// ```
@@ -50,7 +50,7 @@ pub trait TokenCounter: Send + Sync {
 }
 
 /// The estimate of [`estimate_tokens`] and [`Message::tokens`]: quick, without tables, and near
-/// enough to decide when a conversation must be folded.
+/// enough to decide when a conversation must be compacted.
 ///
 /// ```
 /// use talktree::{HeuristicCounter, Message, TokenCounter};

@@ -1,7 +1,7 @@
 //! The estimate of how many tokens a text or a message takes in a model's window.
 //!
 //! It is an estimate, not a tokenizer: quick, without tables, and near enough to decide when a
-//! conversation must be folded. Each message's is stamped on its row when it is written.
+//! conversation must be compacted. Each message's is stamped on its row when it is written.
 
 mod counter;
 

@@ -14,6 +14,6 @@ mod walk;
 
 pub(crate) use address::{Address, MAX_MESSAGES, MAX_SESSIONS};
 pub(crate) use cut::Cut;
-pub use outline::{DrawOptions, Fold, Ink, Landmark, Line, Lines, Segment, Tree};
+pub use outline::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
 pub(crate) use outline::{Skeleton, Stem, line, outermost, preview};
-pub(crate) use walk::{Overlay, Plan, Run, Stretch, TreeSource, Walk};
+pub(crate) use walk::{Plan, Run, Span, Stretch, TreeSource, Walk};

@@ -19,7 +19,7 @@ pub(crate) struct Run {
 
 /// A compaction, as the walk sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Overlay {
+pub(crate) struct Span {
     /// What the storage knows it by; of two with the same ends the greater is the newer.
     pub(crate) key: i64,
     pub(crate) first: Address,
@@ -33,7 +33,7 @@ pub(crate) trait TreeSource {
 
     /// Returns the compaction of the same session that ends at this address or before: the one
     /// with the greatest end, of these the one with the smallest start, of these the newest.
-    fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>>;
+    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>>;
 }
 
 /// One piece of a history.
@@ -42,7 +42,7 @@ pub(crate) enum Stretch {
     /// Messages at consecutive addresses, oldest first.
     Messages { first: Address, last: Address },
     /// A summary.
-    Summary(Overlay),
+    Summary(Span),
 }
 
 /// A planned history: its stretches, newest first.
@@ -53,28 +53,28 @@ pub(crate) struct Walk<'a, S: ?Sized> {
     source: &'a mut S,
     /// Where the walk stands: the newest message not yet yielded.
     at: Option<Address>,
-    overlays: Overlays,
+    spans: Spans,
 }
 
 /// What is known of the compactions that end at or before the present place.
-enum Overlays {
+enum Spans {
     /// A raw walk, or a session in which none is left.
     None,
     /// Not asked yet.
     Unknown,
     /// The latest one, which may lie on another branch.
-    Next(Overlay),
+    Next(Span),
 }
 
 impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     /// Returns the walk over the stored messages of the path to `leaf`.
     pub(crate) fn raw(source: &'a mut S, leaf: Option<Address>) -> Self {
-        Self { source, at: leaf, overlays: Overlays::None }
+        Self { source, at: leaf, spans: Spans::None }
     }
 
     /// Returns the walk over the path to `leaf` with compactions applied.
     pub(crate) fn visible(source: &'a mut S, leaf: Option<Address>) -> Self {
-        Self { source, at: leaf, overlays: Overlays::Unknown }
+        Self { source, at: leaf, spans: Spans::Unknown }
     }
 
     /// Returns the newest message that was not yielded yet.
@@ -85,16 +85,16 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     /// Returns the next older stretch.
     pub(crate) fn next(&mut self) -> Result<Option<Stretch>> {
         let Some(at) = self.at else { return Ok(None) };
-        let overlay = self.overlay_before(at)?;
-        if let Some(overlay) = overlay.filter(|overlay| overlay.last == at) {
-            self.at = self.parent(overlay.first)?;
-            return Ok(Some(Stretch::Summary(overlay)));
+        let span = self.span_before(at)?;
+        if let Some(span) = span.filter(|span| span.last == at) {
+            self.at = self.parent(span.first)?;
+            return Ok(Some(Stretch::Summary(span)));
         }
         let run = self.run(at)?;
-        let first = match overlay {
-            Some(overlay) if overlay.last >= run.start => {
-                self.at = Some(overlay.last);
-                overlay.last.after()
+        let first = match span {
+            Some(span) if span.last >= run.start => {
+                self.at = Some(span.last);
+                span.last.after()
             }
             _ => {
                 self.at = run.parent;
@@ -147,25 +147,25 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
 
     /// Returns the latest compaction that ends at `at` or before, asking only when the one known
     /// ends after it.
-    fn overlay_before(&mut self, at: Address) -> Result<Option<Overlay>> {
-        let is_stale = match &self.overlays {
-            Overlays::None => return Ok(None),
-            Overlays::Unknown => true,
-            Overlays::Next(overlay) => overlay.last > at,
+    fn span_before(&mut self, at: Address) -> Result<Option<Span>> {
+        let is_stale = match &self.spans {
+            Spans::None => return Ok(None),
+            Spans::Unknown => true,
+            Spans::Next(span) => span.last > at,
         };
         if is_stale {
-            self.overlays = match self.source.overlay_at_or_before(at)? {
-                Some(overlay) if overlay.first > overlay.last => {
+            self.spans = match self.source.span_ending_at_or_before(at)? {
+                Some(span) if span.first > span.last => {
                     return Err(Error::Corrupt {
-                        what: format!("compaction {} ends before it starts", overlay.key),
+                        what: format!("compaction {} ends before it starts", span.key),
                     });
                 }
-                Some(overlay) => Overlays::Next(overlay),
-                None => Overlays::None,
+                Some(span) => Spans::Next(span),
+                None => Spans::None,
             };
         }
-        Ok(match self.overlays {
-            Overlays::Next(overlay) => Some(overlay),
+        Ok(match self.spans {
+            Spans::Next(span) => Some(span),
             _ => None,
         })
     }
@@ -179,26 +179,26 @@ mod tests {
     /// none. `"a- ba cb da"` is the path a b c and a branch d under a.
     struct Drawing {
         parents: Vec<Option<usize>>,
-        overlays: Vec<Overlay>,
+        spans: Vec<Span>,
     }
 
     fn at(letter: u8) -> Address {
         Address::new(1, u32::from(letter - b'a') + 1)
     }
 
-    fn draw(tree: &str, overlays: &str) -> Drawing {
+    fn draw(tree: &str, spans: &str) -> Drawing {
         let parent = |node: &str| match node.as_bytes()[1] {
             b'-' => None,
             letter => Some(usize::from(letter - b'a')),
         };
-        let overlay = |(key, ends): (usize, &str)| Overlay {
+        let span = |(key, ends): (usize, &str)| Span {
             key: key as i64,
             first: at(ends.as_bytes()[0]),
             last: at(ends.as_bytes()[3]),
         };
         Drawing {
             parents: tree.split(' ').map(parent).collect(),
-            overlays: overlays.split_whitespace().enumerate().map(overlay).collect(),
+            spans: spans.split_whitespace().enumerate().map(span).collect(),
         }
     }
 
@@ -214,8 +214,8 @@ mod tests {
             })
         }
 
-        fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>> {
-            let known = self.overlays.iter().filter(|overlay| overlay.last <= at);
+        fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
+            let known = self.spans.iter().filter(|span| span.last <= at);
             let best = known.max_by_key(|o| (o.last, std::cmp::Reverse(o.first), o.key));
             Ok(best.copied())
         }
@@ -223,8 +223,8 @@ mod tests {
 
     /// The view at a leaf, oldest first: letters for messages, `[b..d]` for a summary.
     #[track_caller]
-    fn view(tree: &str, overlays: &str, leaf: u8) -> String {
-        let mut drawing = draw(tree, overlays);
+    fn view(tree: &str, spans: &str, leaf: u8) -> String {
+        let mut drawing = draw(tree, spans);
         let plan = Walk::visible(&mut drawing, Some(at(leaf))).plan();
         let letter = |address: Address| char::from(b'a' + address.n() as u8 - 1);
         let mut items = Vec::new();
@@ -247,7 +247,7 @@ mod tests {
     fn a_summary_stands_for_its_stretch_on_the_paths_that_hold_its_end() {
         let line = "a- ba cb dc ed";
         let fork = "a- ba cb da ed";
-        for (tree, overlays, leaf, shown) in [
+        for (tree, spans, leaf, shown) in [
             (line, "", b'e', "a b c d e"),
             (line, "b..d", b'e', "a [b..d] e"),
             (line, "b..d", b'd', "a [b..d]"),
@@ -264,7 +264,7 @@ mod tests {
             (fork, "a..d", b'e', "[a..d] e"),
             (fork, "a..a", b'c', "[a..a] b c"),
         ] {
-            assert_eq!(view(tree, overlays, leaf), shown, "{tree} with {overlays} at {leaf}");
+            assert_eq!(view(tree, spans, leaf), shown, "{tree} with {spans} at {leaf}");
         }
     }
 

@@ -44,7 +44,7 @@ impl Expected {
         // What the model says, calls (true), and others say (false).
         let mut said: Vec<Spot> = Vec::new();
         let mut events: Vec<(Spot, bool)> = Vec::new();
-        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_aside) {
+        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
             // A summary is told as words of the user.
             let is_model = message.role.as_str() == "assistant" && !is_told(message);
             let is_system = ["system", "developer"].contains(&message.role.as_str());
@@ -121,7 +121,7 @@ impl Expected {
     fn find_direct(&mut self, view: &[Message], said: &[Spot], mut events: Vec<(Spot, bool)>) {
         let result_of = |mark: &str| -> Spot {
             let has = |part: &Part| marks(&value(part)).iter().any(|found| found == mark);
-            let mut shown = view.iter().enumerate().filter(|(_, message)| !message.is_aside);
+            let mut shown = view.iter().enumerate().filter(|(_, message)| !message.is_hidden);
             let spot =
                 shown.find_map(|(at, message)| Some((at, message.parts.iter().position(has)?)));
             spot.unwrap()

@@ -10,7 +10,7 @@ pub struct Line {
     pub parent: Option<String>,
     pub role: String,
     pub text: String,
-    pub is_aside: bool,
+    pub is_hidden: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Node {
     pub parent: Option<usize>,
     pub role: &'static str,
     pub text: String,
-    pub is_aside: bool,
+    pub is_hidden: bool,
     pub state: State,
 }
 
@@ -31,7 +31,7 @@ pub enum State {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fold {
+pub struct Span {
     pub id: String,
     pub first: usize,
     pub last: usize,
@@ -41,18 +41,18 @@ pub struct Fold {
     pub summary: String,
 }
 
-/// An item of a view, newest first: a node, living or not, or a fold.
+/// An item of a view, newest first: a node, living or not, or a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     Node(usize),
-    /// The place of the fold in `folds`.
-    Fold(usize),
+    /// The place of the compaction in `compactions`.
+    Span(usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     NotAncestor,
-    /// Of which fold.
+    /// Of which compaction.
     Inside(String),
     /// Nothing that a model sees lies in it.
     Nothing,
@@ -75,7 +75,7 @@ pub struct Model {
     /// The place of the present entry in `log`; that entry is the head itself.
     pub position: usize,
     /// In the order they were made.
-    pub folds: Vec<Fold>,
+    pub spans: Vec<Span>,
     pub labels: BTreeMap<String, usize>,
     pub imported: BTreeSet<String>,
 }
@@ -130,17 +130,17 @@ impl Model {
             parent: self.id_of(node.parent),
             role: node.role.to_owned(),
             text: node.text.clone(),
-            is_aside: node.is_aside,
+            is_hidden: node.is_hidden,
         }
     }
 
-    fn fold_line(&self, fold: &Fold) -> Line {
+    fn compaction_line(&self, span: &Span) -> Line {
         Line {
-            id: format!("compaction_{}", fold.id),
-            parent: self.id_of(self.nodes[fold.first].parent),
+            id: format!("compaction_{}", span.id),
+            parent: self.id_of(self.nodes[span.first].parent),
             role: "assistant".to_owned(),
-            text: fold.summary.clone(),
-            is_aside: false,
+            text: span.summary.clone(),
+            is_hidden: false,
         }
     }
 
@@ -148,21 +148,21 @@ impl Model {
         self.path(at).iter().filter(|at| self.is_living(at)).map(|at| self.line(*at)).collect()
     }
 
-    /// The view at a node, newest first, with tombstones and asides.
+    /// The view at a node, newest first, with tombstones and hidden.
     pub fn items(&self, at: Option<usize>) -> Vec<Item> {
         self.items_of(at, |_| true)
     }
 
-    /// The same with only some of the folds.
+    /// The same with only some of the compactions.
     fn items_of(&self, mut at: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let mut items = Vec::new();
         while let Some(node) = at {
-            let ending = (0..self.folds.len())
-                .filter(|fold| self.folds[*fold].last == node && counts(*fold));
-            match ending.min_by_key(|fold| (self.folds[*fold].first, std::cmp::Reverse(*fold))) {
-                Some(fold) => {
-                    items.push(Item::Fold(fold));
-                    at = self.nodes[self.folds[fold].first].parent;
+            let ending = (0..self.spans.len())
+                .filter(|span| self.spans[*span].last == node && counts(*span));
+            match ending.min_by_key(|span| (self.spans[*span].first, std::cmp::Reverse(*span))) {
+                Some(span) => {
+                    items.push(Item::Span(span));
+                    at = self.nodes[self.spans[span].first].parent;
                 }
                 None => {
                     items.push(Item::Node(node));
@@ -175,8 +175,8 @@ impl Model {
 
     pub fn is_shown(&self, item: &Item) -> bool {
         match item {
-            Item::Fold(_) => true,
-            Item::Node(at) => self.is_living(at) && !self.nodes[*at].is_aside,
+            Item::Span(_) => true,
+            Item::Node(at) => self.is_living(at) && !self.nodes[*at].is_hidden,
         }
     }
 
@@ -270,28 +270,28 @@ impl Model {
         true
     }
 
-    fn covers(&self, fold: &Fold, at: usize) -> bool {
-        fold.first <= at && self.path(Some(fold.last)).contains(&at)
+    fn covers(&self, span: &Span, at: usize) -> bool {
+        span.first <= at && self.path(Some(span.last)).contains(&at)
     }
 
     pub fn covered_by(&self, at: usize) -> BTreeSet<String> {
-        let folds = self.folds.iter().filter(|fold| self.covers(fold, at));
-        folds.map(|fold| fold.id.clone()).collect()
+        let spans = self.spans.iter().filter(|span| self.covers(span, at));
+        spans.map(|span| span.id.clone()).collect()
     }
 
-    /// The living nodes under a fold.
+    /// The living nodes under a compaction.
     pub fn under(&self, first: usize, last: usize) -> Vec<usize> {
         let path = self.path(Some(last));
         path.into_iter().filter(|at| *at >= first && self.is_living(at)).collect()
     }
 
-    /// The items that show where a fold is taken off, oldest first: within its stretch, and of folds
+    /// The items that show where a compaction is taken off, oldest first: within its stretch, and of compactions
     /// over the very same stretch only older ones.
     pub fn below(&self, over: usize) -> Vec<Item> {
-        let Fold { first, last, .. } = self.folds[over];
-        let is_below = |fold: usize| {
-            let inner = &self.folds[fold];
-            inner.first >= first && (inner.first > first || inner.last < last || fold < over)
+        let Span { first, last, .. } = self.spans[over];
+        let is_below = |span: usize| {
+            let inner = &self.spans[span];
+            inner.first >= first && (inner.first > first || inner.last < last || span < over)
         };
         let mut items = self.items_of(Some(last), is_below);
         items.retain(|item| self.start(item) >= first);
@@ -303,7 +303,7 @@ impl Model {
     pub fn start(&self, item: &Item) -> usize {
         match item {
             Item::Node(at) => *at,
-            Item::Fold(fold) => self.folds[*fold].first,
+            Item::Span(span) => self.spans[*span].first,
         }
     }
 
@@ -313,12 +313,12 @@ impl Model {
         shown
             .map(|item| match item {
                 Item::Node(at) => self.line(*at),
-                Item::Fold(fold) => self.fold_line(&self.folds[*fold]),
+                Item::Span(span) => self.compaction_line(&self.spans[*span]),
             })
             .collect()
     }
 
-    pub fn check_fold(&self, first: usize, last: usize) -> Result<(), Refusal> {
+    pub fn check_compaction(&self, first: usize, last: usize) -> Result<(), Refusal> {
         if !self.path(Some(last)).contains(&first) {
             return Err(Refusal::NotAncestor);
         }
@@ -329,8 +329,8 @@ impl Model {
             match item {
                 _ if start == first && !is_shown => return Err(Refusal::Nothing),
                 _ if start == first => return Ok(()),
-                Item::Fold(fold) if start < first => {
-                    return Err(Refusal::Inside(self.folds[fold].id.clone()));
+                Item::Span(span) if start < first => {
+                    return Err(Refusal::Inside(self.spans[span].id.clone()));
                 }
                 _ => {}
             }
@@ -359,21 +359,21 @@ impl Model {
                 self.nodes[at].state = State::Removed;
             }
         }
-        let folds = std::mem::take(&mut self.folds);
-        let (kept, lost): (Vec<Fold>, Vec<Fold>) = folds.into_iter().partition(|fold| {
-            self.nodes[fold.last].state != State::Removed
-                && self.under(fold.first, fold.last).iter().any(|at| !self.nodes[*at].is_aside)
+        let spans = std::mem::take(&mut self.spans);
+        let (kept, lost): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(|span| {
+            self.nodes[span.last].state != State::Removed
+                && self.under(span.first, span.last).iter().any(|at| !self.nodes[*at].is_hidden)
         });
-        self.folds = kept;
-        let kept = self.folds.iter().map(|fold| fold.id.clone());
+        self.spans = kept;
+        let kept = self.spans.iter().map(|span| span.id.clone());
         gone.covered_by = kept.filter(|id| touched.contains(id)).collect();
-        for fold in &lost {
-            gone.gone.insert(fold.id.clone());
-            for item in self.items(self.survivor(Some(fold.last))) {
+        for span in &lost {
+            gone.gone.insert(span.id.clone());
+            for item in self.items(self.survivor(Some(span.last))) {
                 match item {
-                    Item::Node(at) if at > fold.first => {}
-                    Item::Fold(shown) if self.folds[shown].first >= fold.first => {
-                        gone.back.insert(self.folds[shown].id.clone());
+                    Item::Node(at) if at > span.first => {}
+                    Item::Span(shown) if self.spans[shown].first >= span.first => {
+                        gone.back.insert(self.spans[shown].id.clone());
                     }
                     _ => break,
                 }
@@ -416,7 +416,7 @@ impl Model {
         for node in &mut self.nodes {
             node.state = State::Removed;
         }
-        self.folds.clear();
+        self.spans.clear();
         self.labels.clear();
         self.head = None;
         self.log = vec![None];
@@ -432,9 +432,9 @@ impl Model {
             let parent = number.checked_sub(1);
             fork.nodes.push(Node { parent, ..self.nodes[*node].clone() });
         }
-        for fold in &self.folds {
-            if let (Some(first), Some(last)) = (place(fold.first), place(fold.last)) {
-                fork.folds.push(Fold { first, last, ..fold.clone() });
+        for span in &self.spans {
+            if let (Some(first), Some(last)) = (place(span.first), place(span.last)) {
+                fork.spans.push(Span { first, last, ..span.clone() });
             }
         }
         for (name, at) in &self.labels {

@@ -1,4 +1,4 @@
-//! Random conversations with tools, folded by plans, by hand and by a summarizer, on a store and on a plain model of it.
+//! Random conversations with tools, compacted by plans, by hand and by a summarizer, on a store and on a plain model of it.
 //!
 //! What a plan says of itself is checked from the view alone ([`plan`]); what a commit does is checked from the model: right,
 //! or refused for a reason that is true ([`world`]). What is seen on every branch is what every provider would take.
@@ -41,11 +41,12 @@ fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), Stri
 }
 
 #[test]
-fn whatever_is_folded_the_store_is_as_the_model_has_it() -> std::result::Result<(), String> {
+fn whatever_is_compacted_the_store_is_as_the_model_has_it() -> std::result::Result<(), String> {
     run(World::in_file, 64)
 }
 
 #[test]
-fn whatever_is_folded_a_small_provider_is_as_the_model_has_it() -> std::result::Result<(), String> {
+fn whatever_is_compacted_a_small_provider_is_as_the_model_has_it() -> std::result::Result<(), String>
+{
     run(World::in_memory, 64)
 }

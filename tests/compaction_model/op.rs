@@ -54,7 +54,7 @@ pub(super) enum Where {
 pub(super) struct Line {
     pub(super) words: u8,
     pub(super) tools: Tools,
-    pub(super) is_aside: bool,
+    pub(super) is_hidden: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -85,11 +85,11 @@ pub(super) enum Op {
     /// By the session's own summarizer; `None` is the head.
     Compact(Option<Pick>),
     /// By hand, between two items of the view at a message.
-    Fold {
+    CompactItems {
         leaf: Option<Pick>,
         ends: (Pick, Pick),
     },
-    Unfold(Pick),
+    RemoveCompaction(Pick),
     Leave {
         to: Pick,
         is_asked: bool,
@@ -114,22 +114,22 @@ fn tools() -> impl Strategy<Value = Tools> {
 }
 
 fn line() -> impl Strategy<Value = Line> {
-    (0..50_u8, tools(), prop::bool::weighted(0.05)).prop_map(|(words, tools, is_aside)| Line {
+    (0..50_u8, tools(), prop::bool::weighted(0.05)).prop_map(|(words, tools, is_hidden)| Line {
         words,
         tools,
-        is_aside,
+        is_hidden,
     })
 }
 
 fn options() -> impl Strategy<Value = CompactionOptions> {
-    let max_fold = prop_oneof![3 => Just(100_000_u64), 1 => 0..200_u64];
-    (0..4_usize, 0..150_u64, 0..4_usize, max_fold, -0.2..1.2_f64, 0..60_u64).prop_map(
-        |(head, keep, min_tail, max_fold, share, min_summary)| {
+    let max_step = prop_oneof![3 => Just(100_000_u64), 1 => 0..200_u64];
+    (0..4_usize, 0..150_u64, 0..4_usize, max_step, -0.2..1.2_f64, 0..60_u64).prop_map(
+        |(head, keep, min_tail, max_step, share, min_summary)| {
             CompactionOptions::default()
                 .protect_head(head)
                 .keep_recent_tokens(keep)
                 .min_tail(min_tail)
-                .max_fold_tokens(max_fold)
+                .max_step_tokens(max_step)
                 .target_share(share)
                 .min_summary_tokens(min_summary)
         },
@@ -149,8 +149,8 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(leaf, options)| Op::Plan { leaf, options });
     let commit = (prop::option::of(any::<Pick>()), prop_oneof![6 => 1..12_u8, 2 => 0..60_u8])
         .prop_map(|(plan, words)| Op::Commit { plan, words });
-    let fold = (prop::option::of(any::<Pick>()), any::<(Pick, Pick)>())
-        .prop_map(|(leaf, ends)| Op::Fold { leaf, ends });
+    let span = (prop::option::of(any::<Pick>()), any::<(Pick, Pick)>())
+        .prop_map(|(leaf, ends)| Op::CompactItems { leaf, ends });
     let leave = any::<(Pick, bool)>().prop_map(|(to, is_asked)| Op::Leave { to, is_asked });
     prop_oneof![
         14 => append,
@@ -162,8 +162,8 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         12 => plan,
         12 => commit,
         3 => prop::option::weighted(0.4, any::<Pick>()).prop_map(Op::Compact),
-        2 => fold,
-        2 => any::<Pick>().prop_map(Op::Unfold),
+        2 => span,
+        2 => any::<Pick>().prop_map(Op::RemoveCompaction),
         2 => leave,
         1 => Just(Op::Split),
         1 => any::<Pick>().prop_map(Op::Fork),

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use talktree::{
-    CompactionId, CompactionOptions, FoldPlan, Message, MessageId, Part, Plan, WindowUsage,
+    CompactionId, CompactionOptions, CompactionPlan, Message, MessageId, Part, Planned, WindowUsage,
 };
 
 use crate::count::Count;
 
 /// Returns where the stretch of a plan stands in the view it was made of.
-pub(super) fn stretch_of(view: &[Message], plan: &FoldPlan) -> Range<usize> {
+pub(super) fn stretch_of(view: &[Message], plan: &CompactionPlan) -> Range<usize> {
     let place = |id: &MessageId| view.iter().position(|item| item.id == *id).unwrap();
     place(plan.first())..place(plan.last()) + 1
 }
@@ -61,15 +61,20 @@ fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize,
 }
 
 /// Checks all that a plan says, from the view it was made of.
-pub(super) fn check_plan(view: &[Message], plan: &Plan, options: &CompactionOptions, count: Count) {
+pub(super) fn check_plan(
+    view: &[Message],
+    plan: &Planned,
+    options: &CompactionOptions,
+    count: Count,
+) {
     let pairs = pairs(view);
     let is_whole = |stretch: &Range<usize>| {
         pairs.iter().all(|(call, result)| stretch.contains(call) == stretch.contains(result))
     };
     let (head, tail) = zones(view, options, count);
     let plan = match plan {
-        Plan::Fold(plan) => plan,
-        Plan::Nothing(why) => {
+        Planned::Compact(plan) => plan,
+        Planned::Nothing(why) => {
             for start in head..tail {
                 for end in start + 1..=tail {
                     let has_messages = !view[start..end].iter().all(is_summary);
@@ -80,21 +85,22 @@ pub(super) fn check_plan(view: &[Message], plan: &Plan, options: &CompactionOpti
         }
     };
     let stretch = stretch_of(view, plan);
-    let folded = &view[stretch.clone()];
+    let compacted = &view[stretch.clone()];
     assert!(is_whole(&stretch), "{stretch:?} parts a pair of {pairs:?}");
     assert!(head <= stretch.start && stretch.end <= tail, "{stretch:?} in {head}..{tail}");
     let is_across = |place| pairs.iter().any(|(call, result)| *call < place && place <= *result);
-    let is_in_one_step = count.all(folded) <= 90_000 && format!("{options:?}").contains("100000");
+    let is_in_one_step =
+        count.all(compacted) <= 90_000 && format!("{options:?}").contains("100000");
     if is_in_one_step && !is_across(head) && !is_across(tail) {
         // So the oldest summary that is seen beyond the head is always taken in.
         assert_eq!(stretch, head..tail);
     }
     let summaries: Vec<CompactionId> =
-        folded.iter().filter_map(|item| CompactionId::from_message(&item.id)).collect();
-    assert_eq!(plan.messages(), folded.len() - summaries.len());
+        compacted.iter().filter_map(|item| CompactionId::from_message(&item.id)).collect();
+    assert_eq!(plan.messages(), compacted.len() - summaries.len());
     assert!(plan.messages() > 0);
     assert_eq!(plan.summaries(), summaries);
-    assert_eq!(plan.tokens(), count.all(folded));
+    assert_eq!(plan.tokens(), count.all(compacted));
     assert_eq!(plan.target_tokens(), options.target_tokens(plan.tokens()));
     check_usage(&plan.usage(), view, options, count);
     let kept = count.all(view) - plan.tokens();

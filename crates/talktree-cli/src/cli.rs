@@ -6,7 +6,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::commands::Command;
 
-/// Conversations as trees: import, browse, branch, fold and search them.
+/// Conversations as trees: import, browse, branch, compact and search them.
 ///
 /// A SESSION is named by its id, the beginning or the end of an id, or its exact name. A MESSAGE is
 /// named by its id, the beginning or the end of an id, a label, or `head`.

@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Input(String),
     /// What was found could not be written.
     Output(io::Error),
-    /// No summary came, or what was to be folded changed meanwhile.
+    /// No summary came, or what was to be compacted changed meanwhile.
     Summary(String),
     /// A signal of this number came.
     Stopped(u8),
@@ -103,7 +103,7 @@ impl From<Error> for Failure {
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
-            | Error::NothingToFold { .. }
+            | Error::NothingVisible { .. }
             | Error::SummaryRefused { .. }
             | Error::MessageTooLarge { .. }
             | Error::TooLarge { .. }
@@ -154,7 +154,7 @@ mod tests {
             (Error::UnknownVersion { label: "l".to_owned(), key: None, version: 7 }, 1),
             (Error::BlockCannot { label: "l".to_owned(), what: "be searched" }, 2),
             (Error::TooLarge { what: "a summary", bytes: 2, max: 1 }, 2),
-            (Error::NothingToFold { first: id(), last: id() }, 2),
+            (Error::NothingVisible { first: id(), last: id() }, 2),
             (Error::NotAncestor { first: id(), last: id() }, 2),
             (Error::MessageTooLarge { id: id(), bytes: 2, max: 1 }, 2),
             (Error::StoreFull { max: 1 }, 3),

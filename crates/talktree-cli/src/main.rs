@@ -1,4 +1,4 @@
-//! The `talktree` command: import, browse, branch, fold and search conversations.
+//! The `talktree` command: import, browse, branch, compact and search conversations.
 //!
 //! Each subcommand is one file in `commands`, with its arguments and what it does. They write
 //! through [`output::Output`], which lets no control character of stored text through, and end with

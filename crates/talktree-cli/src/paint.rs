@@ -8,7 +8,7 @@ pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const ID: Style = AnsiColor::Yellow.on_default();
 pub(crate) const LABEL: Style = AnsiColor::Magenta.on_default();
-pub(crate) const FOLD: Style = AnsiColor::Cyan.on_default();
+pub(crate) const COMPACTION: Style = AnsiColor::Cyan.on_default();
 pub(crate) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
@@ -30,7 +30,7 @@ pub(crate) fn ink(ink: Ink) -> Style {
         Ink::Role => STRONG,
         Ink::Id => ID,
         Ink::Label => LABEL,
-        Ink::Fold => FOLD,
+        Ink::Compaction => COMPACTION,
         _ => PLAIN,
     }
 }

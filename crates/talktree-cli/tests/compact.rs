@@ -1,4 +1,4 @@
-//! What `compact` folds, by a command that summarizes and by hand, and how it ends where that fails.
+//! What `compact` compactions, by a command that summarizes and by hand, and how it ends where that fails.
 #![cfg(unix)]
 
 mod common;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use common::{Answer, Outcome, Rig, fields, text};
 use serde_json::{Value, json};
 
-/// Nothing is kept at the end but the last two messages: `m4` to `m18` are folded.
+/// Nothing is kept at the end but the last two messages: `m4` to `m18` are compacted.
 const SHORT: [&str; 2] = ["--keep-recent-tokens", "100"];
 /// Five messages at a time, of 72 tokens each.
-const STEPS: [&str; 2] = ["--max-fold-tokens", "400"];
+const STEPS: [&str; 2] = ["--max-step-tokens", "400"];
 
 /// Returns a rig whose session `long` holds `m1` to `m20`.
 fn long() -> Rig {
@@ -60,7 +60,7 @@ fn feed(rig: &Rig, args: &[&str], input: &str) -> Answer {
 }
 
 #[test]
-fn a_command_is_given_the_prompt_and_its_answer_is_laid() {
+fn a_command_is_given_the_prompt_and_its_answer_is_added() {
     let rig = long();
     let asked = text(&rig.path("asked"));
     let told = rig.ok(by(&format!("cat > {asked}; echo; echo '  They counted. '"), &[]));
@@ -73,7 +73,7 @@ fn a_command_is_given_the_prompt_and_its_answer_is_laid() {
 }
 
 #[test]
-fn what_is_long_is_folded_in_steps_that_take_in_the_summaries_before() {
+fn what_is_long_is_compacted_in_steps_that_take_in_the_summaries_before() {
     let rig = long();
     let steps = rig.json(by("grep -o 'number [0-9]*' | tail -n 1", &STEPS));
     let brief = |step: &Value| [&step["summary"], &step["count"], &step["last"]].map(Clone::clone);
@@ -85,7 +85,7 @@ fn what_is_long_is_folded_in_steps_that_take_in_the_summaries_before() {
             [json!("number 18"), json!(15), json!("m18")]
         ]
     );
-    assert_eq!(steps[2]["folds"], json!([steps[1]["id"]]));
+    assert_eq!(steps[2]["nested"], json!([steps[1]["id"]]));
     assert_eq!(texts(&rig)[3], "number 18");
 }
 
@@ -98,12 +98,12 @@ fn once_is_one_step() {
 }
 
 #[test]
-fn another_branch_is_folded_where_the_head_is_elsewhere() {
+fn another_branch_is_compacted_where_the_head_is_elsewhere() {
     let rig = long();
     rig.ok(["checkout", "long", "m2"]);
     let told = rig.run(by("echo brief", &[]));
     assert_eq!((told.code, told.stdout.as_str()), (0, ""));
-    assert!(told.stderr.contains("nothing is folded: the view has 2 messages"), "{told:?}");
+    assert!(told.stderr.contains("nothing is compacted: the view has 2 messages"), "{told:?}");
     let laid = rig.json(by("echo brief", &["--at", "m10"]));
     assert_eq!((&laid[0]["first"], &laid[0]["last"]), (&json!("m4"), &json!("m8")));
     assert_eq!(rig.json(["compact", "long", "--list"])[0]["status"], "off_path");
@@ -121,19 +121,19 @@ fn head_and_tail_are_left_as_they_are() {
     assert_eq!(plan(&["--keep-recent-tokens", "300"]), ["m4", "m16"]);
     assert_eq!(plan(&["--keep-recent-tokens", "0", "--min-tail", "7"]), ["m4", "m13"]);
     assert_eq!(plan(&["--keep-recent-tokens", "0", "--protect-head", "0"]), ["m1", "m18"]);
-    assert_eq!(plan(&["--keep-recent-tokens", "0", "--max-fold-tokens", "80"]), ["m4", "m4"]);
+    assert_eq!(plan(&["--keep-recent-tokens", "0", "--max-step-tokens", "80"]), ["m4", "m4"]);
     assert_eq!(plan(&["--keep-recent-tokens", "0", "--at", "m9"]), ["m4", "m7"]);
 }
 
 #[test]
-fn a_plan_shows_what_would_be_folded_and_asks_nobody() {
+fn a_plan_shows_what_would_be_compacted_and_asks_nobody() {
     let rig = long();
     rig.ok(by("echo brief", &[&STEPS[..], &["--once"]].concat()));
     let summary = rig.json(["compact", "long", "--list"])[0]["id"].as_str().unwrap().to_owned();
     let plan = [&["compact", "long", "--plan"][..], &SHORT].concat();
     let told = rig.ok(&plan);
     for line in [
-        "long: 10 messages would be folded",
+        "long: 10 messages would be compacted",
         &format!("from  compaction_{summary}"),
         "to  m18",
         &format!("summaries taken in  {summary}"),
@@ -187,7 +187,7 @@ fn a_prompt_can_be_answered_by_hand() {
 }
 
 #[test]
-fn a_summary_by_hand_is_laid_over_what_would_be_folded() {
+fn a_summary_by_hand_is_added_over_what_would_be_compacted() {
     let rig = long();
     let file = text(&rig.file("summary", "They counted.\n"));
     let by_hand = |option, value| [&["compact", "long", option, value], &SHORT[..]].concat();
@@ -197,7 +197,10 @@ fn a_summary_by_hand_is_laid_over_what_would_be_folded() {
     assert_eq!(texts(&rig)[3], "On and on.");
     let told = rig.run(by_hand("--summary", "And on."));
     assert_eq!(told.code, 0);
-    assert!(told.stderr.contains("nothing is folded: between head and tail lie only"), "{told:?}");
+    assert!(
+        told.stderr.contains("nothing is compacted: between head and tail lie only"),
+        "{told:?}"
+    );
     rig.fails(5, by_hand("--summary-file", &text(&rig.path("nowhere"))));
 }
 
@@ -211,7 +214,7 @@ fn a_summary_by_hand_that_is_not_shorter_is_wrong_usage() {
 }
 
 #[test]
-fn nothing_to_fold_is_no_failure_and_says_why() {
+fn nothing_to_compact_is_no_failure_and_says_why() {
     let rig = long();
     let told = rig.run(["compact", "long", "--summarizer-cmd", "echo brief"]);
     assert_eq!((told.code, told.stdout.as_str()), (0, ""));
@@ -325,7 +328,7 @@ fn a_signal_ends_the_command_and_leaves_the_session_as_it_was() -> Outcome {
 }
 
 #[test]
-fn a_failure_takes_back_no_summary_that_was_laid_before() {
+fn a_failure_takes_back_no_summary_that_was_added_before() {
     let rig = long();
     let flag = text(&rig.path("flag"));
     let script = format!("test -e {flag} && exit 9; touch {flag}; echo brief");
@@ -336,7 +339,7 @@ fn a_failure_takes_back_no_summary_that_was_laid_before() {
 }
 
 #[test]
-fn what_changed_meanwhile_is_not_folded() {
+fn what_changed_meanwhile_is_not_compacted() {
     let rig = long();
     let talktree = env!("CARGO_BIN_EXE_talktree");
     let told = refused(&rig, &format!("{talktree} rm long m9 > /dev/null; echo brief"), &[]);
@@ -345,7 +348,7 @@ fn what_changed_meanwhile_is_not_folded() {
     // Nor is what another summary was laid over first.
     let first = format!("{talktree} compact long --summary first --from m10 --to m11 > /dev/null");
     let told = rig.fails(7, by(&format!("{first}; echo second"), &[]));
-    assert!(told.contains("it was folded under the summary"), "{told}");
+    assert!(told.contains("it was compacted under the summary"), "{told}");
     // A word more at the end is no such change.
     let more = r#"[{"id":"m21","role":"user","parts":[{"type":"text","text":"more"}]}]"#;
     let file = text(&rig.file("more.json", more));

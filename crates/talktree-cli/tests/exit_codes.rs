@@ -198,7 +198,7 @@ fn a_summary_of_nothing_is_wrong_usage() {
     let rig = Rig::empty();
     let file = concat!(
         "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
-        "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[],\"aside\":true}}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[],\"hidden\":true}}\n",
     );
     rig.ok(["import", &text(&rig.file("s.jsonl", file))]);
     rig.fails(2, ["compact", "s", "--summary", "x", "--from", "a", "--to", "a"]);

@@ -11,13 +11,13 @@ fn stats_counts_the_store() {
     assert_eq!(
         fields(stats),
         [
-            "asides",
             "branching_messages",
             "bytes",
             "compactions",
             "context_entries",
             "context_versions",
             "elisions",
+            "hidden",
             "max_children",
             "max_depth",
             "messages",
@@ -107,14 +107,14 @@ fn tree_is_one_object_of_segments() {
     let segment = &tree["segments"][1];
     assert_eq!(
         fields(segment),
-        ["asides", "children", "count", "first", "folds", "landmarks", "last", "parent"]
+        ["children", "compactions", "count", "first", "hidden", "landmarks", "last", "parent"]
     );
     assert_eq!(
         fields(&segment["landmarks"][0]),
-        ["aside", "at", "created_at", "head", "id", "labels", "preview", "role"]
+        ["at", "created_at", "head", "hidden", "id", "labels", "preview", "role"]
     );
     assert_eq!(
-        fields(&segment["folds"][0]),
+        fields(&segment["compactions"][0]),
         ["count", "ends_at", "first", "id", "last", "preview", "starts_at"]
     );
 }

@@ -135,7 +135,7 @@ fn a_name_that_is_part_of_another_id_is_not_guessed() {
 }
 
 #[test]
-fn a_summary_is_laid_listed_read_and_taken_off() -> Outcome {
+fn a_summary_is_added_listed_read_and_removed() -> Outcome {
     let rig = Rig::toured();
     let before = rig.ok(["log", "tour"]);
     rig.ok([

@@ -108,7 +108,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             format!("{name}: calls failed"),
             format!(
                 "{points} (told {told}, of these there as a whole {committed}; without effect {silent}, \
-                 or on the folding after an append alone {half})"
+                 or on the compaction after an append alone {half})"
             ),
         );
         for (error, count) in errors {

@@ -5,8 +5,8 @@
 //! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
 //! seed that replays it.
 
+mod compaction;
 mod fixture;
-mod fold;
 mod memory;
 mod process;
 mod report;

@@ -9,15 +9,15 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
-use talktree::{Compacted, Error, Message, Store};
+use talktree::{CompactionOutcome, Error, Message, Store};
 
+use crate::compaction::{brief, compaction};
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
-use crate::fold::{brief, folding};
 use crate::scratch::scratch;
 use crate::verbs;
 use crate::{Report, Result, snapshot, vfs};
 
-/// The window of a session that folds by itself.
+/// The window of a session that compacts by itself.
 const THRESHOLD: u64 = 20_000;
 
 /// How scarce.
@@ -85,7 +85,7 @@ impl Drop for Disk {
     }
 }
 
-/// Appends until it is refused, to a session that folds by itself; returns the acknowledged messages. Whatever a fold
+/// Appends until it is refused, to a session that compacts by itself; returns the acknowledged messages. Whatever a compaction
 /// comes to, what was appended before it is acknowledged.
 fn append_until_refused(store: &Store) -> Result<(Vec<String>, Error)> {
     let chat = store.session_builder("chat").summarizer(brief).compact_after(THRESHOLD).open()?;
@@ -155,9 +155,9 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
         return Err(format!("a backup left something behind: {left:?}").into());
     }
     if store.session("chat")?.compactions()?.is_empty() {
-        return Err("nothing was folded while the disk filled".into());
+        return Err("nothing was compacted while the disk filled".into());
     }
-    let folded = folded_or_refused(&store)?;
+    let compacted = compacted_or_refused(&store)?;
     let split = is_split_or_not(&store)?;
     let deleted = store.session("chat")?.delete([&acknowledged[0].as_str().into()]);
     is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
@@ -173,7 +173,7 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
         return Err(format!("after opening again: {damages:?}").into());
     }
     report.fact("full disk: acknowledged before, all there", acknowledged.len());
-    report.fact("full disk: folding meanwhile", folded);
+    report.fact("full disk: compaction meanwhile", compacted);
     report.fact("full disk: splitting meanwhile", split);
     report.fact("full disk: bytes left to fill up", rest);
     report.fact(
@@ -194,14 +194,18 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     read_only(&disk, mebibytes, &path, &held, report)
 }
 
-/// Folds on a full disk: it shows, or the history is as it was.
-fn folded_or_refused(store: &Store) -> Result<&'static str> {
-    let chat = folding(store, "chat")?;
+/// Compacts on a full disk: it shows, or the history is as it was.
+fn compacted_or_refused(store: &Store) -> Result<&'static str> {
+    let chat = compaction(store, "chat")?;
     let before = chat.history()?;
     match chat.compact() {
-        Ok(Compacted::Folded(folded)) if folded.is_shown && chat.history()? != before => Ok("done"),
+        Ok(CompactionOutcome::Compacted(compacted))
+            if compacted.is_shown && chat.history()? != before =>
+        {
+            Ok("done")
+        }
         Err(Error::DiskFull) if chat.history()? == before => Ok("refused"),
-        other => Err(format!("a fold: {other:?}").into()),
+        other => Err(format!("a compaction: {other:?}").into()),
     }
 }
 

@@ -36,8 +36,8 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
             let (id, summary, model) = (&compaction.id, &compaction.summary, &compaction.model);
             let _ = writeln!(text, "compaction {id} {first} {last} {summary} {model:?}");
             let (before, after) = (compaction.tokens_before, compaction.tokens_after);
-            let (count, folds) = (compaction.count, &compaction.folds);
-            let _ = writeln!(text, "folded {count} {before} {after} {folds:?}");
+            let (count, compactions) = (compaction.count, &compaction.nested);
+            let _ = writeln!(text, "compacted {count} {before} {after} {compactions:?}");
         }
         for label in session.labels()? {
             let _ = writeln!(text, "label {} {}", label.name, label.id);

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
-    COMPACTION_PREFIX, Compaction, CompactionId, Durability, Incoming, Message, MessageId, Part,
-    Plan, Session, SessionDetails, Store,
+    COMPACTION_PREFIX, Compaction, CompactionId, Durability, ImportRecord, Message, MessageId,
+    Part, Planned, Session, SessionDetails, Store,
 };
 
-use crate::fold::{brief, by_words, folding, options};
+use crate::compaction::{brief, by_words, compaction, options};
 
 const SESSIONS: [&str; 3] = ["ann", "bob", "cy"];
 const WORDS: [&str; 12] = [
@@ -42,9 +42,9 @@ const VERBS: &[(&str, u32)] = &[
     ("delete-branch", 2),
     ("compact", 6),
     ("remove-compaction", 3),
-    ("fold", 6),
-    ("stale-fold", 2),
-    ("append-and-fold", 6),
+    ("compaction", 6),
+    ("stale-compaction", 2),
+    ("append-and-compaction", 6),
     ("split", 1),
     ("leave", 3),
     ("tokens", 4),
@@ -64,7 +64,7 @@ const VERBS: &[(&str, u32)] = &[
     ("reopen", 5),
 ];
 
-/// The window of a session that folds by itself.
+/// The window of a session that compacts by itself.
 const THRESHOLD: u64 = 1_500;
 
 /// What is called with the store when a part of a verb has been committed and its rest has not begun.
@@ -108,7 +108,7 @@ impl Workload {
         Ok(Self { store, path, durability, dice, made: 0, observer: Arc::new(|_| ()) })
     }
 
-    /// Calls `observer` between the commits of a verb that has several: of an append that folds.
+    /// Calls `observer` between the commits of a verb that has several: of an append that compacts.
     pub fn observe(&mut self, observer: impl Fn(&Store) + Send + Sync + 'static) {
         self.observer = Arc::new(observer);
     }
@@ -175,16 +175,16 @@ impl Workload {
                 drop(session.delete_branch(&id)?);
             }
             "compact" => self.compact(&session)?,
-            "fold" => drop(folding(&store, name)?.compact()?),
-            "stale-fold" => self.fold_stale(&session)?,
-            "append-and-fold" => self.append_and_fold(&store, name)?,
+            "compaction" => drop(compaction(&store, name)?.compact()?),
+            "stale-compaction" => self.compact_stale(&session)?,
+            "append-and-compaction" => self.append_and_compact(&store, name)?,
             "split" => {
                 let child = format!("split {}", self.number());
                 session.compact_and_split_as(&child.as_str().into(), "What came before.")?;
             }
             "leave" => {
                 let Some(to) = self.any(&session)? else { return Ok(()) };
-                drop(folding(&store, name)?.checkout_summarized(&to)?);
+                drop(compaction(&store, name)?.checkout_summarized(&to)?);
             }
             "tokens" => drop(session.visible_tokens()?),
             "tokens-by-words" => drop(by_words(&store, name)?.visible_tokens()?),
@@ -220,7 +220,7 @@ impl Workload {
                     let message = self.message();
                     let record = format!("record {}", self.number());
                     let id = message.id.clone();
-                    records.push(Incoming { record, parent: parent.replace(id), message });
+                    records.push(ImportRecord { record, parent: parent.replace(id), message });
                 }
                 drop(session.import_messages(&records)?);
             }
@@ -265,9 +265,9 @@ impl Workload {
         session.import_compaction(&compaction)
     }
 
-    /// Plans a fold and commits it after what it would fold has changed.
-    fn fold_stale(&mut self, session: &Session) -> talktree::Result<()> {
-        let Plan::Fold(plan) = session.plan_compaction(&options())? else { return Ok(()) };
+    /// Plans a compaction and commits it after what it would compaction has changed.
+    fn compact_stale(&mut self, session: &Session) -> talktree::Result<()> {
+        let Planned::Compact(plan) = session.plan_compaction(&options())? else { return Ok(()) };
         let first = plan.first().clone();
         match CompactionId::from_message(&first) {
             Some(summary) => drop(session.remove_compaction(&summary)?),
@@ -276,8 +276,8 @@ impl Workload {
         session.commit(plan, "Of what was.").map(drop)
     }
 
-    /// Appends to a session that folds by itself.
-    fn append_and_fold(&mut self, store: &Store, name: &str) -> talktree::Result<()> {
+    /// Appends to a session that compacts by itself.
+    fn append_and_compact(&mut self, store: &Store, name: &str) -> talktree::Result<()> {
         let (observer, observed) = (Arc::clone(&self.observer), store.clone());
         let chat = store
             .session_builder(name)

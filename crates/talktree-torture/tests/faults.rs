@@ -26,9 +26,9 @@ fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> R
     Ok(())
 }
 
-/// Whether the summary shows was asked after the commit: where that read failed, a fold was told as failed that stood.
+/// Whether the summary shows was asked after the commit: where that read failed, a compaction was told as failed that stood.
 #[test]
-fn a_fold_that_is_told_as_failed_is_not_there() -> Result<()> {
+fn a_compaction_that_is_told_as_failed_is_not_there() -> Result<()> {
     let mut report = Report::new("faults", 7);
     let (verb, kind) = ("commit of a plan".to_owned(), "lock of shared memory".to_owned());
     let args = faults::Args { verb: Some(verb), kind: Some(kind), after: None, step: 1 };

@@ -8,7 +8,7 @@ use super::definition::{
 };
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
-use crate::context::block::{BlockInfo, fold_whitespace};
+use crate::context::block::{BlockInfo, collapse_whitespace};
 use crate::context::slug;
 use crate::id::{CompactionId, MessageId, shorten};
 
@@ -119,8 +119,8 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
     };
     let none = Map::new();
     let metadata = Fields(fields.0.get(METADATA).and_then(Value::as_object).unwrap_or(&none));
-    let title = metadata.stated("title").map(fold_whitespace);
-    let description = metadata.stated("description").map(fold_whitespace);
+    let title = metadata.stated("title").map(collapse_whitespace);
+    let description = metadata.stated("description").map(collapse_whitespace);
     let key = metadata.stated("key").map(str::to_owned);
     if !blocks.iter().any(|block| block.label == label && block.is_keyed()) {
         if title.is_some() || description.is_some() || key.is_some() {
@@ -135,7 +135,7 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
         return Err(format!("{} is blank; a document needs text", field("content")));
     }
     // The key stands in a line of the prompt.
-    if key.as_deref().is_some_and(|key| fold_whitespace(key) != key) {
+    if key.as_deref().is_some_and(|key| collapse_whitespace(key) != key) {
         return Err(format!(
             "{}: a key is one line, with no white space but single spaces in it",
             field("metadata.key")

@@ -122,7 +122,7 @@ impl Tools {
 #[cfg(test)]
 pub(super) mod fixture {
     use super::super::block::Block;
-    use crate::context::{BlockInfo, Context, Places};
+    use crate::context::{Backing, BlockInfo, Context};
 
     use super::{Reach, Tools, definition};
 
@@ -147,6 +147,6 @@ pub(super) mod fixture {
     /// Tools that offer themselves; there is nothing behind them to call.
     pub(crate) fn of(blocks: &[BlockInfo], reach: Reach) -> Tools {
         let definitions = definition::definitions(blocks, reach);
-        Tools { definitions, reach, context: Context::empty(Places::default()) }
+        Tools { definitions, reach, context: Context::empty(Backing::default()) }
     }
 }

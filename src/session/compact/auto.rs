@@ -4,89 +4,89 @@
 //! One thread at a time compacts a session; others that are over the threshold go on without
 //! waiting. What fails is told to the handler and to subscribers, and is tried again when the window
 //! has grown by a twentieth of the threshold: a model that is out of reach, or a block of the prompt,
-//! does not hold up every append. Where a long head or prompt alone fills the window, it is folded
+//! does not hold up every append. Where a long head or prompt alone fills the window, it is compacted
 //! again each time it has grown by a quarter.
 
+use crate::compaction::policy::{CompactionPlan, Planned, ask};
 use crate::error::Result;
 use crate::event::{Change, Phase};
-use crate::fold::{FoldPlan, Plan, ask};
 use crate::session::Session;
 
 /// By which part of the threshold the window grows before what failed is tried again.
 const RETRY_PART: u64 = 20;
 /// By which part of it the window grows before what was as short as it can be is tried again.
 const STUCK_PART: u64 = 4;
-/// How many steps one append takes at the most, where more is folded than one prompt holds.
+/// How many steps one append takes at the most, where more is compacted than one prompt holds.
 const MAX_STEPS: usize = 64;
 
 impl Session {
     /// Compacts the history if it is over the threshold, now that messages were appended; `visible`
     /// is what a model sees of it, if that is known.
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>) {
-        let Some(threshold) = self.folding.threshold() else { return };
+        let Some(threshold) = self.compaction.threshold() else { return };
         if let Err(error) = self.try_keep_within(threshold, visible) {
-            self.folding.hear(&error);
+            self.compaction.hear(&error);
             self.tell(|| Change::CompactionFailed { why: error.to_string() });
         }
     }
 
     fn try_keep_within(&self, threshold: u64, visible: Option<u64>) -> Result<()> {
         let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
-        let prompt = match self.folding.noted_prompt() {
+        let prompt = match self.compaction.noted_prompt() {
             Some(prompt) => prompt,
-            None if !self.folding.is_due(visible) => return Ok(()),
+            None if !self.compaction.is_due(visible) => return Ok(()),
             None => self.prompt_tokens().inspect_err(|_| self.put_off(visible, threshold))?,
         };
         let tokens = visible.saturating_add(prompt);
         self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
         if tokens <= threshold {
-            self.folding.calm();
+            self.compaction.calm();
             return Ok(());
         }
-        let Some(_turn) = self.folding.turns().enter(self.id()) else { return Ok(()) };
+        let Some(_turn) = self.compaction.in_progress().enter(self.id()) else { return Ok(()) };
         // Whoever had the turn before may have failed since this window was measured.
-        if !self.folding.is_due(tokens) {
+        if !self.compaction.is_due(tokens) {
             return Ok(());
         }
-        let folded = self.fold_within(threshold);
-        if folded.is_err() {
+        let compacted = self.compact_within(threshold);
+        if compacted.is_err() {
             // Some steps may have been taken.
             let visible = self.visible_tokens().unwrap_or(visible);
             self.put_off(visible.saturating_add(prompt), threshold);
         }
-        folded
+        compacted
     }
 
-    /// Folds until the window is within the threshold, or nothing more can be.
-    fn fold_within(&self, threshold: u64) -> Result<()> {
+    /// Compacts until the window is within the threshold, or nothing more can be.
+    fn compact_within(&self, threshold: u64) -> Result<()> {
         for _ in 0..MAX_STEPS {
             let Some(plan) = self.plan_over(threshold)? else { break };
             let before = plan.usage().total;
             self.tell(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
             let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
-            let folded = asked.and_then(|summary| self.commit(plan, summary));
-            let after = folded
-                .as_ref()
-                .map_or(before, |folded| before - folded.tokens_before + folded.tokens_after);
+            let compacted = asked.and_then(|summary| self.commit(plan, summary));
+            let after = compacted.as_ref().map_or(before, |compacted| {
+                before - compacted.tokens_before + compacted.tokens_after
+            });
             self.tell(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
-            folded?;
+            compacted?;
             if after <= threshold {
-                self.folding.calm();
+                self.compaction.calm();
                 break;
             }
         }
         Ok(())
     }
 
-    /// Returns what to fold, if the window is over its threshold and anything of it can be.
-    fn plan_over(&self, threshold: u64) -> Result<Option<FoldPlan>> {
-        match self.plan_compaction(self.folding.options())? {
-            Plan::Fold(plan) => Ok(Some(plan).filter(|plan| plan.usage().total > threshold)),
-            Plan::Nothing(why) => {
+    /// Returns what to compact, if the window is over its threshold and anything of it can be.
+    fn plan_over(&self, threshold: u64) -> Result<Option<CompactionPlan>> {
+        match self.plan_compaction(self.compaction.options())? {
+            Planned::Compact(plan) => Ok(Some(plan).filter(|plan| plan.usage().total > threshold)),
+            Planned::Nothing(why) => {
                 let tokens = self.visible_tokens()?.saturating_add(self.prompt_tokens()?);
                 if tokens > threshold {
-                    self.folding.put_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
-                    if self.folding.is_newly_stuck() {
+                    self.compaction.put_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
+                    if self.compaction.is_newly_stuck() {
                         let why = why.to_string();
                         self.tell(|| Change::CannotShorten { tokens, threshold, why });
                     }
@@ -98,6 +98,6 @@ impl Session {
 
     /// Puts the next try off until the window has grown.
     fn put_off(&self, tokens: u64, threshold: u64) {
-        self.folding.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
+        self.compaction.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
     }
 }

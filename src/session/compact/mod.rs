@@ -1,49 +1,51 @@
-//! Compaction by a summarizer: planning what to fold, and laying what it answers.
+//! Compaction by a summarizer: planning what to compact, and laying what it answers.
 //!
 //! A model takes seconds, so it never works inside a transaction: a plan says what to ask and what
 //! was seen, and a commit lays the answer if that still stands. [`Session::compact`] does both with
 //! the session's own summarizer; with a threshold ([`auto`]) each append sees to it.
 
 mod auto;
-mod leave;
+mod branch_summary;
+mod by_hand;
+mod in_progress;
 mod settings;
 mod split;
-mod turns;
 
 use serde::Serialize;
 
 use super::Session;
+use crate::compaction::policy::{
+    CompactionOptions, CompactionPlan, Item, NothingToCompact, Planned, Summarizer, WindowUsage,
+    ask, judge,
+};
 use crate::compaction::{Compaction, Summary};
 use crate::error::{Error, Result};
 use crate::event::Change;
-use crate::fold::{
-    CompactionOptions, FoldPlan, Item, NotFolded, Plan, Summarizer, WindowUsage, ask, judge,
-};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 
-pub use leave::LeavePlan;
-pub(crate) use settings::{Folding, FoldingBuilder};
-pub(crate) use turns::Turns;
+pub use branch_summary::BranchSummaryPlan;
+pub(crate) use in_progress::InProgress;
+pub(crate) use settings::{CompactionSettings, CompactionSettingsBuilder};
 
 /// What a summary that was laid replaced, in figures.
 ///
 /// ```
-/// use talktree::{CompactionOptions, Message, Plan, Store};
+/// use talktree::{CompactionOptions, Message, Planned, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
 /// let options = CompactionOptions::default().keep_recent_tokens(0);
-/// let Plan::Fold(plan) = chat.plan_compaction(&options)? else { panic!("nothing to fold") };
+/// let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
 ///
-/// let folded = chat.commit(plan, "They said words.")?;
-/// assert_eq!((folded.messages, folded.tokens_before, folded.tokens_after), (4, 276, 8));
-/// assert!(folded.is_shown);
+/// let compacted = chat.commit(plan, "They said words.")?;
+/// assert_eq!((compacted.messages, compacted.tokens_before, compacted.tokens_after), (4, 276, 8));
+/// assert!(compacted.is_shown);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Folded {
+pub struct Compacted {
     /// The compaction.
     pub id: CompactionId,
     /// How many messages of the view it replaced, beside summaries.
@@ -59,7 +61,7 @@ pub struct Folded {
 /// What compacting came to.
 ///
 /// ```
-/// use talktree::{BoxError, Compacted, Message, Store};
+/// use talktree::{BoxError, CompactionOutcome, Message, Store};
 ///
 /// let store = Store::open_in_memory()?;
 /// let brief = |_: &str| -> Result<&'static str, BoxError> { Ok("They said words.") };
@@ -67,46 +69,46 @@ pub struct Folded {
 /// chat.append(Message::user("hello"))?;
 ///
 /// match chat.compact()? {
-///     Compacted::Folded(folded) => println!("{} tokens less", folded.tokens_before - folded.tokens_after),
-///     Compacted::Nothing(why) => println!("nothing to do: {why}"),
+///     CompactionOutcome::Compacted(compacted) => println!("{} tokens less", compacted.tokens_before - compacted.tokens_after),
+///     CompactionOutcome::Nothing(why) => println!("nothing to do: {why}"),
 /// }
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compacted {
+pub enum CompactionOutcome {
     /// A summary was laid.
-    Folded(Folded),
+    Compacted(Compacted),
     /// Nothing was, and why.
-    Nothing(NotFolded),
+    Nothing(NothingToCompact),
 }
 
 impl Session {
-    /// Returns what of the history should be folded now, and what to ask a summarizer for it.
+    /// Returns what of the history should be compacted now, and what to ask a summarizer for it.
     ///
     /// Nothing is written, and nothing is locked until the plan is committed.
     ///
-    /// [`FoldPlan`] and [`Plan`] have examples.
+    /// [`CompactionPlan`] and [`Planned`] have examples.
     ///
     /// # Errors
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
-    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Plan> {
+    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
         // Not the view of the message at the head: the head may stand on a deleted one that a summary
         // ends at. Where it moves meanwhile, the commit compares with what is seen then.
         let leaf = self.provider.head()?.unwrap_or_else(MessageId::new);
         self.plan_of(&self.provider.history(None)?, leaf, options)
     }
 
-    /// Returns what should be folded of the path to a message, on any branch.
+    /// Returns what should be compacted of the path to a message, on any branch.
     ///
     /// ```
-    /// use talktree::{CompactionOptions, Message, Plan, Store};
+    /// use talktree::{CompactionOptions, Message, Planned, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
     /// chat.append_to(&"1".into(), Message::assistant("another way"))?; // the head is here now
     ///
     /// let options = CompactionOptions::default().keep_recent_tokens(0);
-    /// let Plan::Fold(plan) = chat.plan_compaction_at(&"9".into(), &options)? else { panic!() };
+    /// let Planned::Compact(plan) = chat.plan_compaction_at(&"9".into(), &options)? else { panic!() };
     /// assert!(!chat.commit(plan, "They said words.")?.is_shown);
     /// assert_eq!(chat.history_at(&"9".into())?.len(), 6);
     /// # Ok::<(), talktree::Error>(())
@@ -119,7 +121,7 @@ impl Session {
         &self,
         leaf: &MessageId,
         options: &CompactionOptions,
-    ) -> Result<Plan> {
+    ) -> Result<Planned> {
         let view = self.provider.history(Some(leaf))?;
         self.plan_of(&view, leaf.clone(), options)
     }
@@ -129,11 +131,11 @@ impl Session {
         view: &[Message],
         leaf: MessageId,
         options: &CompactionOptions,
-    ) -> Result<Plan> {
+    ) -> Result<Planned> {
         let prompt = self.prompt_tokens()?;
-        Ok(match FoldPlan::of(view, leaf, prompt, options, self.folding.counter()) {
-            Ok(plan) => Plan::Fold(plan),
-            Err(why) => Plan::Nothing(why),
+        Ok(match CompactionPlan::of(view, leaf, prompt, options, self.compaction.counter()) {
+            Ok(plan) => Planned::Compact(plan),
+            Err(why) => Planned::Nothing(why),
         })
     }
 
@@ -143,14 +145,14 @@ impl Session {
     /// shows on the paths that hold the stretch. A message that was updated or deleted in it, or
     /// another summary over it, is a refusal that says so.
     ///
-    /// [`Folded`] and [`Stale`](crate::Stale) have examples.
+    /// [`CompactionOutcome`] and [`Stale`](crate::Stale) have examples.
     ///
     /// # Errors
     /// [`Error::Stale`] if the stretch is not what it was; [`Error::SummaryRefused`] if the summary
     /// is blank or not shorter than what it would replace. Nothing was stored then.
-    pub fn commit(&self, plan: FoldPlan, summary: impl Into<Summary>) -> Result<Folded> {
+    pub fn commit(&self, plan: CompactionPlan, summary: impl Into<Summary>) -> Result<Compacted> {
         let summary = summary.into();
-        let counter = self.folding.counter();
+        let counter = self.compaction.counter();
         let tokens_after = judge(&summary.text, plan.tokens(), counter)
             .map_err(|why| Error::SummaryRefused { why })?;
         let compaction = Compaction {
@@ -160,10 +162,10 @@ impl Session {
             details: summary.details,
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
-        let is_shown = self.provider.fold(&compaction, plan.leaf(), plan.seen())?;
+        let is_shown = self.provider.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
         let id = compaction.id;
         self.tell(|| Change::Compact { id: id.clone() });
-        Ok(Folded {
+        Ok(Compacted {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
@@ -172,23 +174,23 @@ impl Session {
         })
     }
 
-    /// Folds the history by the session's own summarizer, once.
+    /// Compacts the history by the session's own summarizer, once.
     ///
-    /// [`Compacted`] has an example.
+    /// [`CompactionOutcome`] has an example.
     ///
     /// # Errors
     /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
     /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is then
     /// as it was.
-    pub fn compact(&self) -> Result<Compacted> {
+    pub fn compact(&self) -> Result<CompactionOutcome> {
         let summarizer = self.summarizer()?;
-        self.fold_by(summarizer, self.plan_compaction(self.folding.options())?)
+        self.compact_by(summarizer, self.plan_compaction(self.compaction.options())?)
     }
 
-    /// Folds the path to a message, on any branch, by the session's own summarizer, once.
+    /// Compacts the path to a message, on any branch, by the session's own summarizer, once.
     ///
     /// ```
-    /// use talktree::{BoxError, Compacted, CompactionOptions, Message, Store};
+    /// use talktree::{BoxError, CompactionOutcome, CompactionOptions, Message, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let chat = store
@@ -198,30 +200,32 @@ impl Session {
     ///     .open()?;
     /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
     ///
-    /// assert!(matches!(chat.compact_at(&"7".into())?, Compacted::Folded(folded) if folded.messages == 2));
+    /// assert!(matches!(chat.compact_at(&"7".into())?, CompactionOutcome::Compacted(compacted) if compacted.messages == 2));
     /// assert_eq!(chat.history()?.len(), 8);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`] if `leaf` is not in this session; as [`compact`](Self::compact).
-    pub fn compact_at(&self, leaf: &MessageId) -> Result<Compacted> {
+    pub fn compact_at(&self, leaf: &MessageId) -> Result<CompactionOutcome> {
         let summarizer = self.summarizer()?;
-        self.fold_by(summarizer, self.plan_compaction_at(leaf, self.folding.options())?)
+        self.compact_by(summarizer, self.plan_compaction_at(leaf, self.compaction.options())?)
     }
 
-    fn fold_by(&self, summarizer: &dyn Summarizer, plan: Plan) -> Result<Compacted> {
+    fn compact_by(&self, summarizer: &dyn Summarizer, plan: Planned) -> Result<CompactionOutcome> {
         match plan {
-            Plan::Nothing(why) => Ok(Compacted::Nothing(why)),
-            Plan::Fold(plan) => {
+            Planned::Nothing(why) => Ok(CompactionOutcome::Nothing(why)),
+            Planned::Compact(plan) => {
                 let summary = ask(summarizer, plan.prompt())?;
-                self.commit(plan, summary).map(Compacted::Folded)
+                self.commit(plan, summary).map(CompactionOutcome::Compacted)
             }
         }
     }
 
     fn summarizer(&self) -> Result<&dyn Summarizer> {
-        self.folding.summarizer().ok_or_else(|| Error::NoSummarizer { session: self.id().clone() })
+        self.compaction
+            .summarizer()
+            .ok_or_else(|| Error::NoSummarizer { session: self.id().clone() })
     }
 
     /// Returns how the tokens of the history are spread over the window: prompt, head, summaries,
@@ -235,14 +239,14 @@ impl Session {
     /// let chat = store.session_builder("s").compaction_options(options).open()?;
     /// chat.append_all((1..=9).map(|_| Message::user("Hello world")))?;
     ///
-    /// let usage = chat.usage_of_window()?;
+    /// let usage = chat.window_usage()?;
     /// assert_eq!((usage.head, usage.middle, usage.tail, usage.total), (7, 42, 14, 63));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`plan_compaction`](Self::plan_compaction).
-    pub fn usage_of_window(&self) -> Result<WindowUsage> {
+    pub fn window_usage(&self) -> Result<WindowUsage> {
         self.usage_of(&self.provider.history(None)?)
     }
 
@@ -253,21 +257,21 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all((1..=9).map(|n| Message::user("Hello world").with_id(n.to_string())))?;
-    /// assert_eq!(chat.usage_of_window_at(&"4".into())?.total, 28);
+    /// assert_eq!(chat.window_usage_at(&"4".into())?.total, 28);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`] if `leaf` is not in this session; as
     /// [`plan_compaction`](Self::plan_compaction).
-    pub fn usage_of_window_at(&self, leaf: &MessageId) -> Result<WindowUsage> {
+    pub fn window_usage_at(&self, leaf: &MessageId) -> Result<WindowUsage> {
         self.usage_of(&self.provider.history(Some(leaf))?)
     }
 
     fn usage_of(&self, view: &[Message]) -> Result<WindowUsage> {
-        let counter = self.folding.counter();
+        let counter = self.compaction.counter();
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
-        Ok(WindowUsage::of(&items, self.prompt_tokens()?, self.folding.options()))
+        Ok(WindowUsage::of(&items, self.prompt_tokens()?, self.compaction.options()))
     }
 
     /// Returns how many tokens a model sees of the history, without the system prompt.
@@ -290,7 +294,7 @@ impl Session {
         match self.provider.visible_tokens()? {
             Some(tokens) => Ok(tokens),
             None => {
-                let counter = self.folding.counter();
+                let counter = self.compaction.counter();
                 Ok(self.provider.history(None)?.iter().map(|item| counter.message(item)).sum())
             }
         }
@@ -298,15 +302,15 @@ impl Session {
 
     /// Notes what the prompt takes that the program is about to use.
     pub(in crate::session) fn note_prompt(&self, prompt: &str) {
-        if self.folding.threshold().is_some() {
-            self.folding.note_prompt(self.folding.counter().text(prompt));
+        if self.compaction.threshold().is_some() {
+            self.compaction.note_prompt(self.compaction.counter().text(prompt));
         }
     }
 
     /// Returns the tokens of the prompt as it would read now; it is not frozen by that.
     fn prompt_tokens(&self) -> Result<u64> {
-        let tokens = self.folding.counter().text(&self.context.prompt_as_it_stands()?);
-        self.folding.note_prompt(tokens);
+        let tokens = self.compaction.counter().text(&self.context.current_prompt()?);
+        self.compaction.note_prompt(tokens);
         Ok(tokens)
     }
 }

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::turns::Turns;
+use super::in_progress::InProgress;
+use crate::compaction::policy::{CompactionOptions, Summarizer};
 use crate::error::Error;
-use crate::fold::{CompactionOptions, Summarizer};
 use crate::tokens::{Counter, TokenCounter};
 
 /// What hears of each compaction that failed.
@@ -17,21 +17,21 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// What was asked for.
 #[derive(Clone, Default)]
-pub(crate) struct FoldingBuilder {
+pub(crate) struct CompactionSettingsBuilder {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
     pub(crate) threshold: Option<u64>,
     pub(crate) options: Option<CompactionOptions>,
     pub(crate) on_error: Option<Handler>,
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
-    pub(crate) turns: Turns,
+    pub(crate) in_progress: InProgress,
 }
 
 /// How a session is compacted. Clones share what is known.
 #[derive(Clone)]
-pub(crate) struct Folding(Arc<Shared>);
+pub(crate) struct CompactionSettings(Arc<Shared>);
 
 struct Shared {
-    asked: FoldingBuilder,
+    asked: CompactionSettingsBuilder,
     options: CompactionOptions,
     counter: Counter,
     state: State,
@@ -47,8 +47,8 @@ struct State {
     is_stuck: AtomicBool,
 }
 
-impl FoldingBuilder {
-    pub(crate) fn build(self) -> Folding {
+impl CompactionSettingsBuilder {
+    pub(crate) fn build(self) -> CompactionSettings {
         let options = self.options.clone().unwrap_or_default();
         let options = match self.threshold {
             Some(threshold) => options.within(threshold),
@@ -60,11 +60,11 @@ impl FoldingBuilder {
             next_try: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
         };
-        Folding(Arc::new(Shared { asked: self, options, counter, state }))
+        CompactionSettings(Arc::new(Shared { asked: self, options, counter, state }))
     }
 }
 
-impl Folding {
+impl CompactionSettings {
     /// Returns the same settings for another session, of which nothing is known yet.
     pub(crate) fn of_another(&self) -> Self {
         self.0.asked.clone().build()
@@ -86,8 +86,8 @@ impl Folding {
         &self.0.counter
     }
 
-    pub(super) fn turns(&self) -> &Turns {
-        &self.0.asked.turns
+    pub(super) fn in_progress(&self) -> &InProgress {
+        &self.0.asked.in_progress
     }
 
     /// Calls the handler, if there is one.

@@ -9,9 +9,9 @@ use super::{head, index, message, stamp};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
 use crate::message::{Json, Message, check_shape, extra_to_text, parts_to_text};
-use crate::outcome::{Appended, Grown};
+use crate::outcome::{Appended, CountedAppend};
 use crate::tree::{Address, MAX_MESSAGES};
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 /// The content of a message as its row holds it.
 pub(super) struct Content {
@@ -49,17 +49,21 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Outcom
 pub(super) fn append(
     conn: &Connection,
     name: &SessionId,
-    place: &Place,
+    parent: &Parent,
+    expected: &ExpectedHead,
     messages: &[Message],
     counted: &Counted<'_>,
     max_bytes: usize,
-) -> Outcome<Grown> {
+) -> Outcome<CountedAppend> {
     if messages.is_empty() {
-        return Ok(Grown::default());
+        return Ok(CountedAppend::default());
     }
     let mut session = catalog::find_or_make(conn, name)?;
-    let mut parent = attach_point(conn, name, &session, place, messages)?;
-    let mut answers = Vec::with_capacity(messages.len());
+    let mut parent = find_parent(conn, name, &session, parent)?;
+    if let ExpectedHead::At(expected) = expected {
+        check_head(conn, &session, expected.as_ref(), messages)?;
+    }
+    let mut appended = Vec::with_capacity(messages.len());
     let first_new = session.next;
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
@@ -71,12 +75,12 @@ pub(super) fn append(
                 count_in(&mut session, message, stamp);
                 new_head = Some(address);
                 parent = new_head;
-                answers.push(Appended::new(message.id.clone()));
+                appended.push(Appended::new(message.id.clone()));
             }
             None => {
                 let (address, differs) = compare(conn, &session, message)?;
                 parent = Some(address);
-                answers.push(Appended::known(message.id.clone(), differs));
+                appended.push(Appended::known(message.id.clone(), differs));
             }
         }
     }
@@ -91,7 +95,7 @@ pub(super) fn append(
     }
     // Where nothing was new, the figure may be another counter's.
     let is_own = stamp::key(conn, counted.counter())? == Some(session.counter);
-    Ok(Grown { answers, visible_tokens: session.visible_tokens.filter(|_| is_own) })
+    Ok(CountedAppend { appended, visible_tokens: session.visible_tokens.filter(|_| is_own) })
 }
 
 /// Adds a message that was appended at the head to what a model sees there.
@@ -100,30 +104,21 @@ fn count_in(session: &mut SessionRow, message: &Message, stamp: Stamp) {
         session.counter = stamp.counter;
     }
     let before = session.visible_tokens.filter(|_| session.counter == stamp.counter);
-    let added = if message.is_aside { 0 } else { stamp.tokens };
+    let added = if message.is_hidden { 0 } else { stamp.tokens };
     session.note_count(before.and_then(|tokens| tokens.checked_add(added)));
 }
 
-fn attach_point(
+/// Returns the address of the parent; `None` for a root.
+fn find_parent(
     conn: &Connection,
     name: &SessionId,
     session: &SessionRow,
-    place: &Place,
-    messages: &[Message],
+    parent: &Parent,
 ) -> Outcome<Option<Address>> {
-    match place {
-        Place::Head => Ok(session.head),
-        Place::Root => Ok(None),
-        Place::To(id) => message::require(conn, Some(session.key), name, id).map(Some),
-        Place::HeadAt(expected) => {
-            check_head(conn, session, expected.as_ref(), messages)?;
-            Ok(session.head)
-        }
-        Place::Leaving { from, to } => {
-            let to = message::require(conn, Some(session.key), name, to)?;
-            check_head(conn, session, Some(from), messages)?;
-            Ok(Some(to))
-        }
+    match parent {
+        Parent::Head => Ok(session.head),
+        Parent::Root => Ok(None),
+        Parent::Message(id) => message::require(conn, Some(session.key), name, id).map(Some),
     }
 }
 
@@ -202,7 +197,7 @@ fn insert_row(
         content.extra,
         stamp.tokens,
         stamp.counter,
-        message.is_aside,
+        message.is_hidden,
         message.created_at.timestamp_micros(),
     ])?;
     if count == 0 {
@@ -213,7 +208,7 @@ fn insert_row(
 }
 
 pub(super) const INSERT: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, counter, aside, created_at)
+        (address, parent, id, role, parts, metadata, extra, tokens, counter, hidden, created_at)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
      ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING";
 

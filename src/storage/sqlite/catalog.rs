@@ -4,7 +4,7 @@ use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
-use super::context::{elision, lifecycle, prompt};
+use super::context::{elision, frozen_prompt, lifecycle};
 use super::fault::{Fault, Outcome, damaged};
 use super::index;
 use super::message::time;
@@ -216,7 +216,7 @@ pub(super) fn empty(conn: &Connection, key: i64) -> Outcome<()> {
     let (first, last) = Address::range_of(key);
     index::forget(conn, first, last)?;
     elision::forget(conn, first, last)?;
-    prompt::thaw(conn, key)?;
+    frozen_prompt::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     for sql in [

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::fault::{Fault, Outcome};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::log::{self, Log};
-use super::{functions, index, schema, turn};
+use super::{functions, index, schema, transaction};
 use crate::error::{Error, Result};
 
 /// How many statements a connection keeps prepared; there are fewer.
@@ -46,7 +46,7 @@ impl Default for Config {
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
-    place: Place,
+    place: Location,
     /// Before the writer, so that the writer is closed last: only a connection that can write moves
     /// the log into the file and removes it.
     idle_readers: Mutex<Vec<Connection>>,
@@ -62,7 +62,7 @@ pub(crate) struct Database {
 }
 
 /// Where the database is.
-enum Place {
+enum Location {
     /// The one connection is all there is: readers use it, too.
     Memory,
     File(PathBuf),
@@ -80,7 +80,7 @@ impl Database {
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
             .and_then(|conn| index::bring_up_to_date(&conn, &config).map(|()| conn))
             .map_err(|fault| not_a_store(fault, path, busy_ms))?;
-        Ok(Self::new(config, Place::File(path.to_owned()), Some(writer)))
+        Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
     }
 
     /// Opens a database in memory.
@@ -92,13 +92,13 @@ impl Database {
             Ok(conn)
         };
         let writer = open().map_err(|fault| fault.into_error(0))?;
-        Ok(Self::new(config, Place::Memory, Some(writer)))
+        Ok(Self::new(config, Location::Memory, Some(writer)))
     }
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
         refuse_odd_file(path)?;
-        let open = |place: Place| -> Result<Self> {
+        let open = |place: Location| -> Result<Self> {
             let database = Self::new(config.clone(), place, None);
             let reader = database
                 .open_reader()
@@ -111,18 +111,18 @@ impl Database {
             Ok(database)
         };
         // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
-        match open(Place::File(path.to_owned())) {
+        match open(Location::File(path.to_owned())) {
             Err(Error::ReadOnly | Error::Storage { .. }) if Log::of(path).size() == 0 => {
-                open(Place::Immutable(path.to_owned()))
+                open(Location::Immutable(path.to_owned()))
             }
             answer => answer,
         }
     }
 
-    fn new(config: Config, place: Place, writer: Option<Connection>) -> Self {
+    fn new(config: Config, place: Location, writer: Option<Connection>) -> Self {
         let log = match &place {
-            Place::Memory => None,
-            Place::File(path) | Place::Immutable(path) => Some(Log::of(path)),
+            Location::Memory => None,
+            Location::File(path) | Location::Immutable(path) => Some(Log::of(path)),
         };
         Self {
             config,
@@ -139,8 +139,8 @@ impl Database {
     /// Returns the file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
         match &self.place {
-            Place::Memory => None,
-            Place::File(path) | Place::Immutable(path) => Some(path),
+            Location::Memory => None,
+            Location::File(path) | Location::Immutable(path) => Some(path),
         }
     }
 
@@ -166,7 +166,7 @@ impl Database {
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
         let answer = match (&self.place, &self.writer) {
-            (Place::Memory, Some(writer)) => {
+            (Location::Memory, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
             }
             _ => self.reader().and_then(|mut conn| {
@@ -269,7 +269,7 @@ impl Database {
     }
 
     fn renew_if_suspect(&self, conn: &mut Connection) -> Outcome<()> {
-        if let Place::File(path) = &self.place
+        if let Location::File(path) = &self.place
             && self.is_suspect.load(Ordering::Relaxed)
         {
             // The old one is closed after the new one is there, so that nobody takes the store for closed.
@@ -296,13 +296,13 @@ impl Database {
     pub(super) fn open_reader(&self) -> Outcome<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = match &self.place {
-            Place::Memory => {
+            Location::Memory => {
                 return Err(Fault::Own(Error::Unsupported {
                     what: "a second connection to memory",
                 }));
             }
-            Place::File(path) => Connection::open_with_flags(path, flags)?,
-            Place::Immutable(path) => Connection::open_with_flags(
+            Location::File(path) => Connection::open_with_flags(path, flags)?,
+            Location::Immutable(path) => Connection::open_with_flags(
                 immutable_uri(path),
                 flags | OpenFlags::SQLITE_OPEN_URI,
             )?,
@@ -336,7 +336,7 @@ pub(super) fn write_transaction<T>(
 ) -> Outcome<T> {
     let open = Open(conn);
     conn.busy_timeout(Duration::ZERO)?;
-    let begun = turn::begin(conn, patience);
+    let begun = transaction::begin(conn, patience);
     conn.busy_timeout(config.busy_timeout)?;
     begun?;
     open.commit_after(work)

@@ -113,7 +113,7 @@ impl PathCursor {
     fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> Outcome<bool> {
         let place = match CompactionId::from_message(id) {
             None => message::find(conn, session, id)?.map(Ok),
-            Some(id) => compaction::find(conn, session, &id)?.map(|overlay| Err(overlay.key)),
+            Some(id) => compaction::find(conn, session, &id)?.map(|span| Err(span.key)),
         };
         let Some(place) = place else { return Ok(false) };
         loop {

@@ -15,7 +15,7 @@ use super::shape::Shape;
 use super::{compaction, head, index, label, message, path};
 use crate::id::{MessageId, SessionId};
 use crate::outcome::Deleted;
-use crate::tree::{Address, Overlay, Stretch, Walk};
+use crate::tree::{Address, Span, Stretch, Walk};
 
 /// Deletes messages.
 pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> Outcome<Deleted> {
@@ -34,7 +34,7 @@ pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> 
     };
     let mut touched = BTreeSet::new();
     for address in &addresses {
-        touched.extend(compaction::covering(conn, *address)?.iter().map(|overlay| overlay.key));
+        touched.extend(compaction::covering(conn, *address)?.iter().map(|span| span.key));
         bury(conn, *address)?;
     }
     // Children before parents, so that a whole branch goes in one call.
@@ -119,7 +119,7 @@ fn bury(conn: &Connection, address: Address) -> Outcome<()> {
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
-                counter = 0, aside = 0, origin = NULL
+                counter = 0, hidden = 0, origin = NULL
           WHERE address = ?1",
     )?
     .execute([address])?;
@@ -170,22 +170,22 @@ fn settle_compactions(
         return Ok(deleted);
     }
     let mut gone = Vec::new();
-    for (overlay, compaction) in compaction::all(conn, session.key)? {
-        if !touched.contains(&overlay.key) {
+    for (span, compaction) in compaction::all(conn, session.key)? {
+        if !touched.contains(&span.key) {
             continue;
         }
-        let has_end = survivor(Some(overlay.last)) == Some(overlay.last);
-        if has_end && shows_something(conn, overlay)? {
+        let has_end = survivor(Some(span.last)) == Some(span.last);
+        if has_end && shows_something(conn, span)? {
             deleted.covered_by.push(compaction.id);
         } else {
-            compaction::remove(conn, overlay.key)?;
+            compaction::remove(conn, span.key)?;
             deleted.compactions_gone.push(compaction.id);
-            gone.push(overlay);
+            gone.push(span);
         }
     }
     let mut back = BTreeSet::new();
-    for overlay in gone {
-        back.extend(shown_within(conn, survivor(Some(overlay.last)), overlay)?);
+    for span in gone {
+        back.extend(shown_within(conn, survivor(Some(span.last)), span)?);
     }
     for key in back {
         deleted.compactions_back.push(compaction::id_of(conn, key)?);
@@ -193,21 +193,21 @@ fn settle_compactions(
     Ok(deleted)
 }
 
-/// Returns whether a compaction covers a message that a model sees: one that stood for asides alone
+/// Returns whether a compaction covers a message that a model sees: one that stood for hidden alone
 /// would lengthen the history.
-fn shows_something(conn: &Connection, overlay: Overlay) -> Outcome<bool> {
-    let covered = path::between(conn, overlay.first, overlay.last)?;
+fn shows_something(conn: &Connection, span: Span) -> Outcome<bool> {
+    let covered = path::between(conn, span.first, span.last)?;
     Ok(path::count(conn, &covered, true)? > 0)
 }
 
 /// Returns the compactions that show where one that went lay.
-fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Overlay) -> Outcome<Vec<i64>> {
+fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Outcome<Vec<i64>> {
     let mut shape = Shape::new(conn, gone.last.session());
     let mut walk = Walk::visible(&mut shape, leaf);
     let mut shown = Vec::new();
     while let Some(stretch) = walk.next()? {
         match stretch {
-            Stretch::Summary(overlay) if overlay.first >= gone.first => shown.push(overlay.key),
+            Stretch::Summary(span) if span.first >= gone.first => shown.push(span.key),
             Stretch::Messages { first, .. } if first > gone.first => {}
             _ => break,
         }

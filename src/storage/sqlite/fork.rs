@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::SessionDetails;
-use crate::tree::{Address, Overlay, Stretch};
-use crate::view::Place;
+use crate::tree::{Address, Span, Stretch};
+use crate::view::{ExpectedHead, Parent};
 
 /// A stretch of the path, and where its copy begins.
 struct Copy {
@@ -77,7 +77,7 @@ pub(super) fn split(
     let name = catalog::info(conn, from)?.and_then(|info| info.name);
     catalog::set_details(conn, target.key, &SessionDetails { name, ..SessionDetails::default() })?;
     let opening = std::slice::from_ref(opening);
-    append::append(conn, id, &Place::Head, opening, counted, max_bytes)?;
+    append::append(conn, id, &Parent::Head, &ExpectedHead::Any, opening, counted, max_bytes)?;
     lifecycle::copy(conn, source.key, target.key)?;
     let end_reason = Some(end_reason.to_owned());
     catalog::set_details(
@@ -135,10 +135,10 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Out
 }
 
 pub(super) const COPY: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, counter, aside, origin,
+        (address, parent, id, role, parts, metadata, extra, tokens, counter, hidden, origin,
          created_at)
  SELECT address + ?3, CASE WHEN address + ?3 = ?4 THEN NULL ELSE address + ?3 - 1 END,
-        id, role, parts, metadata, extra, tokens, counter, aside,
+        id, role, parts, metadata, extra, tokens, counter, hidden,
         CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
@@ -151,11 +151,11 @@ fn copy_compactions(
     target: &SessionRow,
     copies: &[Copy],
 ) -> Outcome<()> {
-    for (overlay, compaction) in compaction::all(conn, leaf.session())? {
-        let first = number(copies, overlay.first);
-        let last = number(copies, overlay.last);
+    for (span, compaction) in compaction::all(conn, leaf.session())? {
+        let first = number(copies, span.first);
+        let last = number(copies, span.last);
         if let (Some(first), Some(last)) = (first, last) {
-            let copy = Overlay {
+            let copy = Span {
                 key: 0,
                 first: Address::new(target.key, first),
                 last: Address::new(target.key, last),

@@ -8,27 +8,27 @@ use super::fault::Outcome;
 use super::message;
 use super::stamp::Counted;
 use crate::id::{MessageId, SessionId};
-use crate::outcome::{Arrival, Incoming};
+use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
 /// Stores records whose parents come before them.
 pub(super) fn import(
     conn: &Connection,
     name: &SessionId,
-    records: &[Incoming],
+    records: &[ImportRecord],
     counted: &Counted<'_>,
     max_bytes: usize,
-) -> Outcome<Vec<Arrival>> {
+) -> Outcome<Vec<Imported>> {
     if records.is_empty() {
         return Ok(Vec::new());
     }
     let mut session = catalog::find_or_make(conn, name)?;
     // Transcripts are mostly linear: the parent is mostly the record before.
     let mut before: Option<(MessageId, Address)> = None;
-    let mut arrivals = Vec::with_capacity(records.len());
+    let mut imported = Vec::with_capacity(records.len());
     for (record, stamp) in records.iter().zip(counted.stamps(conn)?) {
         if !is_first_time(conn, &session, &record.record)? {
-            arrivals.push(Arrival::Known);
+            imported.push(Imported::Known);
             continue;
         }
         let parent = match (&record.parent, &before) {
@@ -41,7 +41,7 @@ pub(super) fn import(
             append::insert(conn, &mut session, name, parent, &record.message, &content, stamp)?;
         let Some(address) = inserted else {
             let (_, differs) = append::compare(conn, &session, &record.message)?;
-            arrivals.push(if differs { Arrival::Differs } else { Arrival::Known });
+            imported.push(if differs { Imported::Differs } else { Imported::Known });
             continue;
         };
         if session.head == parent {
@@ -49,12 +49,12 @@ pub(super) fn import(
             session.lose_count();
         }
         before = Some((record.message.id.clone(), address));
-        arrivals.push(Arrival::Added);
+        imported.push(Imported::Added);
     }
-    if arrivals.contains(&Arrival::Added) {
+    if imported.contains(&Imported::Added) {
         catalog::store(conn, &session)?;
     }
-    Ok(arrivals)
+    Ok(imported)
 }
 
 /// Notes a record as imported; `false` if it was before.

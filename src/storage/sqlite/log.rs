@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::connection::run;
-use super::turn;
+use super::transaction;
 
 /// The log is cut back to this many bytes when it begins anew; one that is longer is to begin anew.
 pub(super) const LIMIT: u64 = 16 << 20;
@@ -58,6 +58,6 @@ impl Log {
 }
 
 fn ask_again(asked: i32) -> bool {
-    std::thread::sleep(turn::spread(PAUSE));
+    std::thread::sleep(transaction::spread(PAUSE));
     asked < MAX_ASKED
 }

@@ -17,7 +17,7 @@ pub(super) struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// Reads a row of `address, parent, id, role, parts, metadata, extra, aside, created_at`; the
+    /// Reads a row of `address, parent, id, role, parts, metadata, extra, hidden, created_at`; the
     /// message's `parent` is not set.
     pub(super) fn read(row: &Row<'_>) -> Outcome<Self> {
         let address: Address = row.get(0)?;
@@ -40,7 +40,7 @@ impl StoredMessage {
             parts: parts_from_text(row.get_ref(4)?.as_str()?)?,
             metadata: row.get_ref(5)?.as_str_or_null()?.map(Json::parse).transpose()?,
             created_at: time(row.get(8)?)?,
-            is_aside: row.get(7)?,
+            is_hidden: row.get(7)?,
             extra: extra_from_text(row.get_ref(6)?.as_str_or_null()?)?,
         };
         Ok(Self { address, parent, message: Some(message) })
@@ -86,7 +86,7 @@ pub(super) fn stored(conn: &Connection, address: Address) -> Outcome<StoredMessa
 }
 
 pub(super) const AT: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
    FROM message
   WHERE address = ?1";
 

@@ -14,7 +14,7 @@ use super::{compaction, label};
 use crate::id::MessageId;
 use crate::message::{Role, parts_from_text};
 use crate::tree::{
-    Address, Fold, Landmark, Run, Segment, Skeleton, Stem, Tree, line, outermost, preview,
+    Address, CompactionMark, Landmark, Run, Segment, Skeleton, Stem, Tree, line, outermost, preview,
 };
 
 /// Returns the outline of a session.
@@ -23,22 +23,23 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
     let skeleton = Skeleton::new(&stems, addresses(conn, TOMBSTONES, session.key)?)?;
     let head = session.head.and_then(|head| skeleton.locate(head));
     let labels = labels(conn, session.key, &skeleton)?;
-    let mut folds = folds(conn, session.key, &skeleton)?;
-    let mut asides: HashMap<usize, u64> = HashMap::new();
-    for aside in addresses(conn, ASIDES, session.key)? {
-        if let Some((segment, _)) = skeleton.locate(aside) {
-            *asides.entry(segment).or_default() += 1;
+    let mut compactions = compactions(conn, session.key, &skeleton)?;
+    let mut hidden: HashMap<usize, u64> = HashMap::new();
+    for address in addresses(conn, HIDDEN, session.key)? {
+        if let Some((segment, _)) = skeleton.locate(address) {
+            *hidden.entry(segment).or_default() += 1;
         }
     }
 
     let mut reader = conn.prepare_cached(LANDMARK)?;
     let mut tree = Tree { roots: skeleton.roots().to_vec(), ..Tree::default() };
     for segment in 0..skeleton.len() {
-        let folds = folds.remove(&segment).unwrap_or_default();
+        let compactions = compactions.remove(&segment).unwrap_or_default();
         let labels = labels.get(&segment);
-        let shown = outermost(&folds).into_iter();
-        let mut noted: Vec<u64> =
-            shown.flat_map(|fold| fold.starts_at.into_iter().chain([fold.ends_at])).collect();
+        let shown = outermost(&compactions).into_iter();
+        let mut noted: Vec<u64> = shown
+            .flat_map(|compaction| compaction.starts_at.into_iter().chain([compaction.ends_at]))
+            .collect();
         noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
         noted.extend(labels.into_iter().flat_map(HashMap::keys));
         let places = skeleton.landmarks(segment, noted);
@@ -60,9 +61,9 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
             first: first.id.clone(),
             last: last.id.clone(),
             count: skeleton.count(segment),
-            asides: asides.get(&segment).copied().unwrap_or(0),
+            hidden: hidden.get(&segment).copied().unwrap_or(0),
             landmarks,
-            folds,
+            compactions,
             parent: skeleton.parent(segment),
             children: skeleton.children(segment).to_vec(),
         });
@@ -104,10 +105,10 @@ const LAST_BEFORE: &str = "SELECT max(address) FROM message WHERE address BETWEE
 pub(super) const TOMBSTONES: &str =
     "SELECT address FROM message WHERE id IS NULL AND address BETWEEN ?1 AND ?2 ORDER BY address";
 
-pub(super) const ASIDES: &str =
-    "SELECT address FROM message WHERE aside = 1 AND address BETWEEN ?1 AND ?2 ORDER BY address";
+pub(super) const HIDDEN: &str =
+    "SELECT address FROM message WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 ORDER BY address";
 
-const LANDMARK: &str = "SELECT id, role, parts, created_at, aside FROM message WHERE address = ?1";
+const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
 
 fn addresses(conn: &Connection, sql: &str, session: i64) -> Outcome<Vec<Address>> {
     let (first, last) = Address::range_of(session);
@@ -132,16 +133,16 @@ fn labels(
 }
 
 /// Returns the compactions by the segment they end in.
-fn folds(
+fn compactions(
     conn: &Connection,
     session: i64,
     skeleton: &Skeleton,
-) -> Outcome<HashMap<usize, Vec<Fold>>> {
-    let mut folds: HashMap<usize, Vec<Fold>> = HashMap::new();
-    for (overlay, compaction) in compaction::all(conn, session)? {
-        let Some((segment, ends_at)) = skeleton.locate(overlay.last) else { continue };
-        let first = skeleton.locate(overlay.first);
-        folds.entry(segment).or_default().push(Fold {
+) -> Outcome<HashMap<usize, Vec<CompactionMark>>> {
+    let mut compactions: HashMap<usize, Vec<CompactionMark>> = HashMap::new();
+    for (span, compaction) in compaction::all(conn, session)? {
+        let Some((segment, ends_at)) = skeleton.locate(span.last) else { continue };
+        let first = skeleton.locate(span.first);
+        compactions.entry(segment).or_default().push(CompactionMark {
             id: compaction.id,
             first: compaction.first,
             last: compaction.last,
@@ -151,7 +152,7 @@ fn folds(
             preview: line(&compaction.summary),
         });
     }
-    Ok(folds)
+    Ok(compactions)
 }
 
 fn read(
@@ -180,7 +181,7 @@ fn landmark(row: &Row<'_>, at: u64) -> Outcome<Landmark> {
         role: Role::from(row.get_ref(1)?.as_str()?),
         preview: preview(&parts_from_text(row.get_ref(2)?.as_str()?)?),
         created_at: time(row.get(3)?)?,
-        is_aside: row.get(4)?,
+        is_hidden: row.get(4)?,
         is_head: false,
         labels: Vec::new(),
     })

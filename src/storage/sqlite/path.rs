@@ -28,7 +28,7 @@ pub(super) fn holds(conn: &Connection, leaf: Option<Address>, address: Address) 
 }
 
 /// Returns how many messages and summaries a plan shows.
-pub(super) fn count(conn: &Connection, plan: &Plan, hides_asides: bool) -> Outcome<u64> {
+pub(super) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Outcome<u64> {
     let (mut total, mut low, mut high) = (0, None, None);
     for stretch in plan {
         match *stretch {
@@ -41,7 +41,7 @@ pub(super) fn count(conn: &Connection, plan: &Plan, hides_asides: bool) -> Outco
         }
     }
     let (Some(low), Some(high)) = (low, high) else { return Ok(total) };
-    for (condition, is_counted) in [(TOMBSTONES, true), (ASIDES, hides_asides)] {
+    for (condition, is_counted) in [(TOMBSTONES, true), (HIDDEN, omits_hidden)] {
         // Most sessions have none at all: one look saves one for each stretch.
         let mut statement = conn.prepare_cached(condition)?;
         let mut within = |low: Address, high: Address| -> Outcome<u64> {
@@ -86,5 +86,5 @@ pub(super) fn between(conn: &Connection, first: Address, last: Address) -> Outco
 pub(super) const TOMBSTONES: &str =
     "SELECT count(*) FROM message WHERE id IS NULL AND address BETWEEN ?1 AND ?2";
 
-pub(super) const ASIDES: &str =
-    "SELECT count(*) FROM message WHERE aside = 1 AND address BETWEEN ?1 AND ?2";
+pub(super) const HIDDEN: &str =
+    "SELECT count(*) FROM message WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";

@@ -5,7 +5,7 @@
 //! ANALYZE finds may turn it to another one.
 
 use super::connection::{Config, Database};
-use super::context::{block, elision, entry, lifecycle, prompt, search};
+use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
 use super::fault::Outcome;
 use super::session::SqliteSession;
 use super::{
@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::message::Part;
 use crate::storage::SessionProvider;
 use crate::storage::context::{NewEntry, Owner};
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 /// Each hot statement, and what its plan names.
 const HOT: &[(&str, &str, &[&str])] = &[
@@ -26,15 +26,15 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a message by address", message::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("id and parent", message::ID_AND_PARENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("a run", shape::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
-    ("a compaction's end", shape::OVERLAY_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
-    ("a compaction below", shape::OVERLAY_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("a compaction's end", shape::SPAN_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("a compaction below", shape::SPAN_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
     ("the stamps of a stretch", visible::SUMS, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("rows to stamp", visible::FOREIGN, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("elided messages", elision::MESSAGES_WITH, &["PRIMARY KEY (address>? AND address<?)"]),
     ("rows forward", rows::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("rows backward", rows::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("tombstones", path::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
-    ("asides", path::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
+    ("hidden", path::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     (
         "whether there are children",
         delete::HAS_CHILDREN,
@@ -52,7 +52,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
         outline::TOMBSTONES,
         &["INDEX tombstone (address>? AND address<?)"],
     ),
-    ("where each aside is", outline::ASIDES, &["COVERING INDEX aside (address>? AND address<?)"]),
+    ("where each hidden is", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("an append", append::INSERT, &[]),
     ("a session", catalog::BY_ID, &["(id=?)"]),
@@ -112,7 +112,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
         lifecycle::FORGET_VERSIONS,
         &["PRIMARY KEY (entry>? AND entry<?)"],
     ),
-    ("a frozen prompt", prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("a frozen prompt", frozen_prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("whether there are elisions", elision::HAS_ANY, &["PRIMARY KEY (address>? AND address<?)"]),
     ("the elisions of a message", elision::OF_MESSAGE, &["PRIMARY KEY (address=?)"]),
     ("the elision of a call", elision::OF_CALL, &["PRIMARY KEY (address=? AND call=?)"]),
@@ -120,17 +120,20 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];
 
-/// A session with every kind of row in it: runs, branches, tombstones, asides, compactions.
+/// A session with every kind of row in it: runs, branches, tombstones, hidden, compactions.
 fn filled() -> Result<Database> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     for name in ["one", "two"] {
         let session = SqliteSession::new(std::sync::Arc::clone(&database), name.into());
         for n in 0..400 {
             let message = |n: u32| Message::user(format!("text {n}")).with_id(n.to_string());
-            let place =
-                if n % 50 == 7 { Place::To((n - 5).to_string().into()) } else { Place::Head };
-            let message = if n % 40 == 3 { message(n).as_aside() } else { message(n) };
-            session.append(&place, &[message])?;
+            let parent = if n % 50 == 7 {
+                Parent::Message((n - 5).to_string().into())
+            } else {
+                Parent::Head
+            };
+            let message = if n % 40 == 3 { message(n).hidden() } else { message(n) };
+            session.append(&parent, &ExpectedHead::Any, &[message])?;
         }
         for n in (10..400).step_by(45) {
             session.delete(&[n.to_string().into()])?;
@@ -147,7 +150,11 @@ fn filled() -> Result<Database> {
             context.put(Owner::Session, "documents", &entry, true, None)?;
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));
-        session.append(&Place::Head, &[Message::assistant("").with_part(result).with_id("r")])?;
+        session.append(
+            &Parent::Head,
+            &ExpectedHead::Any,
+            &[Message::assistant("").with_part(result).with_id("r")],
+        )?;
         context.elide(&[("r".into(), "call".into())], "gone")?;
         session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
     }
@@ -198,7 +205,7 @@ fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     let messages: Vec<Message> = (0..1_000).map(|n| Message::user(n.to_string())).collect();
-    session.append(&Place::Head, &messages)?;
+    session.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
     for index in ["run", "branch"] {
         let entries: u64 = database.read(|conn| {
             let sql = format!(
@@ -215,14 +222,14 @@ fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
 fn a_session_that_is_full_says_so() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
-    session.append(&Place::Head, &[Message::user("first")])?;
+    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")])?;
     let last = crate::tree::MAX_MESSAGES;
     database.write(|conn| {
         conn.execute("UPDATE session SET next = ?1", [last])?;
         Ok(())
     })?;
-    session.append(&Place::Head, &[Message::user("last")])?;
-    let answer = session.append(&Place::Head, &[Message::user("too many")]);
+    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("last")])?;
+    let answer = session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("too many")]);
     assert!(matches!(answer, Err(Error::SessionFull { max, .. }) if max == last), "{answer:?}");
     assert_eq!((session.raw_history(None)?.len(), session.path_length(None)?), (2, 2));
     Ok(())

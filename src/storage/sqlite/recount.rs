@@ -48,7 +48,7 @@ fn stamp_some(conn: &Connection, after: Address) -> Outcome<Option<Address>> {
 }
 
 /// Messages with a stamp that no counter makes, or of a counter that is not there.
-const UNKNOWN: &str = "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+const UNKNOWN: &str = "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
    FROM message
   WHERE address > ?1
     AND id IS NOT NULL

@@ -30,7 +30,7 @@ pub(super) struct PlanReader {
     at: usize,
     /// .. and the address in it, if it was begun.
     from: Option<Address>,
-    /// Whether it is read as a model should see it: asides left out, elisions laid over.
+    /// Whether it is read as a model should see it: hidden left out, elisions laid over.
     is_shown: bool,
     /// Whether this read has elisions to lay over: mostly there are none in the session.
     has_elisions: bool,
@@ -137,7 +137,7 @@ impl PlanReader {
     /// Goes on after the summary of this compaction, if the plan holds it.
     pub(super) fn skip_past_summary(&mut self, key: i64) -> bool {
         let holds =
-            |stretch: &Stretch| matches!(stretch, Stretch::Summary(overlay) if overlay.key == key);
+            |stretch: &Stretch| matches!(stretch, Stretch::Summary(span) if span.key == key);
         let Some(at) = self.stretches.iter().position(holds) else { return false };
         (self.at, self.from) = (at + 1, None);
         true
@@ -151,13 +151,13 @@ impl PlanReader {
         max_bytes: usize,
         read: &mut Collected,
     ) -> Outcome<(usize, usize)> {
-        if let Stretch::Summary(overlay) = self.stretches[self.at] {
+        if let Stretch::Summary(span) = self.stretches[self.at] {
             self.at += 1;
             // Taken off since the plan was made: then it is skipped, as a deleted message is.
-            let Some(compaction) = compaction::by_key(conn, overlay.key)? else {
+            let Some(compaction) = compaction::by_key(conn, span.key)? else {
                 return Ok((0, 0));
             };
-            let parent = message::parent(conn, overlay.first)?;
+            let parent = message::parent(conn, span.first)?;
             read.add_summary(conn, compaction.to_message(None), parent)?;
             return Ok((1, 0));
         }
@@ -180,8 +180,8 @@ impl PlanReader {
             {
                 elision::apply(conn, address, message)?;
             }
-            let is_aside = stored.message.as_ref().is_some_and(|message| message.is_aside);
-            let is_hidden = self.is_shown && is_aside;
+            let is_hidden = stored.message.as_ref().is_some_and(|message| message.is_hidden);
+            let is_hidden = self.is_shown && is_hidden;
             // What is not shown is not kept: counting it could end a batch with nothing in it.
             if stored.message.is_some() && !is_hidden {
                 count += 1;
@@ -235,7 +235,7 @@ impl PlanReader {
     fn ends(&self, at: usize) -> (Address, Address) {
         match self.stretches[at] {
             Stretch::Messages { first, last } => (first, last),
-            Stretch::Summary(overlay) => (overlay.first, overlay.last),
+            Stretch::Summary(span) => (span.first, span.last),
         }
     }
 
@@ -360,13 +360,13 @@ fn name_of(conn: &Connection, address: Option<Address>) -> Outcome<Option<Messag
 }
 
 pub(super) const FORWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address";
 
 pub(super) const BACKWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address DESC";

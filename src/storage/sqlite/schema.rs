@@ -15,9 +15,9 @@ const APPLICATION_ID: i64 = 0x7461_6c6b;
 /// The present format.
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
-/// The steps from version 1 on: the SQL at place n brings version n + 1 to n + 2. A step is never
-/// edited after its release; `schema.sql` is what they all lead to.
-const MIGRATIONS: &[&str] = &[];
+/// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
+/// edited after its release; together they lead to `schema.sql`.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0002_plain_names.sql")];
 
 /// The version this build writes.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;

@@ -11,22 +11,21 @@ use super::fault::{Fault, Outcome};
 use super::rows::PlanReader;
 use super::stamp::Counted;
 use super::{
-    append, compaction, delete, fold, fork, head, import, label, message, outline, path, survey,
-    update,
+    append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
 };
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, Arrival, Deleted, Grown, HeadEntry, Incoming, Label, RowStat, SessionDetails,
-    SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
+    SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, Scope, SearchRequest};
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
-use crate::tree::{Address, Overlay, Tree};
-use crate::view::{Order, Place, View};
+use crate::tree::{Address, Span, Tree};
+use crate::view::{ExpectedHead, Order, Parent, View};
 
 /// One session of a database.
 pub(crate) struct SqliteSession {
@@ -138,18 +137,28 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn append(&self, place: &Place, messages: &[Message]) -> Result<Vec<Appended>> {
-        Ok(self.append_counted(place, messages)?.answers)
+    fn append(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<Vec<Appended>> {
+        Ok(self.append_counted(parent, expected, messages)?.appended)
     }
 
-    fn append_counted(&self, place: &Place, messages: &[Message]) -> Result<Grown> {
+    fn append_counted(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        messages: &[Message],
+    ) -> Result<CountedAppend> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = Counted::of(&self.counter, messages);
-        let grown = self
-            .database
-            .write(|conn| append::append(conn, &self.id, place, messages, &counted, max_bytes))?;
-        self.database.appended(grown.answers.len() as u64);
-        Ok(grown)
+        let counted_append = self.database.write(|conn| {
+            append::append(conn, &self.id, parent, expected, messages, &counted, max_bytes)
+        })?;
+        self.database.appended(counted_append.appended.len() as u64);
+        Ok(counted_append)
     }
 
     fn update(&self, message: &Message) -> Result<Updated> {
@@ -169,7 +178,15 @@ impl SessionProvider for SqliteSession {
                 return Ok(Upserted::Updated(updated));
             }
             let messages = std::slice::from_ref(message);
-            append::append(conn, &self.id, &Place::Head, messages, &counted, max_bytes)?;
+            append::append(
+                conn,
+                &self.id,
+                &Parent::Head,
+                &ExpectedHead::Any,
+                messages,
+                &counted,
+                max_bytes,
+            )?;
             Ok(Upserted::Appended(Appended::new(message.id.clone())))
         })?;
         self.database.appended(1);
@@ -197,13 +214,18 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn fold(&self, compaction: &Compaction, leaf: &MessageId, seen: &Seen) -> Result<bool> {
+    fn commit_compaction(
+        &self,
+        compaction: &Compaction,
+        leaf: &MessageId,
+        seen: &Seen,
+    ) -> Result<bool> {
         self.lay(compaction, |conn, session| {
             let Some(session) = session else {
                 let why = Stale::Deleted { id: compaction.first.clone() };
                 return Err(Fault::Own(Error::Stale { why }));
             };
-            fold::fold(conn, &session, &self.id, compaction, leaf, seen)
+            compaction::commit::commit(conn, &session, &self.id, compaction, leaf, seen)
         })
     }
 
@@ -216,7 +238,7 @@ impl SessionProvider for SqliteSession {
 
     fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
         self.read(|conn, session| match compaction::find(conn, session.key, id)? {
-            Some(overlay) => compaction::by_key(conn, overlay.key),
+            Some(span) => compaction::by_key(conn, span.key),
             None => Ok(None),
         })
     }
@@ -341,29 +363,29 @@ impl SessionProvider for SqliteSession {
     fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.database.write(|conn| {
             let session = catalog::find(conn, &self.id)?.map(|session| session.key);
-            let overlay = compaction::require(conn, session, &self.id, id)?;
-            compaction::remove(conn, overlay.key)?;
-            catalog::touch_view(conn, overlay.last.session())
+            let span = compaction::require(conn, session, &self.id, id)?;
+            compaction::remove(conn, span.key)?;
+            catalog::touch_view(conn, span.last.session())
         })
     }
 
     fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
         self.read(|conn, session| match compaction::find(conn, session.key, id)? {
-            Some(overlay) => compaction::summary(conn, overlay),
+            Some(span) => compaction::summary(conn, span),
             None => Ok(None),
         })
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, overlay| {
-            let plan = compaction::below(conn, overlay)?;
+        self.read_under(id, |conn, span| {
+            let plan = compaction::below(conn, span)?;
             PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
         })
     }
 
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, overlay| {
-            let plan = path::between(conn, overlay.first, overlay.last)?;
+        self.read_under(id, |conn, span| {
+            let plan = path::between(conn, span.first, span.last)?;
             PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
         })
     }
@@ -372,9 +394,9 @@ impl SessionProvider for SqliteSession {
         self.database.read(|conn| {
             let session = catalog::find(conn, &self.id)?;
             let key = session.map(|session| session.key);
-            let overlay = compaction::require(conn, key, &self.id, id)?;
+            let span = compaction::require(conn, key, &self.id, id)?;
             match session {
-                Some(session) => compaction::status(conn, &session, overlay),
+                Some(session) => compaction::status(conn, &session, span),
                 None => Ok(CompactionStatus::OffPath),
             }
         })
@@ -389,14 +411,14 @@ impl SessionProvider for SqliteSession {
         Some(Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), self.id.clone()) }))
     }
 
-    fn import(&self, records: &[Incoming]) -> Result<Vec<Arrival>> {
+    fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = Counted::of(&self.counter, records.iter().map(|record| &record.message));
-        let arrivals = self
+        let imported = self
             .database
             .write(|conn| import::import(conn, &self.id, records, &counted, max_bytes))?;
-        self.database.appended(arrivals.len() as u64);
-        Ok(arrivals)
+        self.database.appended(imported.len() as u64);
+        Ok(imported)
     }
 
     fn fork(
@@ -457,7 +479,7 @@ impl SqliteSession {
     fn read_under(
         &self,
         id: &CompactionId,
-        work: impl FnOnce(&Connection, Overlay) -> Outcome<Vec<Message>>,
+        work: impl FnOnce(&Connection, Span) -> Outcome<Vec<Message>>,
     ) -> Result<Vec<Message>> {
         self.database.read(|conn| {
             let session = catalog::find(conn, &self.id)?.map(|session| session.key);

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::Outcome;
 use crate::error::Result;
-use crate::tree::{Address, Overlay, Run, TreeSource};
+use crate::tree::{Address, Run, Span, TreeSource};
 
 /// The most breaks that are read at a time.
 const MAX_BUFFER: usize = 256;
@@ -81,12 +81,12 @@ impl<'c> Shape<'c> {
         })
     }
 
-    fn find_overlay(&self, at: Address) -> Outcome<Option<Overlay>> {
+    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
         let found = self
             .conn
-            .prepare_cached(OVERLAY_BEFORE)?
+            .prepare_cached(SPAN_BEFORE)?
             .query_row((at, self.floor, self.newest_compaction), |row| {
-                Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
             })
             .optional()?;
         Ok(found)
@@ -101,7 +101,7 @@ pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
   ORDER BY address DESC
   LIMIT ?3";
 
-pub(super) const OVERLAY_BEFORE: &str = "SELECT key, first, last
+pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
    FROM compaction
   WHERE last <= ?1
     AND last >= ?2
@@ -114,8 +114,8 @@ impl TreeSource for Shape<'_> {
         self.find_run(at).map_err(|fault| fault.into_error(0))
     }
 
-    fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>> {
-        self.find_overlay(at).map_err(|fault| fault.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
+        self.find_span(at).map_err(|fault| fault.into_error(0))
     }
 }
 
@@ -125,28 +125,28 @@ impl TreeSource for Shape<'_> {
 /// count: so going down from summary to summary ends.
 pub(super) struct Below<'c> {
     shape: Shape<'c>,
-    over: Overlay,
+    over: Span,
 }
 
 impl<'c> Below<'c> {
-    pub(super) fn new(conn: &'c Connection, over: Overlay) -> Self {
+    pub(super) fn new(conn: &'c Connection, over: Span) -> Self {
         Self { shape: Shape::new(conn, over.last.session()), over }
     }
 
-    fn find_overlay(&self, at: Address) -> Outcome<Option<Overlay>> {
+    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
         let found = self
             .shape
             .conn
-            .prepare_cached(OVERLAY_BELOW)?
+            .prepare_cached(SPAN_BELOW)?
             .query_row((at, self.over.first, self.over.last, self.over.key), |row| {
-                Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
             })
             .optional()?;
         Ok(found)
     }
 }
 
-pub(super) const OVERLAY_BELOW: &str = "SELECT key, first, last
+pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
    FROM compaction
   WHERE last <= ?1
     AND last >= ?2
@@ -160,7 +160,7 @@ impl TreeSource for Below<'_> {
         self.shape.run_of(at)
     }
 
-    fn overlay_at_or_before(&mut self, at: Address) -> Result<Option<Overlay>> {
-        self.find_overlay(at).map_err(|fault| fault.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
+        self.find_span(at).map_err(|fault| fault.into_error(0))
     }
 }

@@ -28,13 +28,13 @@ impl Database {
         self.read_long(|conn| {
             let count =
                 |sql: &str| -> Outcome<u64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
-            let asides = count("SELECT count(*) FROM message WHERE aside = 1")?;
+            let hidden = count("SELECT count(*) FROM message WHERE hidden = 1")?;
             let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
             let (branching_messages, max_children) = fans(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
-                messages: living - asides,
-                asides,
+                messages: living - hidden,
+                hidden,
                 branching_messages,
                 max_children,
                 max_depth: max_depth(conn)?,

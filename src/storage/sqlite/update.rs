@@ -14,7 +14,7 @@ use crate::message::{Json, Message};
 use crate::outcome::Updated;
 use crate::tree::Address;
 
-/// Replaces role, parts, metadata and further fields; place, time and aside flag stay.
+/// Replaces role, parts, metadata and further fields; place, time and hidden flag stay.
 pub(super) fn update(
     conn: &Connection,
     name: &SessionId,
@@ -24,11 +24,9 @@ pub(super) fn update(
 ) -> Outcome<Updated> {
     let session = catalog::find(conn, name)?;
     let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
-    let overlays = compaction::covering(conn, address)?;
-    let covered_by = overlays
-        .iter()
-        .map(|overlay| compaction::id_of(conn, overlay.key))
-        .collect::<Outcome<_>>()?;
+    let spans = compaction::covering(conn, address)?;
+    let covered_by =
+        spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<Outcome<_>>()?;
     let content = Content::of(message, max_bytes)?;
     if is_stored(conn, address, message, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
@@ -69,14 +67,14 @@ fn recount(
     stamp: Stamp,
     is_plain: bool,
 ) -> Outcome<()> {
-    let (before, is_aside): (Stamp, bool) = conn
-        .prepare_cached("SELECT tokens, counter, aside FROM message WHERE address = ?1")?
+    let (before, is_hidden): (Stamp, bool) = conn
+        .prepare_cached("SELECT tokens, counter, hidden FROM message WHERE address = ?1")?
         .query_row([address], |row| {
             Ok((Stamp { tokens: row.get(0)?, counter: row.get(1)? }, row.get(2)?))
         })?;
     let is_known =
         is_plain && before.counter == session.counter && stamp.counter == session.counter;
-    let changed = |tokens: u64| match is_aside {
+    let changed = |tokens: u64| match is_hidden {
         true => Some(tokens),
         false => tokens.checked_sub(before.tokens)?.checked_add(stamp.tokens),
     };

@@ -148,8 +148,8 @@ pub(super) fn by_stamps(conn: &Connection, session: &SessionRow) -> Outcome<Opti
 fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> Outcome<(u64, Vec<Message>)> {
     let mut others = Vec::new();
     for stretch in plan {
-        if let Stretch::Summary(overlay) = stretch {
-            others.extend(compaction::by_key(conn, overlay.key)?.map(|it| it.to_message(None)));
+        if let Stretch::Summary(span) = stretch {
+            others.extend(compaction::by_key(conn, span.key)?.map(|it| it.to_message(None)));
         }
     }
     let elided = elided(conn, plan)?;
@@ -188,7 +188,7 @@ pub(super) fn stamped(conn: &Connection, plan: &Plan) -> Outcome<u64> {
 pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-    AND aside = 0
+    AND hidden = 0
     AND id IS NOT NULL";
 
 /// Takes the oldest stretches off a plan, up to a batch of rows that bear the stamp of another counter;
@@ -219,10 +219,10 @@ fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcom
 }
 
 pub(super) const FOREIGN: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at
+    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-    AND aside = 0
+    AND hidden = 0
     AND id IS NOT NULL
     AND counter <> ?3
   ORDER BY address
@@ -235,7 +235,7 @@ fn elided(conn: &Connection, plan: &Plan) -> Outcome<Vec<(u64, Message)>> {
         let Stretch::Messages { first, last } = *stretch else { continue };
         for address in elision::messages_with(conn, first, last)? {
             let Some(mut message) = message::stored(conn, address)?.message else { continue };
-            if message.is_aside {
+            if message.is_hidden {
                 continue;
             }
             elision::apply(conn, address, &mut message)?;

@@ -1,4 +1,4 @@
-//! Summaries laid over the tree, and asides: what a model is shown.
+//! Summaries laid over the tree, and hidden: what a model is shown.
 //!
 //! A summary stands for its stretch where the stretch's end is on the path, and nowhere else; what
 //! is under it stays, to be read raw, deleted, or shown again.
@@ -7,12 +7,12 @@ use super::probe::{Probe, drawn, id, ids, message, supported};
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
 use crate::message::Json;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn summaries(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
     probe.draw("a- ba cb dc xb")?;
-    probe.fold("s", "b", "c")?;
+    probe.compact("s", "b", "c")?;
     for (leaf, shown) in [("d", "a [s] d"), ("c", "a [s]"), ("b", "a b"), ("x", "a b x")] {
         assert_eq!(probe.history(leaf)?, shown, "the history at {leaf}");
     }
@@ -28,7 +28,7 @@ pub(super) fn summaries(probe: &Probe) -> Result<()> {
     assert_eq!(provider.summary(&"s".into())?.as_ref(), Some(&first[1]));
     assert_eq!(drawn(&provider.expand_raw(&"s".into())?), "b c");
     // One whose id stands is left as it is.
-    probe.fold("s", "a", "a")?;
+    probe.compact("s", "a", "a")?;
     assert_eq!(provider.compactions()?, stored);
     Ok(())
 }
@@ -36,11 +36,11 @@ pub(super) fn summaries(probe: &Probe) -> Result<()> {
 pub(super) fn summary_ends(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc ed xb")?;
     for (first, last) in [("c", "b"), ("x", "e"), ("c", "x")] {
-        let answer = probe.fold("s", first, last);
+        let answer = probe.compact("s", first, last);
         assert!(matches!(answer, Err(Error::NotAncestor { .. })), "{first}..{last}: {answer:?}");
     }
-    probe.fold("s", "b", "d")?;
-    match probe.fold("t", "c", "e") {
+    probe.compact("s", "b", "d")?;
+    match probe.compact("t", "c", "e") {
         Err(Error::InsideSummary { compaction, id: given }) => {
             assert_eq!((compaction, given), ("s".into(), id("c")));
         }
@@ -48,7 +48,7 @@ pub(super) fn summary_ends(probe: &Probe) -> Result<()> {
     }
     assert_eq!(probe.history("e")?, "a [s] e");
     // Where the summary does not show, its messages are items themselves.
-    probe.fold("u", "a", "c")?;
+    probe.compact("u", "a", "c")?;
     assert_eq!((probe.history("c")?, probe.history("e")?), ("[u]".into(), "a [s] e".into()));
     assert_eq!(probe.history("x")?, "a b x");
     Ok(())
@@ -56,13 +56,13 @@ pub(super) fn summary_ends(probe: &Probe) -> Result<()> {
 
 pub(super) fn nesting(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc ed")?;
-    probe.fold("s", "b", "c")?;
-    probe.fold("t", "b", "d")?;
+    probe.compact("s", "b", "c")?;
+    probe.compact("t", "b", "d")?;
     assert_eq!(probe.history("e")?, "a [t] e");
     assert_eq!(probe.history("c")?, "a [s]");
-    probe.fold("u", "a", "d")?;
+    probe.compact("u", "a", "d")?;
     assert_eq!(probe.history("e")?, "[u] e");
-    probe.fold("v", "a", "d")?;
+    probe.compact("v", "a", "d")?;
     assert_eq!(probe.history("e")?, "[v] e");
     let made: Vec<CompactionId> =
         probe.provider.compactions()?.into_iter().map(|compaction| compaction.id).collect();
@@ -74,34 +74,38 @@ pub(super) fn nesting(probe: &Probe) -> Result<()> {
             assert_eq!(drawn(&shown), below, "under {over}");
         }
     }
-    let folds = |at: usize| {
-        ids(&probe.provider.compactions().map(|all| all[at].folds.clone()).unwrap_or_default())
+    let compactions = |at: usize| {
+        ids(&probe.provider.compactions().map(|all| all[at].nested.clone()).unwrap_or_default())
     };
     assert_eq!(
-        (folds(0), folds(1), folds(2), folds(3)),
+        (compactions(0), compactions(1), compactions(2), compactions(3)),
         ("".into(), "s".into(), "t".into(), "u".into())
     );
     Ok(())
 }
 
-pub(super) fn asides(probe: &Probe) -> Result<()> {
+pub(super) fn hidden(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
-    provider.append(&Place::Head, &[message("a"), message("b").as_aside(), message("c")])?;
+    provider.append(
+        &Parent::Head,
+        &ExpectedHead::Any,
+        &[message("a"), message("b").hidden(), message("c")],
+    )?;
     assert_eq!((probe.history("c")?, probe.raw("c")?), ("a c".into(), "a b c".into()));
     assert_eq!(provider.history(None)?[1].parent, Some(id("b")));
     assert_eq!(provider.path_length(None)?, 3);
-    assert!(provider.message(&id("b"))?.is_some_and(|message| message.is_aside));
-    let answer = probe.fold("s", "b", "b");
-    assert!(matches!(answer, Err(Error::NothingToFold { .. })), "{answer:?}");
-    probe.fold("s", "b", "c")?;
+    assert!(provider.message(&id("b"))?.is_some_and(|message| message.is_hidden));
+    let answer = probe.compact("s", "b", "b");
+    assert!(matches!(answer, Err(Error::NothingVisible { .. })), "{answer:?}");
+    probe.compact("s", "b", "c")?;
     assert_eq!(probe.history("c")?, "a [s]");
     Ok(())
 }
 
 pub(super) fn deletes_under_summaries(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc ed")?;
-    probe.fold("s", "b", "c")?;
-    probe.fold("t", "a", "d")?;
+    probe.compact("s", "b", "c")?;
+    probe.compact("t", "a", "d")?;
     let deleted = probe.delete("b")?;
     assert_eq!(ids(&deleted.covered_by), "s t");
     assert_eq!((probe.history("e")?, probe.history("c")?), ("[t] e".into(), "a [s]".into()));
@@ -116,8 +120,8 @@ pub(super) fn deletes_under_summaries(probe: &Probe) -> Result<()> {
     assert_eq!(ids(&probe.delete("e")?.compactions_gone), "t");
     assert_eq!((probe.history("a")?, probe.provider.compactions()?.len()), ("a".into(), 0));
     probe.draw("fa gf hg")?;
-    probe.fold("u", "a", "f")?;
-    probe.fold("v", "a", "h")?;
+    probe.compact("u", "a", "f")?;
+    probe.compact("v", "a", "h")?;
     let deleted = probe.delete("h")?;
     assert_eq!(
         (ids(&deleted.compactions_gone), ids(&deleted.compactions_back)),
@@ -129,8 +133,8 @@ pub(super) fn deletes_under_summaries(probe: &Probe) -> Result<()> {
 
 pub(super) fn removals(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc")?;
-    probe.fold("s", "a", "b")?;
-    probe.fold("t", "a", "c")?;
+    probe.compact("s", "a", "b")?;
+    probe.compact("t", "a", "c")?;
     if supported(probe.provider.remove_compaction(&"t".into()))?.is_none() {
         return Ok(());
     }

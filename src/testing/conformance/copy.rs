@@ -6,19 +6,19 @@ use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
-use crate::outcome::Incoming;
-use crate::view::Place;
+use crate::outcome::ImportRecord;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn imports(probe: &Probe) -> Result<()> {
-    use crate::outcome::Arrival::{Added, Differs, Known};
-    let record = |letter: &str, parent: Option<&str>| Incoming {
+    use crate::outcome::Imported::{Added, Differs, Known};
+    let record = |letter: &str, parent: Option<&str>| ImportRecord {
         record: format!("record {letter}"),
         parent: parent.map(id),
         message: message(letter),
     };
     let records = [record("a", None), record("b", Some("a")), record("c", Some("a"))];
-    let Some(arrivals) = supported(probe.provider.import(&records))? else { return Ok(()) };
-    assert_eq!(arrivals, [Added, Added, Added]);
+    let Some(imported) = supported(probe.provider.import(&records))? else { return Ok(()) };
+    assert_eq!(imported, [Added, Added, Added]);
     assert_eq!((probe.head()?, probe.children(Some("a"))?), ("a b".into(), "b c".into()));
     probe.delete("c")?;
     assert_eq!(probe.provider.import(&records)?, [Known, Known, Known]);
@@ -34,8 +34,8 @@ pub(super) fn imports(probe: &Probe) -> Result<()> {
 
 pub(super) fn forks(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc xb")?;
-    probe.fold("s", "a", "b")?;
-    probe.fold("t", "a", "d")?;
+    probe.compact("s", "a", "b")?;
+    probe.compact("t", "a", "d")?;
     let details = crate::outcome::SessionDetails::default();
     let name = SessionId::from(format!("fork of {}", probe.provider.id()));
     let Some(fork) = supported(probe.provider.fork(&id("c"), &name, &details))? else {
@@ -45,7 +45,7 @@ pub(super) fn forks(probe: &Probe) -> Result<()> {
     assert_eq!(*fork.provider.id(), name);
     assert_eq!((fork.history("c")?, fork.head()?), ("[s] c".into(), "a b c".into()));
     assert_eq!(fork.provider.message(&id("x"))?, None);
-    fork.provider.append(&Place::Head, &[message("n")])?;
+    fork.provider.append(&Parent::Head, &ExpectedHead::Any, &[message("n")])?;
     assert_eq!((probe.children(Some("c"))?, fork.children(Some("c"))?), ("d".into(), "n".into()));
     let again = probe.provider.fork(&id("c"), &name, &details);
     assert!(matches!(again.err(), Some(Error::SessionExists { .. })));

@@ -4,7 +4,7 @@
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::Result;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn deletes(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
@@ -20,7 +20,9 @@ pub(super) fn deletes(probe: &Probe) -> Result<()> {
     probe.delete("a")?;
     assert_eq!((probe.children(None)?, probe.raw("c")?), ("c d e".into(), "c".into()));
     // What was deleted may be said again, elsewhere.
-    assert!(provider.append(&Place::To(id("e")), &[message("b")])?[0].is_new);
+    assert!(
+        provider.append(&Parent::Message(id("e")), &ExpectedHead::Any, &[message("b")])?[0].is_new
+    );
     assert_eq!(probe.raw("b")?, "e b");
     probe.delete("c c d e b")?;
     assert_eq!((probe.children(None)?, provider.latest_leaf()?), (String::new(), None));
@@ -32,18 +34,18 @@ pub(super) fn head_after_delete(probe: &Probe) -> Result<()> {
     probe.delete("c")?;
     assert_eq!(probe.head()?, "a b");
     probe.draw("da")?;
-    probe.provider.append(&Place::To(id("b")), &[message("e")])?;
+    probe.provider.append(&Parent::Message(id("b")), &ExpectedHead::Any, &[message("e")])?;
     probe.delete("b")?;
     probe.delete("e")?;
     assert_eq!(probe.head()?, "a");
-    probe.provider.append(&Place::Head, &[message("f")])?;
+    probe.provider.append(&Parent::Head, &ExpectedHead::Any, &[message("f")])?;
     assert_eq!(probe.head()?, "a f");
     Ok(())
 }
 
 pub(super) fn clears(probe: &Probe) -> Result<()> {
     probe.draw("a- ba")?;
-    probe.fold("s", "a", "b")?;
+    probe.compact("s", "a", "b")?;
     probe.provider.clear()?;
     assert_eq!((probe.head()?, probe.children(None)?), (String::new(), String::new()));
     assert!(probe.provider.compactions()?.is_empty());

@@ -2,7 +2,7 @@
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::Result;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn heads(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
@@ -12,7 +12,7 @@ pub(super) fn heads(probe: &Probe) -> Result<()> {
     }
     assert_eq!((provider.head()?, probe.head()?), (Some(id("b")), "a b".into()));
     assert_unknown(provider.checkout(Some(&id("x"))));
-    provider.append(&Place::Head, &[message("d")])?;
+    provider.append(&Parent::Head, &ExpectedHead::Any, &[message("d")])?;
     assert_eq!(probe.head()?, "a b d");
     if supported(provider.undo_head())? == Some(true) {
         assert_eq!(probe.head()?, "a c");
@@ -23,7 +23,7 @@ pub(super) fn heads(probe: &Probe) -> Result<()> {
     }
     provider.checkout(None)?;
     assert_eq!((provider.head()?, probe.head()?), (None, String::new()));
-    provider.append(&Place::Head, &[message("r")])?;
+    provider.append(&Parent::Head, &ExpectedHead::Any, &[message("r")])?;
     assert_eq!(probe.children(None)?, "a r");
     Ok(())
 }

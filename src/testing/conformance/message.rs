@@ -3,7 +3,7 @@
 use super::probe::{Probe, ids, message, read};
 use crate::error::{Error, Result};
 use crate::message::{Json, Message, Part};
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn round_trip(probe: &Probe) -> Result<()> {
     let call = serde_json::json!({"city": "Jena", "n": 1.5, "deep": [[[null, true]]]});
@@ -21,7 +21,8 @@ pub(super) fn round_trip(probe: &Probe) -> Result<()> {
         .at(crate::message::now() - chrono::TimeDelta::days(400));
     rich.extra.insert("further".to_owned(), Json::from(serde_json::json!([1, "x"])));
     let blank = Message::new("user", Vec::new()).with_id("blank");
-    let answers = probe.provider.append(&Place::Head, &[rich.clone(), blank.clone()])?;
+    let answers =
+        probe.provider.append(&Parent::Head, &ExpectedHead::Any, &[rich.clone(), blank.clone()])?;
     assert!(answers.iter().all(|answer| answer.is_new && !answer.differs));
     let blank = Message { parent: Some(rich.id.clone()), ..blank };
     assert_eq!(probe.provider.raw_history(None)?, [rich.clone(), blank.clone()]);
@@ -36,16 +37,16 @@ pub(super) fn updates(probe: &Probe) -> Result<()> {
     let before = read(probe, "b")?;
     let mut changed =
         Message::assistant("changed").with_id("b").with_metadata(serde_json::json!(true));
-    changed.is_aside = true;
+    changed.is_hidden = true;
     let updated = provider.update(&changed)?;
     assert!(updated.is_changed && updated.covered_by.is_empty());
     let after = read(probe, "b")?;
     assert_eq!((after.text(), after.role.as_str()), ("changed".into(), "assistant"));
     assert_eq!(after.metadata, changed.metadata);
-    assert!(!after.is_aside, "an update leaves the aside flag as it is");
+    assert!(!after.is_hidden, "an update leaves the hidden flag as it is");
     assert_eq!((after.parent, after.created_at), (before.parent, before.created_at));
     assert!(!provider.update(&changed)?.is_changed);
-    probe.fold("s", "a", "b")?;
+    probe.compact("s", "a", "b")?;
     assert_eq!(ids(&provider.update(&message("b"))?.covered_by), "s");
     assert_eq!(probe.head()?, "a b c");
     Ok(())

@@ -5,18 +5,18 @@ use crate::compaction::{Compaction, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn stale(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
     probe.draw("a- ba cb dc ed xb")?;
-    provider.append(&Place::To(id("e")), &[message("f")])?;
+    provider.append(&Parent::Message(id("e")), &ExpectedHead::Any, &[message("f")])?;
     let seen_at = |first: usize, last: usize| -> Result<Seen> {
         Ok(Seen::of(&provider.history(Some(&id("f")))?[first..=last]))
     };
     let lay = |name: &str, first: &str, last: &str, seen: &Seen| {
         let summary = Compaction::new(format!("summary {name}"), first.into(), last.into());
-        provider.fold(&Compaction { id: name.into(), ..summary }, &id("f"), seen)
+        provider.commit_compaction(&Compaction { id: name.into(), ..summary }, &id("f"), seen)
     };
     let [inner, outer, gone] = [seen_at(1, 2)?, seen_at(1, 3)?, seen_at(4, 4)?];
     assert!(lay("s", "b", "c", &inner)?, "what lies on the head's path shows");
@@ -25,7 +25,7 @@ pub(super) fn stale(probe: &Probe) -> Result<()> {
         Err(Error::Stale { why }) => assert_eq!(why, expected),
         other => panic!("a plan that no longer stands should be {expected:?}, not {other:?}"),
     };
-    refused(lay("t", "b", "d", &outer), Stale::Folded { by: "s".into() });
+    refused(lay("t", "b", "d", &outer), Stale::Compacted { by: "s".into() });
     let over = seen_at(1, 2)?;
     provider.update(&Message::user("other words").with_id("d"))?;
     refused(lay("t", "compaction_s", "d", &over), Stale::Updated { id: id("d") });
@@ -48,24 +48,26 @@ pub(super) fn counted(probe: &Probe) -> Result<()> {
     counts("of nothing")?;
     probe.draw("a- ba cb dc")?;
     counts("after appends")?;
-    let grown = provider.append_counted(&Place::Head, &[message("e")])?;
-    assert!(grown.answers[0].is_new);
-    assert!(grown.visible_tokens.is_none() || grown.visible_tokens == provider.visible_tokens()?);
-    probe.fold("s", "b", "c")?;
+    let counted = provider.append_counted(&Parent::Head, &ExpectedHead::Any, &[message("e")])?;
+    assert!(counted.appended[0].is_new);
+    assert!(
+        counted.visible_tokens.is_none() || counted.visible_tokens == provider.visible_tokens()?
+    );
+    probe.compact("s", "b", "c")?;
     counts("under a summary")?;
     provider.update(&Message::user("very many other words").with_id("e"))?;
     counts("after an update")?;
     probe.delete("e")?;
     counts("after a delete")?;
-    provider.append(&Place::To(id("a")), &[message("x")])?;
+    provider.append(&Parent::Message(id("a")), &ExpectedHead::Any, &[message("x")])?;
     counts("on another branch")
 }
 
 pub(super) fn leaving(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb")?;
     let leave = |from: &str, letter: &str| {
-        let place = Place::Leaving { from: id(from), to: id("a") };
-        probe.provider.append(&place, &[message(letter)])
+        let expected = ExpectedHead::At(Some(id(from)));
+        probe.provider.append(&Parent::Message(id("a")), &expected, &[message(letter)])
     };
     match leave("b", "x") {
         Err(Error::HeadMoved { found, .. }) => assert_eq!(found, Some(id("c"))),

@@ -12,7 +12,7 @@ use crate::message::{Json, Message};
 use crate::outcome::Deleted;
 use crate::search::{Scope, SearchRequest};
 use crate::storage::{Cursor, SessionProvider};
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 /// A provider, and the shorthand of the rules.
 pub(super) struct Probe {
@@ -32,16 +32,16 @@ impl Probe {
     pub(super) fn draw(&self, tree: &str) -> Result<()> {
         for node in tree.split(' ') {
             let (letter, parent) = node.split_at(1);
-            let place = match parent {
-                "-" => Place::Root,
-                parent => Place::To(id(parent)),
+            let parent = match parent {
+                "-" => Parent::Root,
+                parent => Parent::Message(id(parent)),
             };
-            self.provider.append(&place, &[message(letter)])?;
+            self.provider.append(&parent, &ExpectedHead::Any, &[message(letter)])?;
         }
         Ok(())
     }
 
-    pub(super) fn fold(&self, name: &str, first: &str, last: &str) -> Result<()> {
+    pub(super) fn compact(&self, name: &str, first: &str, last: &str) -> Result<()> {
         self.provider.add_compaction(&Compaction {
             id: CompactionId::from(name),
             details: Some(Json::from(serde_json::json!({"of": name}))),

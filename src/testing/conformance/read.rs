@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::id::CompactionId;
 use crate::message::Message;
 use crate::search::{Scope, SearchRequest};
-use crate::view::{Order, Place, View};
+use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub(super) fn searches(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
@@ -18,8 +18,8 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
         ("b", Some("a"), "The door shall be red."),
         ("c", Some("a"), "Green, and the window as well."),
     ] {
-        let place = parent.map_or(Place::Root, |parent| Place::To(id(parent)));
-        provider.append(&place, &[Message::user(text).with_id(letter)])?;
+        let parent = parent.map_or(Parent::Root, |parent| Parent::Message(id(parent)));
+        provider.append(&parent, &ExpectedHead::Any, &[Message::user(text).with_id(letter)])?;
     }
     assert_eq!(probe.found("door", all())?, "a b");
     assert_eq!(probe.found("DOOR red", all())?, "b");
@@ -33,7 +33,7 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
     for text in ["", "\"", "AND", "a OR", "-", "*", "role:", "\0", "') --"] {
         provider.search(&SearchRequest::new(text, all()))?;
     }
-    probe.fold("s", "a", "c")?;
+    probe.compact("s", "a", "c")?;
     let found = provider.search(&SearchRequest::new("colour", all()))?;
     assert_eq!((found.hits[0].on_path, &found.hits[0].under), (true, &Some("s".into())));
     provider.update(&Message::user("It shall be blue.").with_id("b"))?;
@@ -50,7 +50,7 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
 
 pub(super) fn streams(probe: &Probe) -> Result<()> {
     probe.draw("a- ba cb dc ed")?;
-    probe.fold("s", "b", "c")?;
+    probe.compact("s", "b", "c")?;
     for (view, shown) in [(View::head(), "a [s] d e"), (View::at(&id("d")).raw(), "a b c d")] {
         for order in [Order::OldestFirst, Order::NewestFirst] {
             let Some(mut cursor) = supported(probe.provider.cursor(&view, order))? else {

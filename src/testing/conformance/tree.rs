@@ -7,7 +7,7 @@ use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::search::Scope;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn empty(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
@@ -23,18 +23,26 @@ pub(super) fn empty(probe: &Probe) -> Result<()> {
     assert_unknown(provider.history(Some(&id("a"))));
     assert_unknown(provider.update(&message("a")));
     assert_unknown(probe.delete("a"));
-    assert!(provider.append(&Place::Head, &[])?.is_empty());
+    assert!(provider.append(&Parent::Head, &ExpectedHead::Any, &[])?.is_empty());
     provider.clear()
 }
 
 pub(super) fn places(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
-    provider.append(&Place::Head, &[message("a"), message("b"), message("c")])?;
+    provider.append(
+        &Parent::Head,
+        &ExpectedHead::Any,
+        &[message("a"), message("b"), message("c")],
+    )?;
     assert_eq!(probe.head()?, "a b c");
-    provider.append(&Place::To(id("a")), &[message("d"), message("e")])?;
+    provider.append(
+        &Parent::Message(id("a")),
+        &ExpectedHead::Any,
+        &[message("d"), message("e")],
+    )?;
     assert_eq!(probe.head()?, "a d e");
-    provider.append(&Place::Head, &[message("f")])?;
-    provider.append(&Place::Root, &[message("r")])?;
+    provider.append(&Parent::Head, &ExpectedHead::Any, &[message("f")])?;
+    provider.append(&Parent::Root, &ExpectedHead::Any, &[message("r")])?;
     assert_eq!(probe.head()?, "r");
     assert_eq!((probe.raw("f")?, probe.raw("c")?), ("a d e f".into(), "a b c".into()));
     assert_eq!((probe.children(None)?, probe.children(Some("a"))?), ("a r".into(), "b d".into()));
@@ -44,14 +52,17 @@ pub(super) fn places(probe: &Probe) -> Result<()> {
     assert_eq!(provider.latest_leaf()?.map(|message| message.id), Some(id("r")));
     let parents = provider.branches(Some(&id("a")))?;
     assert!(parents.iter().all(|child| child.parent == Some(id("a"))));
-    match provider.append(&Place::HeadAt(Some(id("f"))), &[message("g")]) {
+    match provider.append(&Parent::Head, &ExpectedHead::At(Some(id("f"))), &[message("g")]) {
         Err(Error::HeadMoved { found, .. }) => assert_eq!(found, Some(id("r"))),
         answer => panic!("a head elsewhere should be Error::HeadMoved, not {answer:?}"),
     }
-    provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?;
+    provider.append(&Parent::Head, &ExpectedHead::At(Some(id("r"))), &[message("g")])?;
     assert_eq!(probe.head()?, "r g");
     // A retry, after an answer that was lost, is no refusal.
-    assert!(!provider.append(&Place::HeadAt(Some(id("r"))), &[message("g")])?[0].is_new);
+    assert!(
+        !provider.append(&Parent::Head, &ExpectedHead::At(Some(id("r"))), &[message("g")])?[0]
+            .is_new
+    );
     assert_eq!(probe.head()?, "r g");
     Ok(())
 }
@@ -59,13 +70,17 @@ pub(super) fn places(probe: &Probe) -> Result<()> {
 pub(super) fn known_ids(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
     probe.draw("a- ba ca")?;
-    let again = provider.append(&Place::Head, &[message("b")])?;
+    let again = provider.append(&Parent::Head, &ExpectedHead::Any, &[message("b")])?;
     assert!(!again[0].is_new && !again[0].differs && again[0].id == id("b"));
     let other = Message::user("something else").with_id("b");
-    assert!(provider.append(&Place::Root, &[other])?[0].differs);
+    assert!(provider.append(&Parent::Root, &ExpectedHead::Any, &[other])?[0].differs);
     assert_eq!((probe.head()?, probe.raw("b")?), ("a c".into(), "a b".into()));
     assert_eq!(provider.raw_history(Some(&id("b")))?[1].text(), "text of b");
-    let answers = provider.append(&Place::Root, &[message("a"), message("b"), message("d")])?;
+    let answers = provider.append(
+        &Parent::Root,
+        &ExpectedHead::Any,
+        &[message("a"), message("b"), message("d")],
+    )?;
     let are_new: Vec<bool> = answers.iter().map(|answer| answer.is_new).collect();
     assert_eq!((are_new, probe.head()?), (vec![false, false, true], "a b d".into()));
     Ok(())
@@ -75,15 +90,19 @@ pub(super) fn unknown_ids(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
     probe.draw("a- ba")?;
     let x = id("x");
-    assert_unknown(provider.append(&Place::To(x.clone()), &[message("c")]));
+    assert_unknown(provider.append(
+        &Parent::Message(x.clone()),
+        &ExpectedHead::Any,
+        &[message("c")],
+    ));
     assert_unknown(provider.history(Some(&x)));
     assert_unknown(provider.raw_history(Some(&x)));
     assert_unknown(provider.branches(Some(&x)));
     assert_unknown(provider.path_length(Some(&x)));
     assert_unknown(provider.update(&message("x")));
     assert_unknown(probe.delete("b x"));
-    assert_unknown(probe.fold("s", "x", "b"));
-    assert_unknown(probe.fold("s", "a", "x"));
+    assert_unknown(probe.compact("s", "x", "b"));
+    assert_unknown(probe.compact("s", "a", "x"));
     if let Some(answer) = supported(provider.is_on_path(&id("a"), None))? {
         assert!(answer);
     }
@@ -105,7 +124,7 @@ pub(super) fn threads(probe: &Probe) -> Result<()> {
     let write = |thread: usize| -> Result<()> {
         for n in 0..EACH {
             let message = Message::user("x").with_id(format!("{thread}-{n}"));
-            probe.provider.append(&Place::Head, &[message])?;
+            probe.provider.append(&Parent::Head, &ExpectedHead::Any, &[message])?;
         }
         Ok(())
     };

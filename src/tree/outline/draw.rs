@@ -189,7 +189,7 @@ impl<'a> Lines<'a> {
     fn draw(&mut self, segment: usize, lead: &str, rest: &str) {
         let tree = self.tree;
         let segment = &tree.segments[segment];
-        let folds = outermost(&segment.folds);
+        let compactions = outermost(&segment.compactions);
         let mut next = 0;
         for landmark in &segment.landmarks {
             let graph = if next == 0 { lead } else { rest };
@@ -197,12 +197,14 @@ impl<'a> Lines<'a> {
                 self.ready.push_back(self.pen.gap(rest, landmark.at - next));
             }
             next = landmark.at + 1;
-            let is_folded = folds
-                .iter()
-                .any(|fold| fold.starts_at <= Some(landmark.at) && landmark.at <= fold.ends_at);
-            self.ready.push_back(self.pen.message(landmark, graph, is_folded));
-            for fold in folds.iter().filter(|fold| fold.ends_at == landmark.at) {
-                self.ready.push_back(self.pen.summary(fold, rest));
+            let is_compacted = compactions.iter().any(|compaction| {
+                compaction.starts_at <= Some(landmark.at) && landmark.at <= compaction.ends_at
+            });
+            self.ready.push_back(self.pen.message(landmark, graph, is_compacted));
+            for compaction in
+                compactions.iter().filter(|compaction| compaction.ends_at == landmark.at)
+            {
+                self.ready.push_back(self.pen.summary(compaction, rest));
             }
         }
     }
@@ -223,7 +225,7 @@ impl Iterator for Lines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::outline::{Fold, Landmark, Segment};
+    use crate::tree::outline::{CompactionMark, Landmark, Segment};
     use crate::tree::{Address, Run, Skeleton, Stem};
 
     /// A tree of messages `m1`, `m2`, .. with these parents; 0 is none.
@@ -246,13 +248,13 @@ mod tests {
             first: id(segment, 0),
             last: id(segment, skeleton.count(segment) - 1),
             count: skeleton.count(segment),
-            asides: 0,
+            hidden: 0,
             landmarks: skeleton
                 .landmarks(segment, [])
                 .into_iter()
                 .map(|at| landmark(id(segment, at), at))
                 .collect(),
-            folds: Vec::new(),
+            compactions: Vec::new(),
             parent: skeleton.parent(segment),
             children: skeleton.children(segment).to_vec(),
         };
@@ -273,7 +275,7 @@ mod tests {
             role: crate::Role::User,
             preview: String::new(),
             created_at: chrono::DateTime::UNIX_EPOCH,
-            is_aside: false,
+            is_hidden: false,
             is_head: false,
             labels: Vec::new(),
         }
@@ -368,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn asides_folds_and_labels_are_marked() {
+    fn hidden_messages_compactions_and_labels_are_marked() {
         let mut tree = tree(0..5);
         find(&mut tree, "m1").preview = "hello".to_owned();
-        find(&mut tree, "m2").is_aside = true;
+        find(&mut tree, "m2").is_hidden = true;
         find(&mut tree, "m5").is_head = true;
         find(&mut tree, "m5").labels = vec!["a".to_owned(), "b\u{1b}[2J".to_owned()];
-        tree.segments[0].folds.push(Fold {
+        tree.segments[0].compactions.push(CompactionMark {
             id: "0193a5c2-1f3b-7000-8000-0123456789ab".into(),
             first: "m3".into(),
             last: "m4".into(),
@@ -387,10 +389,10 @@ mod tests {
             &tree,
             &[
                 "o m1  hello",
-                "- m2 [aside]",
+                "- m2 [hidden]",
                 "· m3",
                 "· m4",
-                "  [fold …456789ab: 2 messages] They met.",
+                "  [compaction …456789ab: 2 messages] They met.",
                 "* m5 (head, a, b\\u{1b}[2J)",
             ],
         );

@@ -55,7 +55,7 @@ const PREVIEW_CHARS: usize = 60;
 pub struct Tree {
     /// The message the head stands on.
     pub head: Option<MessageId>,
-    /// How many messages the tree holds, asides included.
+    /// How many messages the tree holds, hidden included.
     pub messages: u64,
     /// The segments that begin a tree, by their place in [`segments`](Self::segments), in order of
     /// creation.
@@ -73,14 +73,14 @@ pub struct Segment {
     pub first: MessageId,
     /// The last message; it has no children, or several.
     pub last: MessageId,
-    /// How many messages it has, asides included.
+    /// How many messages it has, hidden included.
     pub count: u64,
-    /// How many of them are asides.
-    pub asides: u64,
+    /// How many of them are hidden.
+    pub hidden: u64,
     /// The messages to show: those at both ends, and those in between that a person looks for.
     pub landmarks: Vec<Landmark>,
     /// The compactions that end here, in the order they were made.
-    pub folds: Vec<Fold>,
+    pub compactions: Vec<CompactionMark>,
     /// The segment it hangs from.
     pub parent: Option<usize>,
     /// The segments that hang from its last message, in order of creation.
@@ -103,8 +103,8 @@ pub struct Landmark {
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// Whether it is not shown to a model.
-    #[serde(rename = "aside")]
-    pub is_aside: bool,
+    #[serde(rename = "hidden")]
+    pub is_hidden: bool,
     /// Whether the head stands here.
     #[serde(rename = "head")]
     pub is_head: bool,
@@ -115,7 +115,7 @@ pub struct Landmark {
 /// A compaction, as the outline shows it: with the segment its last message lies in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Fold {
+pub struct CompactionMark {
     /// The compaction.
     pub id: CompactionId,
     /// The first message under it.
@@ -162,17 +162,18 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Returns the folds of a segment that no other fold of it covers.
-pub(crate) fn outermost(folds: &[Fold]) -> Vec<&Fold> {
-    let mut latest_first: Vec<&Fold> = folds.iter().collect();
+/// Returns the compactions of a segment that no other compact of it covers.
+pub(crate) fn outermost(compactions: &[CompactionMark]) -> Vec<&CompactionMark> {
+    let mut latest_first: Vec<&CompactionMark> = compactions.iter().collect();
     // Stable, and of two with the same ends the newer shows.
     latest_first.reverse();
-    latest_first.sort_by_key(|fold| (std::cmp::Reverse(fold.ends_at), fold.starts_at));
+    latest_first
+        .sort_by_key(|compaction| (std::cmp::Reverse(compaction.ends_at), compaction.starts_at));
     let mut covered_from = None;
-    latest_first.retain(|fold| {
-        let is_covered = covered_from.is_some_and(|from| fold.starts_at >= from);
+    latest_first.retain(|compaction| {
+        let is_covered = covered_from.is_some_and(|from| compaction.starts_at >= from);
         if !is_covered {
-            covered_from = Some(fold.starts_at);
+            covered_from = Some(compaction.starts_at);
         }
         !is_covered
     });
@@ -283,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fold_inside_another_is_not_shown() {
-        let fold = |id: &str, starts_at, ends_at| Fold {
+    fn a_compaction_inside_another_is_not_shown() {
+        let compaction = |id: &str, starts_at, ends_at| CompactionMark {
             id: id.into(),
             first: "f".into(),
             last: "l".into(),
@@ -293,13 +294,20 @@ mod tests {
             ends_at,
             preview: String::new(),
         };
-        let ids = |folds: &[Fold]| {
-            outermost(folds).iter().map(|fold| fold.id.to_string()).collect::<Vec<_>>().join(" ")
+        let ids = |compactions: &[CompactionMark]| {
+            outermost(compactions)
+                .iter()
+                .map(|compaction| compaction.id.to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        let (inner, outer, later) =
-            (fold("i", Some(2), 5), fold("o", Some(1), 7), fold("l", Some(9), 10));
+        let (inner, outer, later) = (
+            compaction("i", Some(2), 5),
+            compaction("o", Some(1), 7),
+            compaction("l", Some(9), 10),
+        );
         assert_eq!(ids(&[inner.clone(), outer.clone(), later.clone()]), "o l");
-        assert_eq!(ids(&[inner, fold("up", None, 5), later]), "up l");
-        assert_eq!(ids(&[outer, fold("newer", Some(1), 7)]), "newer");
+        assert_eq!(ids(&[inner, compaction("up", None, 5), later]), "up l");
+        assert_eq!(ids(&[outer, compaction("newer", Some(1), 7)]), "newer");
     }
 }

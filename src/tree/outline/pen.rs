@@ -2,7 +2,7 @@
 //!
 //! A [`Line`] is pieces of text, each with the [`Ink`] that says what it is. It begins with the
 //! rails that lead past it or up to it; then comes a message (its dot, who speaks, a short id, what
-//! points at it, the beginning of what it says), the summary of a fold, or a count of what is not
+//! points at it, the beginning of what it says), the summary of a compaction, or a count of what is not
 //! drawn. A [`Pen`] knows the characters to write them with.
 //!
 //! Invariant: no piece holds a control character, whatever a name or an id holds.
@@ -10,7 +10,7 @@
 use std::fmt;
 
 use super::draw::DrawOptions;
-use super::{Fold, Landmark, printable};
+use super::{CompactionMark, Landmark, printable};
 
 /// What a piece of a line is, so that it can be coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,10 +27,10 @@ pub enum Ink {
     /// A label.
     Label,
     /// A summary that is laid over what stands above.
-    Fold,
+    Compaction,
     /// What a message says.
     Text,
-    /// What an aside says, or a message under a summary.
+    /// What an hidden says, or a message under a summary.
     Faded,
     /// A count of what is not drawn.
     More,
@@ -82,8 +82,8 @@ impl Pen {
     }
 
     /// Returns the line of a message.
-    pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_folded: bool) -> Line {
-        let (ink, dot) = match (landmark.is_head, landmark.is_aside, is_folded) {
+    pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_compacted: bool) -> Line {
+        let (ink, dot) = match (landmark.is_head, landmark.is_hidden, is_compacted) {
             (true, ..) => (Ink::Head, "*"),
             (_, true, _) => (Ink::Graph, "-"),
             (.., true) if self.is_ascii => (Ink::Graph, "."),
@@ -107,26 +107,26 @@ impl Pen {
             }
             line = line.with(Ink::Graph, ")");
         }
-        if landmark.is_aside {
-            line = line.with(Ink::Faded, " [aside]");
+        if landmark.is_hidden {
+            line = line.with(Ink::Faded, " [hidden]");
         }
         if landmark.preview.is_empty() {
             return line;
         }
-        let ink = if landmark.is_aside || is_folded { Ink::Faded } else { Ink::Text };
+        let ink = if landmark.is_hidden || is_compacted { Ink::Faded } else { Ink::Text };
         line.with(ink, format!("  {}", landmark.preview))
     }
 
     /// Returns the line of a summary, below the last message under it.
-    pub(super) fn summary(&self, fold: &Fold, graph: &str) -> Line {
+    pub(super) fn summary(&self, compaction: &CompactionMark, graph: &str) -> Line {
         let text = format!(
-            "[fold {}: {}]",
-            short(fold.id.as_str()),
-            counted(fold.count, "message", "messages")
+            "[compaction {}: {}]",
+            short(compaction.id.as_str()),
+            counted(compaction.count, "message", "messages")
         );
         Line::of(format!("{graph}  "))
-            .with(Ink::Fold, text)
-            .with(Ink::Text, format!(" {}", fold.preview))
+            .with(Ink::Compaction, text)
+            .with(Ink::Text, format!(" {}", compaction.preview))
     }
 
     /// Returns the line that stands for branches of one message.

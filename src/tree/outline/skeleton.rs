@@ -42,11 +42,11 @@ struct Piece {
     /// How many pieces with messages hang from this one.
     children: usize,
     /// Where it lies; nowhere if it holds no message.
-    place: Option<Place>,
+    place: Option<Position>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     chain: usize,
     /// How many messages of the chain come before.
     offset: u64,
@@ -126,7 +126,7 @@ impl Skeleton {
                 parent => self.begin(parent.map(|place| place.chain)),
             };
             let offset = self.chains[chain].count;
-            self.pieces[index].place = Some(Place { chain, offset });
+            self.pieces[index].place = Some(Position { chain, offset });
             self.chains[chain].pieces.push(index);
             self.chains[chain].count += living;
         }

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use talktree::{
-    Compacted, CompactionId, CompactionOptions, CompactionStatus, Error, FoldPlan, Folded, Message,
-    MessageId, Plan, Result, Stale, SummaryRefused,
+    Compacted, CompactionId, CompactionOptions, CompactionOutcome, CompactionPlan,
+    CompactionStatus, Error, Message, MessageId, Planned, Result, Stale, SummaryRefused,
 };
 
 use super::{Figures, Said, World, all_said, own_options, summary_text};
-use crate::common::model::{Fold, Item, State};
+use crate::common::model::{Item, Span, State};
 use crate::count::Count;
 use crate::op::Pick;
 use crate::plan::{check_plan, stretch_of};
 
 /// A plan, and what the model knew when it was made.
 pub(super) struct Kept {
-    plan: FoldPlan,
+    plan: CompactionPlan,
     leaf: usize,
     ends: (usize, usize),
     seen: Vec<Said>,
     /// The summaries there were.
-    folds: BTreeSet<String>,
+    spans: BTreeSet<String>,
     count: Count,
 }
 
@@ -39,7 +39,7 @@ impl World {
             }
         };
         check_plan(&view, &plan, options, self.count);
-        let (Plan::Fold(plan), Some(leaf)) = (plan, leaf) else { return Ok(()) };
+        let (Planned::Compact(plan), Some(leaf)) = (plan, leaf) else { return Ok(()) };
         let named = self.models[self.at].nearest(Some(leaf)).map(|at| self.id(at));
         assert_eq!(Some(plan.leaf()), named.as_ref());
         let kept = self.keep(plan, leaf, &view);
@@ -47,18 +47,18 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn keep(&self, plan: FoldPlan, leaf: usize, view: &[Message]) -> Kept {
+    pub(super) fn keep(&self, plan: CompactionPlan, leaf: usize, view: &[Message]) -> Kept {
         let stretch = stretch_of(view, &plan);
         let items = self.view(Some(leaf));
         let model = &self.models[self.at];
         let last = match items[stretch.end - 1] {
             Item::Node(at) => at,
-            Item::Fold(fold) => model.folds[fold].last,
+            Item::Span(span) => model.spans[span].last,
         };
         let ends = (model.start(&items[stretch.start]), last);
-        let folds = model.folds.iter().map(|fold| fold.id.clone()).collect();
+        let spans = model.spans.iter().map(|span| span.id.clone()).collect();
         let leaf = model.nearest(Some(leaf)).unwrap_or(leaf);
-        Kept { plan, leaf, ends, seen: all_said(&view[stretch]), folds, count: self.count }
+        Kept { plan, leaf, ends, seen: all_said(&view[stretch]), spans, count: self.count }
     }
 
     pub(super) fn commit(&mut self, pick: Option<Pick>, words: u8) -> Result<()> {
@@ -75,8 +75,8 @@ impl World {
         let answer = self.chat().commit(plan, summary.clone());
         assert_eq!(self.every_raw()?, raw, "a summary changes nothing that is stored");
         match answer {
-            Ok(folded) => {
-                self.committed(pick, summary.text(), Some("voice"), &folded)?;
+            Ok(compacted) => {
+                self.committed(pick, summary.text(), Some("voice"), &compacted)?;
                 self.no_view_grew(&before, self.plans[self.at][pick].count)
             }
             Err(refused) => {
@@ -93,30 +93,30 @@ impl World {
         pick: usize,
         summary: &str,
         by: Option<&str>,
-        folded: &Folded,
+        compacted: &Compacted,
     ) -> Result<()> {
         let kept = &self.plans[self.at][pick];
         assert_eq!(self.seen_now(kept), Ok(kept.seen.clone()), "only what stands is committed");
         let (first, last) = kept.ends;
         let model = &self.models[self.at];
-        assert_eq!(model.check_fold(first, last), Ok(()));
+        assert_eq!(model.check_compaction(first, last), Ok(()));
         let after = self.count.of(&Message::assistant(summary));
-        assert_eq!((folded.tokens_before, folded.tokens_after), (kept.plan.tokens(), after));
+        assert_eq!((compacted.tokens_before, compacted.tokens_after), (kept.plan.tokens(), after));
         assert!(after < kept.plan.tokens());
-        assert_eq!(folded.messages, kept.plan.messages());
+        assert_eq!(compacted.messages, kept.plan.messages());
         let figures = Figures {
             before: kept.plan.tokens(),
             after,
-            folds: kept.plan.summaries().to_vec(),
+            nested: kept.plan.summaries().to_vec(),
             model: by.map(str::to_owned),
         };
-        self.lay(&folded.id, (first, last), summary, figures);
-        let status = self.chat().compaction_status(&folded.id)?;
-        assert_eq!(folded.is_shown, status == CompactionStatus::Shown);
+        self.lay(&compacted.id, (first, last), summary, figures);
+        let status = self.chat().compaction_status(&compacted.id)?;
+        assert_eq!(compacted.is_shown, status == CompactionStatus::Shown);
         Ok(())
     }
 
-    /// Adds a fold to the model.
+    /// Adds a compaction to the model.
     pub(super) fn lay(
         &mut self,
         id: &CompactionId,
@@ -128,24 +128,24 @@ impl World {
         self.figures[self.at].insert(id.to_string(), figures);
         let model = &mut self.models[self.at];
         // An end that was deleted is called what the summary there says it is.
-        let name = |at: usize, of: fn(&Fold) -> (usize, &String)| {
-            let folds = model.folds.iter().map(of);
-            let folded = folds.filter(|(end, _)| *end == at).map(|(_, id)| id.clone()).next();
+        let name = |at: usize, of: fn(&Span) -> (usize, &String)| {
+            let spans = model.spans.iter().map(of);
+            let compacted = spans.filter(|(end, _)| *end == at).map(|(_, id)| id.clone()).next();
             match model.nodes[at].state {
                 State::Living => model.nodes[at].id.clone(),
-                _ => folded.unwrap_or_else(|| panic!("nothing ends at a tombstone")),
+                _ => compacted.unwrap_or_else(|| panic!("nothing ends at a tombstone")),
             }
         };
-        let fold = Fold {
+        let span = Span {
             id: id.to_string(),
             first,
             last,
-            first_id: name(first, |fold| (fold.first, &fold.first_id)),
-            last_id: name(last, |fold| (fold.last, &fold.last_id)),
+            first_id: name(first, |span| (span.first, &span.first_id)),
+            last_id: name(last, |span| (span.last, &span.last_id)),
             count: model.under(first, last).len() as u64,
             summary: summary.to_owned(),
         };
-        model.folds.push(fold);
+        model.spans.push(span);
     }
 
     /// What a model sees now of the stretch of a plan: on the path it was made for, and on to the head if that has gone on
@@ -165,7 +165,7 @@ impl World {
         };
         let end = |item: &Item| match item {
             Item::Node(at) => *at,
-            Item::Fold(fold) => model.folds[*fold].last,
+            Item::Span(span) => model.spans[*span].last,
         };
         let mut seen = Vec::new();
         for item in self.view(leaf) {
@@ -212,22 +212,22 @@ impl World {
                 let at = model.find(id.as_str()).unwrap_or_else(|| panic!("{why}"));
                 assert_ne!(self.node_said(at), *seen[id], "{why}");
             }
-            Stale::Folded { by } => {
+            Stale::Compacted { by } => {
                 assert!(!seen.contains_key(&by.as_message()), "{why}");
-                let fold = model.folds.iter().find(|fold| fold.id == by.as_str());
-                let fold = fold.unwrap_or_else(|| panic!("{why}"));
-                let path = model.path(Some(kept.ends.1.max(fold.last)));
+                let span = model.spans.iter().find(|span| span.id == by.as_str());
+                let span = span.unwrap_or_else(|| panic!("{why}"));
+                let path = model.path(Some(kept.ends.1.max(span.last)));
                 let is_over = |at: &usize| kept.ends.0 <= *at && *at <= kept.ends.1;
-                assert!(path.iter().any(|at| is_over(at) && fold.first <= *at), "{why}");
+                assert!(path.iter().any(|at| is_over(at) && span.first <= *at), "{why}");
                 // One that there was may have come up where a summary that was not part of it went.
                 let is_there =
-                    |id: &CompactionId| model.folds.iter().any(|it| it.id == id.as_str());
-                let is_new = !kept.folds.contains(by.as_str());
+                    |id: &CompactionId| model.spans.iter().any(|it| it.id == id.as_str());
+                let is_new = !kept.spans.contains(by.as_str());
                 assert!(is_new || kept.plan.summaries().iter().all(is_there), "{why}");
             }
-            Stale::Unfolded { id } => {
+            Stale::CompactionRemoved { id } => {
                 assert!(seen.contains_key(&id.as_message()), "{why}");
-                assert!(model.folds.iter().all(|fold| fold.id != id.as_str()), "{why}");
+                assert!(model.spans.iter().all(|span| span.id != id.as_str()), "{why}");
             }
             _ => panic!("{why}"),
         }
@@ -250,11 +250,11 @@ impl World {
         let is_asked = self.voice.count.load(Ordering::SeqCst) > asked;
         assert_eq!(is_asked, has_plan);
         match answer {
-            Ok(Compacted::Folded(folded)) => {
-                self.committed(plans, &summary, None, &folded)?;
+            Ok(CompactionOutcome::Compacted(compacted)) => {
+                self.committed(plans, &summary, None, &compacted)?;
                 self.no_view_grew(&before, self.count)
             }
-            Ok(Compacted::Nothing(_)) => {
+            Ok(CompactionOutcome::Nothing(_)) => {
                 assert!(!has_plan);
                 Ok(())
             }

@@ -8,7 +8,7 @@ use talktree::model::{
 use talktree::{CompactionId, CompactionStatus, Message, Result, Session};
 
 use super::{Figures, Home, Said, World, all_said, own_options};
-use crate::common::model::{Fold, Item, State};
+use crate::common::model::{Item, Span, State};
 use crate::plan::check_usage;
 
 impl World {
@@ -25,48 +25,48 @@ impl World {
         assert_eq!(all_said(&history), view);
         let tokens = self.count.all(&history);
         assert_eq!(chat.visible_tokens()?, tokens);
-        check_usage(&chat.usage_of_window()?, &history, &own_options(), self.count);
-        self.compare_folds()
+        check_usage(&chat.window_usage()?, &history, &own_options(), self.count);
+        self.compare_compactions()
     }
 
-    fn compare_folds(&self) -> Result<()> {
+    fn compare_compactions(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
         let all = chat.compactions()?;
-        assert_eq!(all.len(), model.folds.len());
-        for (made, fold) in all.iter().zip(&model.folds) {
+        assert_eq!(all.len(), model.spans.len());
+        for (made, span) in all.iter().zip(&model.spans) {
             assert_eq!(
                 (made.id.as_str(), made.first.as_str(), made.last.as_str(), made.count),
-                (fold.id.as_str(), fold.first_id.as_str(), fold.last_id.as_str(), fold.count)
+                (span.id.as_str(), span.first_id.as_str(), span.last_id.as_str(), span.count)
             );
-            assert_eq!(made.summary, fold.summary);
+            assert_eq!(made.summary, span.summary);
             let figures = Figures {
                 before: made.tokens_before,
                 after: made.tokens_after,
-                folds: made.folds.clone(),
+                nested: made.nested.clone(),
                 model: made.model.clone(),
             };
-            assert_eq!(figures, self.figures[self.at][&fold.id]);
+            assert_eq!(figures, self.figures[self.at][&span.id]);
         }
         let shown: BTreeSet<usize> = model
             .items(model.head)
             .iter()
             .filter_map(|item| match item {
-                Item::Fold(fold) => Some(*fold),
+                Item::Span(span) => Some(*span),
                 Item::Node(_) => None,
             })
             .collect();
         let path = model.path(model.head);
-        for (at, fold) in model.folds.iter().enumerate() {
-            let id = CompactionId::from(fold.id.as_str());
+        for (at, span) in model.spans.iter().enumerate() {
+            let id = CompactionId::from(span.id.as_str());
             let under = |shown: &&usize| {
-                let shown = &model.folds[**shown];
-                shown.first <= fold.last && fold.last <= shown.last
+                let shown = &model.spans[**shown];
+                shown.first <= span.last && span.last <= shown.last
             };
             let status = match shown.iter().find(under) {
-                _ if self.is_small() && !self.is_last_living(fold) => None,
-                _ if !path.contains(&fold.last) => Some(CompactionStatus::OffPath),
+                _ if self.is_small() && !self.is_last_living(span) => None,
+                _ if !path.contains(&span.last) => Some(CompactionStatus::OffPath),
                 Some(shown) if *shown != at => {
-                    Some(CompactionStatus::Under { id: model.folds[*shown].id.as_str().into() })
+                    Some(CompactionStatus::Under { id: model.spans[*shown].id.as_str().into() })
                 }
                 _ => Some(CompactionStatus::Shown),
             };
@@ -78,8 +78,8 @@ impl World {
     }
 
     /// A small provider knows of a place only by the message there.
-    fn is_last_living(&self, fold: &Fold) -> bool {
-        self.models[self.at].nodes[fold.last].state == State::Living
+    fn is_last_living(&self, span: &Span) -> bool {
+        self.models[self.at].nodes[span.last].state == State::Living
     }
 
     /// Compares everything.
@@ -111,8 +111,8 @@ impl World {
     /// Going down from a summary goes one level at a time, ends, and comes to the stored messages.
     fn compare_expansions(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
-        for (at, fold) in model.folds.iter().enumerate() {
-            let id = CompactionId::from(fold.id.as_str());
+        for (at, span) in model.spans.iter().enumerate() {
+            let id = CompactionId::from(span.id.as_str());
             let below = model.below(at);
             let below: Vec<Said> = below
                 .iter()
@@ -122,13 +122,13 @@ impl World {
             assert_eq!(all_said(&chat.expand(&id)?), below);
             let raw = chat.expand_raw(&id)?;
             let under: Vec<Said> = model
-                .under(fold.first, fold.last)
+                .under(span.first, span.last)
                 .into_iter()
                 .map(|at| self.node_said(at))
                 .collect();
             assert_eq!(all_said(&raw), under);
-            let seen: Vec<Message> = raw.into_iter().filter(|message| !message.is_aside).collect();
-            assert_eq!(all_said(&down(chat, &id, model.folds.len())?), all_said(&seen));
+            let seen: Vec<Message> = raw.into_iter().filter(|message| !message.is_hidden).collect();
+            assert_eq!(all_said(&down(chat, &id, model.spans.len())?), all_said(&seen));
         }
         Ok(())
     }

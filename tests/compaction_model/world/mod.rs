@@ -1,8 +1,8 @@
 //! A store beside its model: what is done to the one is done to the other.
 
+mod by_hand;
 mod commit;
 mod compare;
-mod lay;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use talktree::testing::MemorySession;
 use talktree::{
-    BoxError, CompactionId, CompactionOptions, Message, MessageId, Part, Place, Result, Session,
+    BoxError, CompactionId, CompactionOptions, Message, MessageId, Parent, Part, Result, Session,
 };
 
 use crate::common::model::{Item, Model, Node, State};
@@ -52,7 +52,7 @@ fn summary_text(name: &str, words: u8) -> String {
 struct Figures {
     before: u64,
     after: u64,
-    folds: Vec<CompactionId>,
+    nested: Vec<CompactionId>,
     model: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct World {
     handles: Handles,
     voice: Voice,
     count: Count,
-    /// Whether it was ever another counter: what is folded by hand goes by the stamps there are, whoever made them.
+    /// Whether it was ever another counter: what is compacted by hand goes by the stamps there are, whoever made them.
     is_recounted: bool,
     models: Vec<Model>,
     /// By the text of a node: texts are never the same.
@@ -98,7 +98,7 @@ pub(super) struct World {
     number: u32,
 }
 
-/// What the session's own summarizer folds by.
+/// What the session's own summarizer compacts by.
 fn own_options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(60).min_summary_tokens(10)
 }
@@ -177,7 +177,7 @@ impl World {
             parent: None,
             role: if self.number.is_multiple_of(2) { "user" } else { "assistant" },
             text,
-            is_aside: line.is_aside,
+            is_hidden: line.is_hidden,
             state: State::Living,
         }
     }
@@ -186,7 +186,7 @@ impl World {
         let mut parts = vec![Part::text(node.text.as_str())];
         parts.extend(self.parts.get(&node.text).into_iter().flatten().cloned());
         let message = Message::new(node.role, parts).with_id(node.id.as_str());
-        if node.is_aside { message.as_aside() } else { message }
+        if node.is_hidden { message.hidden() } else { message }
     }
 
     fn node_said(&self, at: usize) -> Said {
@@ -196,10 +196,10 @@ impl World {
     fn item_said(&self, item: &Item) -> Said {
         match item {
             Item::Node(at) => self.node_said(*at),
-            Item::Fold(fold) => {
-                let fold = &self.models[self.at].folds[*fold];
-                let id = CompactionId::from(fold.id.as_str()).as_message();
-                (id, "assistant".to_owned(), vec![Part::text(fold.summary.as_str())])
+            Item::Span(span) => {
+                let span = &self.models[self.at].spans[*span];
+                let id = CompactionId::from(span.id.as_str()).as_message();
+                (id, "assistant".to_owned(), vec![Part::text(span.summary.as_str())])
             }
         }
     }
@@ -251,7 +251,7 @@ impl World {
             Op::Plan { leaf, options } => self.plan(*leaf, options),
             Op::Commit { plan, words } => self.commit(*plan, *words),
             Op::Compact(leaf) => self.compact(*leaf),
-            Op::Fold { leaf, ends } => self.fold(*leaf, *ends),
+            Op::CompactItems { leaf, ends } => self.span(*leaf, *ends),
             Op::Leave { to, is_asked } if !self.is_small() => self.leave(*to, *is_asked),
             Op::Counter(count) if !self.is_small() => {
                 self.is_recounted |= self.count != *count;
@@ -285,14 +285,14 @@ impl World {
                 let is_moved = self.chat().undo_head()?;
                 assert_eq!(is_moved, self.model().step_head(-1));
             }
-            Op::Unfold(pick) => self.unfold(*pick)?,
+            Op::RemoveCompaction(pick) => self.remove_compaction(*pick)?,
             Op::Split => self.split()?,
             Op::Fork(pick) => {
                 let Some(at) = self.pick(*pick) else { return Ok(()) };
                 let name = self.models.len();
                 self.chat().fork_as(&name.to_string().into(), &self.id(at), "fork")?;
                 let forked = self.models[self.at].fork(at);
-                let is_kept = |id: &String| forked.folds.iter().any(|fold| fold.id == *id);
+                let is_kept = |id: &String| forked.spans.iter().any(|span| span.id == *id);
                 let figures = self.figures[self.at].iter().filter(|(id, _)| is_kept(id));
                 let figures = figures.map(|(id, it)| (id.clone(), it.clone())).collect();
                 self.add_model(forked, figures);
@@ -319,14 +319,14 @@ impl World {
         let nodes: Vec<Node> = lines.iter().map(|line| self.new_node(line)).collect();
         let messages: Vec<Message> = nodes.iter().map(|node| self.to_message(node)).collect();
         let (parent, place) = match at {
-            Where::Head => (self.model().head, Place::Head),
-            Where::Root => (None, Place::Root),
+            Where::Head => (self.model().head, Parent::Head),
+            Where::Root => (None, Parent::Root),
             Where::To(pick) => match self.pick(*pick) {
                 None => return Ok(()),
-                Some(at) => (Some(at), Place::To(self.id(at))),
+                Some(at) => (Some(at), Parent::Message(self.id(at))),
             },
         };
-        self.chat().append_all_at(&place, messages)?;
+        self.chat().append_all_to(&place, messages)?;
         self.model().append(parent, nodes);
         Ok(())
     }

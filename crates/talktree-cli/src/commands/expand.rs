@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// The summary: its id, or the beginning or the end of it.
     summary: String,
 
-    /// Read the messages themselves, however often they were folded.
+    /// Read the messages themselves, however often they were compacted.
     #[arg(long)]
     raw: bool,
 

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
 
-    /// What is stored, without summaries and with asides.
+    /// What is stored, without summaries and with hidden.
     #[arg(long)]
     raw: bool,
 

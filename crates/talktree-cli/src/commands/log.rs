@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
-    /// Read what is stored: no summaries, and asides, too.
+    /// Read what is stored: no summaries, and hidden, too.
     #[arg(long)]
     raw: bool,
 

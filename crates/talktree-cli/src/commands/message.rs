@@ -53,14 +53,14 @@ pub(crate) fn write(
         heading.extend([(paint::PLAIN, "  "), (paint::LABEL, note)]);
     }
     if is_summary {
-        heading.push((paint::FOLD, "  [summary]"));
+        heading.push((paint::COMPACTION, "  [summary]"));
     }
-    if message.is_aside {
-        heading.push((paint::FAINT, "  [aside]"));
+    if message.is_hidden {
+        heading.push((paint::FAINT, "  [hidden]"));
     }
     out.line(&heading)?;
     for part in &message.parts {
-        write_part(out, &part.typed(), extent, is_summary || message.is_aside)?;
+        write_part(out, &part.typed(), extent, is_summary || message.is_hidden)?;
     }
     out.line(&[])
 }
@@ -77,11 +77,11 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
             for (word, json) in [("calls", &tool.input), ("result of", &tool.output)] {
                 let Some(json) = json else { continue };
                 out.line(&[
-                    (paint::FOLD, "  ["),
-                    (paint::FOLD, word),
-                    (paint::FOLD, " "),
-                    (paint::FOLD, &tool.name),
-                    (paint::FOLD, "]"),
+                    (paint::COMPACTION, "  ["),
+                    (paint::COMPACTION, word),
+                    (paint::COMPACTION, " "),
+                    (paint::COMPACTION, &tool.name),
+                    (paint::COMPACTION, "]"),
                 ])?;
                 // A text reads better without its quotes and escapes.
                 let value = json.value();
@@ -104,7 +104,7 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
             let name = file.filename.as_deref().unwrap_or_default();
             let place = if file.url.starts_with("data:") { "" } else { &file.url };
             out.line(&[
-                (paint::FOLD, "  [file] "),
+                (paint::COMPACTION, "  [file] "),
                 (style, name),
                 (style, if name.is_empty() { "" } else { "  " }),
                 (style, &file.media_type),
@@ -113,7 +113,11 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
             ])
         }
         Part::Other(json) => {
-            out.line(&[(paint::FOLD, "  ["), (paint::FOLD, &part.kind()), (paint::FOLD, "]")])?;
+            out.line(&[
+                (paint::COMPACTION, "  ["),
+                (paint::COMPACTION, &part.kind()),
+                (paint::COMPACTION, "]"),
+            ])?;
             write_some(out, json.as_str(), extent)
         }
         _ => Ok(()),

@@ -95,7 +95,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (&deleted.compactions_back, "this summary shows again: "),
     ] {
         for id in ids {
-            out.line(&[(paint::PLAIN, what), (paint::FOLD, id.as_str())])?;
+            out.line(&[(paint::PLAIN, what), (paint::COMPACTION, id.as_str())])?;
         }
     }
     Ok(())

@@ -206,7 +206,7 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
         (paint::PLAIN, "  "),
         (paint::ID, hit.id.as_str()),
         (paint::PLAIN, if place.is_empty() { "" } else { "  " }),
-        (paint::FOLD, &place),
+        (paint::COMPACTION, &place),
     ])?;
     let mut pieces = vec![(paint::PLAIN, "  ")];
     pieces.extend(snippet(&hit.snippet, out.is_coloured()));

@@ -17,7 +17,7 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
     for (what, count) in [
         ("sessions", stats.sessions),
         ("messages", stats.messages),
-        ("asides", stats.asides),
+        ("hidden", stats.hidden),
         ("branching messages", stats.branching_messages),
         ("most children of one", stats.max_children),
         ("longest path", stats.max_depth),

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::{find, paint};
 
-/// Draw the branches of a conversation: head `*`, labels, summaries, asides `-`
+/// Draw the branches of a conversation: head `*`, labels, summaries, hidden `-`
 ///
 /// A chain of messages is drawn downwards, its branches to the right of it. Long chains, wide fans
 /// and deep branches are counted where they are not drawn.

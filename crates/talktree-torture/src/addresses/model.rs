@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 /// A place in the list.
-pub(super) type Place = usize;
+pub(super) type Slot = usize;
 
 /// One message, or what is left of it.
 #[derive(Debug, Clone)]
 struct Node {
-    parent: Option<Place>,
+    parent: Option<Slot>,
     /// The id and the text; `None` once it was deleted.
     said: Option<(String, String)>,
     is_removed: bool,
@@ -21,13 +21,13 @@ struct Node {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     nodes: Vec<Node>,
-    head: Option<Place>,
-    labels: BTreeMap<String, Place>,
+    head: Option<Slot>,
+    labels: BTreeMap<String, Slot>,
 }
 
 impl Model {
     /// Returns where the message of this id is.
-    pub(super) fn find(&self, id: &str) -> Option<Place> {
+    pub(super) fn find(&self, id: &str) -> Option<Slot> {
         self.nodes.iter().position(|node| node.said.as_ref().is_some_and(|(known, _)| known == id))
     }
 
@@ -38,7 +38,7 @@ impl Model {
     }
 
     /// Returns where the head stands, a nameless place included.
-    pub(super) fn head_place(&self) -> Option<Place> {
+    pub(super) fn head_place(&self) -> Option<Slot> {
         self.head
     }
 
@@ -48,7 +48,7 @@ impl Model {
     }
 
     /// Returns the ids from the root to a place, without nameless places.
-    pub(super) fn path(&self, from: Option<Place>) -> Vec<&str> {
+    pub(super) fn path(&self, from: Option<Slot>) -> Vec<&str> {
         let mut ids = Vec::new();
         let mut at = from;
         while let Some(place) = at {
@@ -62,7 +62,7 @@ impl Model {
 
     /// Returns the ids of messages with nothing below them, oldest first.
     pub(super) fn leaves(&self) -> Vec<&str> {
-        let is_leaf = |place: &Place| !self.has_children(*place);
+        let is_leaf = |place: &Slot| !self.has_children(*place);
         let places = (0..self.nodes.len()).filter(is_leaf);
         places
             .filter_map(|place| self.nodes[place].said.as_ref().map(|(id, _)| id.as_str()))
@@ -71,7 +71,7 @@ impl Model {
 
     /// Returns the labels with the ids of their messages, by name.
     pub(super) fn labels(&self) -> Vec<(&str, &str)> {
-        let id = |place: &Place| self.nodes[*place].said.as_ref().map(|(id, _)| id.as_str());
+        let id = |place: &Slot| self.nodes[*place].said.as_ref().map(|(id, _)| id.as_str());
         self.labels
             .iter()
             .filter_map(|(name, place)| id(place).map(|id| (name.as_str(), id)))
@@ -79,26 +79,26 @@ impl Model {
     }
 
     /// Attaches a message and moves the head to it.
-    pub(super) fn append(&mut self, parent: Option<Place>, id: &str, text: &str) {
+    pub(super) fn append(&mut self, parent: Option<Slot>, id: &str, text: &str) {
         let said = Some((id.to_owned(), text.to_owned()));
         self.nodes.push(Node { parent, said, is_removed: false });
         self.head = Some(self.nodes.len() - 1);
     }
 
     /// Replaces the text of a message.
-    pub(super) fn update(&mut self, place: Place, text: &str) {
+    pub(super) fn update(&mut self, place: Slot, text: &str) {
         if let Some(said) = &mut self.nodes[place].said {
             text.clone_into(&mut said.1);
         }
     }
 
     /// Moves the head.
-    pub(super) fn checkout(&mut self, place: Option<Place>) {
+    pub(super) fn checkout(&mut self, place: Option<Slot>) {
         self.head = place;
     }
 
     /// Names a message, or takes the name off.
-    pub(super) fn label(&mut self, name: &str, place: Option<Place>) {
+    pub(super) fn label(&mut self, name: &str, place: Option<Slot>) {
         match place {
             Some(place) => self.labels.insert(name.to_owned(), place),
             None => self.labels.remove(name),
@@ -106,7 +106,7 @@ impl Model {
     }
 
     /// Deletes messages.
-    pub(super) fn delete(&mut self, places: &[Place]) {
+    pub(super) fn delete(&mut self, places: &[Slot]) {
         for place in places {
             self.nodes[*place].said = None;
             self.labels.retain(|_, labelled| labelled != place);
@@ -126,7 +126,7 @@ impl Model {
     }
 
     /// Deletes a message and all below it.
-    pub(super) fn delete_branch(&mut self, place: Place) {
+    pub(super) fn delete_branch(&mut self, place: Slot) {
         let mut below = vec![place];
         for other in place + 1..self.nodes.len() {
             let node = &self.nodes[other];
@@ -138,7 +138,7 @@ impl Model {
     }
 
     /// Returns what a fork at this place begins with.
-    pub(super) fn fork(&self, place: Place) -> Self {
+    pub(super) fn fork(&self, place: Slot) -> Self {
         let mut fork = Self::default();
         for id in self.path(Some(place)) {
             fork.append(fork.head, id, self.text(id).unwrap_or_default());
@@ -151,7 +151,7 @@ impl Model {
         fork
     }
 
-    fn has_children(&self, place: Place) -> bool {
+    fn has_children(&self, place: Slot) -> bool {
         self.nodes[place + 1..].iter().any(|node| !node.is_removed && node.parent == Some(place))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use talktree::{Error, Message, MessageId, Session, SessionId, Store};
 
-use super::model::{Model, Place};
+use super::model::{Model, Slot};
 
 /// What can stand for an id, a label or a text. Too long, empty and kept ones are among them.
 const NAMES: [&str; 20] = [
@@ -163,7 +163,7 @@ impl World {
                 ("delete", session.delete([&id]).map(drop), known(place))
             }
             11 => {
-                let both: Vec<Place> = place.into_iter().chain(place_two).collect();
+                let both: Vec<Slot> = place.into_iter().chain(place_two).collect();
                 let expected = if both.len() == 2 {
                     model.delete(&both);
                     Expected::Done
@@ -279,7 +279,7 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 }
 
 /// Appends to the model, and says what the store should answer. Over a known id nothing is appended.
-fn append(model: &mut Model, parent: Option<Place>, id: &str, text: &str) -> Expected {
+fn append(model: &mut Model, parent: Option<Slot>, id: &str, text: &str) -> Expected {
     if !may_be_written(id) {
         return Expected::InvalidName;
     }
@@ -289,7 +289,7 @@ fn append(model: &mut Model, parent: Option<Place>, id: &str, text: &str) -> Exp
     Expected::Done
 }
 
-fn known(place: Option<Place>) -> Expected {
+fn known(place: Option<Slot>) -> Expected {
     if place.is_some() { Expected::Done } else { Expected::UnknownMessage }
 }
 

@@ -77,8 +77,8 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     report.fact("writes", total.writes);
     report.fact("reads", total.reads);
-    report.fact("folds of the shared session", total.folds);
-    report.fact("folds refused: another was first", total.refused);
+    report.fact("compactions of the shared session", total.compactions);
+    report.fact("compactions refused: another was first", total.refused);
     report.fact("busy errors", total.busy);
     report.fact("lost, doubled or misplaced", total.faults);
     report.fact("longest wait of all", format!("{:.3} s", total.longest.as_secs_f64()));
@@ -91,7 +91,7 @@ struct Total {
     writes: usize,
     reads: usize,
     busy: u64,
-    folds: u64,
+    compactions: u64,
     refused: u64,
     faults: usize,
     longest: Duration,
@@ -122,7 +122,7 @@ fn run_case(
     });
     let tallies = tallies?;
     let faults = check(&path, &plans, &tallies)?;
-    total.folds += Store::open(&path)?.stats()?.compactions;
+    total.compactions += Store::open(&path)?.stats()?.compactions;
 
     let (mut writes, mut reads) = (Spread::default(), Spread::default());
     let mut busy = 0;
@@ -130,7 +130,7 @@ fn run_case(
         writes.extend(tally.writes.iter().copied());
         reads.extend(tally.reads.iter().copied());
         busy += tally.busy;
-        total.refused += tally.folds_refused;
+        total.refused += tally.compactions_refused;
     }
     let rate = |spread: &Spread| spread.len() as f64 / seconds;
     report.fact(

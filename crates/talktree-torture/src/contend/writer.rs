@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use talktree::{Budget, Error, Message, MessageId, Session, Store};
 
 use crate::Result;
-use crate::fold::brief;
+use crate::compaction::brief;
 use crate::kill::worker::{SHARED, durability};
 use crate::text::{Said, seed_of};
 
-/// The window of the shared session, which folds by itself.
+/// The window of the shared session, which compacts by itself.
 const THRESHOLD: u64 = 4_000;
 /// The longest path that is forked or read as a whole.
 const MAX_WHOLE: usize = 200;
@@ -58,8 +58,8 @@ pub(crate) struct Tally {
     /// How long each verb took.
     pub(crate) writes: Vec<Duration>,
     pub(crate) reads: Vec<Duration>,
-    /// How many folds were refused, since another had folded the stretch.
-    pub(crate) folds_refused: u64,
+    /// How many compactions were refused, since another had compacted the stretch.
+    pub(crate) compactions_refused: u64,
     /// How often a verb answered that the store is busy.
     pub(crate) busy: u64,
     /// What was not as it should be.
@@ -83,7 +83,7 @@ pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
     let mut writer = Writer {
         store,
         own: store.session(plan.name.as_str())?,
-        shared: folding(store, &heard)?,
+        shared: compaction(store, &heard)?,
         name: plan.name.clone(),
         rng: Rng::with_seed(seed ^ seed_of(&plan.name)),
         log: log.transpose()?,
@@ -96,30 +96,30 @@ pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
     }
     let mut tally = writer.tally;
     let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
-    tally.folds_refused = heard.refused;
+    tally.compactions_refused = heard.refused;
     tally.busy += heard.busy;
     tally.faults.extend(heard.faults);
     Ok(tally)
 }
 
-/// What was heard of as failed of folds that followed an append.
+/// What was heard of as failed of compactions that followed an append.
 #[derive(Default)]
 struct Heard {
-    /// Refused: another had folded the stretch meanwhile.
+    /// Refused: another had compacted the stretch meanwhile.
     refused: u64,
     busy: u64,
     faults: Vec<String>,
 }
 
-/// Returns the shared session, which all its writers fold.
-fn folding(store: &Store, heard: &Arc<Mutex<Heard>>) -> talktree::Result<Session> {
+/// Returns the shared session, which all its writers compact.
+fn compaction(store: &Store, heard: &Arc<Mutex<Heard>>) -> talktree::Result<Session> {
     let heard = Arc::clone(heard);
     let hear = move |error: &Error| {
         let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
         match error {
             Error::Stale { .. } => heard.refused += 1,
             Error::Busy { .. } => heard.busy += 1,
-            error => heard.faults.push(format!("a fold: {error}")),
+            error => heard.faults.push(format!("a compaction: {error}")),
         }
     };
     store

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree, View};
 
 use super::fixture::session;
-use crate::fold::options;
+use crate::compaction::options;
 
 /// What is searched for.
 const QUERIES: &[&str] =
@@ -77,13 +77,13 @@ impl Answers {
         self.add("head_log", id, chat.head_log());
         self.add("labels", id, chat.labels());
         let compactions = chat.compactions();
-        for fold in compactions.iter().flatten() {
-            let of = format!("{} of {id}", fold.id);
-            self.add("compaction_status", &of, chat.compaction_status(&fold.id));
-            self.add_messages("expand", &of, chat.expand(&fold.id));
+        for compaction in compactions.iter().flatten() {
+            let of = format!("{} of {id}", compaction.id);
+            self.add("compaction_status", &of, chat.compaction_status(&compaction.id));
+            self.add_messages("expand", &of, chat.expand(&compaction.id));
         }
         self.add("compactions", id, compactions);
-        self.add("usage_of_window", id, chat.usage_of_window());
+        self.add("window_usage", id, chat.window_usage());
         self.add("plan", id, chat.plan_compaction(&options()));
         self.add("visible_tokens", id, chat.visible_tokens());
         self.add_messages("roots", id, chat.roots());

@@ -7,11 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Durability, Incoming, Message, MessageId, Part, Plan, Session, SessionDetails, Store, Summary,
+    Durability, ImportRecord, Message, MessageId, Part, Planned, Session, SessionDetails, Store,
+    Summary,
 };
 
 use crate::Result;
-use crate::fold::{by_words, options};
+use crate::compaction::{by_words, options};
 
 /// How many sessions the store has, beside a fork of each third.
 const SESSIONS: usize = 12;
@@ -113,7 +114,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
     }
     let parent = Some(named(2));
     let imported =
-        Incoming { record: "line 7".to_owned(), parent, message: message(dice, messages) };
+        ImportRecord { record: "line 7".to_owned(), parent, message: message(dice, messages) };
     chat.import_messages(&[imported])?;
     let inner: Vec<MessageId> = [4, 9, 10, messages / 3].map(named).into();
     chat.delete(&inner)?;
@@ -128,14 +129,14 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         chat.checkout(&named(n))?;
     }
     chat.undo_head()?;
-    fold(chat)
+    compaction(chat)
 }
 
-/// Folds the path to the end twice, the second summary over the first.
-fn fold(chat: &Session) -> Result<()> {
+/// Compacts the path to the end twice, the second summary over the first.
+fn compaction(chat: &Session) -> Result<()> {
     let leaf = chat.raw_history()?.last().map(|message| message.id.clone()).unwrap_or_default();
     for keep in [300, 60] {
-        if let Plan::Fold(plan) =
+        if let Planned::Compact(plan) =
             chat.plan_compaction_at(&leaf, &options().keep_recent_tokens(keep))?
         {
             let summary = Summary::new(format!("kept {keep}")).by("model-1").details(json!([keep]));
@@ -169,7 +170,7 @@ fn message(dice: &mut fastrand::Rng, n: usize) -> Message {
         message = message.with_metadata(json!({"model": "m", "cost": n as f64 / 8.0}));
         message.extra.insert("note".to_owned(), json!(text(dice, 3)).into());
     }
-    if n % 31 == 6 { message.as_aside() } else { message }
+    if n % 31 == 6 { message.hidden() } else { message }
 }
 
 fn text(dice: &mut fastrand::Rng, words: usize) -> String {

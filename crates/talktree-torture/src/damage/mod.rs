@@ -28,7 +28,7 @@ use tally::Tally;
 /// How much of each kind of damage is done.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Places at which a byte or a bit is flipped.
+    /// Backing at which a byte or a bit is flipped.
     #[arg(long, default_value_t = 10_000)]
     pub places: u64,
     /// Lengths to which the file is cut.
@@ -37,7 +37,7 @@ pub struct Args {
     /// Pages that are zeroed, and pairs of pages that are exchanged.
     #[arg(long, default_value_t = 300)]
     pub pages: u64,
-    /// Places in the log at which a byte is flipped.
+    /// Backing in the log at which a byte is flipped.
     #[arg(long, default_value_t = 500)]
     pub log_places: u64,
     /// Messages of each of the store's sessions.

@@ -5,8 +5,8 @@
 
 use talktree::export::session_hash;
 use talktree::{
-    Budget, Compaction, CompactionId, Incoming, Json, Message, MessageId, Place, Result as Answer,
-    Session, Store, View,
+    Budget, Compaction, CompactionId, ImportRecord, Json, Message, MessageId, Parent,
+    Result as Answer, Session, Store, View,
 };
 
 use super::Args;
@@ -81,7 +81,7 @@ fn fill(chat: &Session, word: &str, letter: &str) -> Result<()> {
         let id = if n % 4 < 2 { format!("m{n}") } else { format!("{letter}{n}") };
         chat.append(Message::user(text).with_id(id))?;
     }
-    chat.append_to(&"m4".into(), Message::assistant(format!("{word} aside")).with_id("side"))?;
+    chat.append_to(&"m4".into(), Message::assistant(format!("{word} hidden")).with_id("side"))?;
     chat.label("shared", &"m5".into())?;
     chat.label(letter, &"m8".into())?;
     for (id, first, last) in [("shared", "m0", "m1"), (letter, "m8", "m9")] {
@@ -169,8 +169,8 @@ const VERBS: &[(&str, Verb)] = &[
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
     ("append_to", |chat, id, _| chat.append_to(&id.into(), said(id)).map(words)),
-    ("append_all_at", |chat, id, _| {
-        chat.append_all_at(&Place::To(id.into()), [said(id), said(id)]).map(words)
+    ("append_all_to", |chat, id, _| {
+        chat.append_all_to(&Parent::Message(id.into()), [said(id), said(id)]).map(words)
     }),
     ("append_if_head", |chat, id, _| chat.append_if_head(Some(&id.into()), said(id)).map(words)),
     ("append with the id", |chat, id, _| chat.append(said(id).with_id(id)).map(words)),
@@ -178,9 +178,9 @@ const VERBS: &[(&str, Verb)] = &[
         chat.import_message(Some(&id.into()), said(id).with_id(other)).map(words)
     }),
     ("import_messages", |chat, id, other| {
-        let incoming =
-            Incoming { record: id.to_owned(), parent: Some(other.into()), message: said(id) };
-        chat.import_messages(&[incoming]).map(words)
+        let record =
+            ImportRecord { record: id.to_owned(), parent: Some(other.into()), message: said(id) };
+        chat.import_messages(&[record]).map(words)
     }),
     ("update", |chat, id, _| chat.update(said(id).with_id(id)).map(words)),
     ("upsert", |chat, id, _| chat.upsert(said(id).with_id(id)).map(words)),
@@ -192,13 +192,14 @@ const VERBS: &[(&str, Verb)] = &[
     ("label", |chat, id, other| chat.label(id, &other.into()).map(words)),
     ("unlabel", |chat, id, _| chat.unlabel(id).map(words)),
     ("add_compaction", |chat, id, other| {
-        chat.add_compaction("folded", &id.into(), &other.into()).map(words)
+        chat.add_compaction("compacted", &id.into(), &other.into()).map(words)
     }),
     ("add_compaction_with", |chat, id, other| {
-        chat.add_compaction_with("folded", &id.into(), &other.into(), Json::parse("{}")?).map(words)
+        chat.add_compaction_with("compacted", &id.into(), &other.into(), Json::parse("{}")?)
+            .map(words)
     }),
     ("import_compaction", |chat, id, other| {
-        chat.import_compaction(&compaction(id, "folded", id, other)).map(words)
+        chat.import_compaction(&compaction(id, "compacted", id, other)).map(words)
     }),
     ("remove_compaction", |chat, id, _| chat.remove_compaction(&id.into()).map(words)),
     ("fork", |chat, id, _| {

@@ -2,7 +2,7 @@
 //! first stays.
 
 use serde_json::json;
-use talktree::{Appended, Arrival, Incoming, Message, Part, Place, Session, Store};
+use talktree::{Appended, ImportRecord, Imported, Message, Parent, Part, Session, Store};
 
 use crate::{Report, Result};
 
@@ -48,7 +48,7 @@ fn others(message: &Message) -> Vec<(Message, bool)> {
         (parts, true),
         (extra, true),
         (message.clone().with_metadata(json!({"a": 1})), true),
-        (message.clone().as_aside(), true),
+        (message.clone().hidden(), true),
     ]
 }
 
@@ -57,17 +57,17 @@ fn ways(chat: &Session, message: &Message) -> Result<Vec<(&'static str, (bool, b
     let told = |appended: &Appended| (appended.is_new, appended.differs);
     let again = || message.clone();
     let many = chat.append_all([again(), again()])?;
-    let at_root = chat.append_all_at(&Place::Root, [again()])?;
+    let at_root = chat.append_all_to(&Parent::Root, [again()])?;
     // A record that was brought once is known whatever it says now, so each of these is another one.
     let record = format!("{message:?}");
-    let arrival = match chat
-        .import_messages(&[Incoming { record, parent: None, message: again() }])?
+    let imported = match chat
+        .import_messages(&[ImportRecord { record, parent: None, message: again() }])?
         .remove(0)
     {
-        Arrival::Added => (true, false),
-        Arrival::Known => (false, false),
-        Arrival::Differs => (false, true),
-        arrival => return Err(format!("an arrival nobody knows: {arrival:?}").into()),
+        Imported::Added => (true, false),
+        Imported::Known => (false, false),
+        Imported::Differs => (false, true),
+        imported => return Err(format!("an outcome nobody knows: {imported:?}").into()),
     };
     Ok(vec![
         ("append", told(&chat.append(again())?)),
@@ -75,7 +75,7 @@ fn ways(chat: &Session, message: &Message) -> Result<Vec<(&'static str, (bool, b
         ("append_root", told(&chat.append_root(again())?)),
         ("append_all", told(&many[0])),
         ("append_all, twice in it", told(&many[1])),
-        ("append_all_at", told(&at_root[0])),
-        ("import_messages", arrival),
+        ("append_all_to", told(&at_root[0])),
+        ("import_messages", imported),
     ])
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use talktree::{Durability, Incoming, Message, MessageId, Session, Store};
+use talktree::{Durability, ImportRecord, Message, MessageId, Session, Store};
 
 use super::Args;
 use crate::Result;
@@ -11,10 +11,10 @@ use crate::Result;
 const BATCH: usize = 10_000;
 
 /// Grows a tree in a file.
-pub(super) type Shape = fn(&Args, &Path) -> Result<Grown>;
+pub(super) type Shape = fn(&Args, &Path) -> Result<CountedAppend>;
 
 /// A tree, and what the verbs should answer about it.
-pub(super) struct Grown {
+pub(super) struct CountedAppend {
     pub(super) store: Store,
     pub(super) chat: Session,
     pub(super) messages: usize,
@@ -45,13 +45,13 @@ fn name(n: usize) -> MessageId {
 }
 
 /// One message after the other.
-pub(super) fn path(args: &Args, path: &Path) -> Result<Grown> {
+pub(super) fn path(args: &Args, path: &Path) -> Result<CountedAppend> {
     let (store, chat) = open(path)?;
     let count = args.messages;
     for start in (0..count).step_by(BATCH) {
         chat.append_all((start..count.min(start + BATCH)).map(message))?;
     }
-    Ok(Grown {
+    Ok(CountedAppend {
         store,
         chat,
         messages: count,
@@ -65,21 +65,21 @@ pub(super) fn path(args: &Args, path: &Path) -> Result<Grown> {
 }
 
 /// One message, and all others are answers to it.
-pub(super) fn children(args: &Args, path: &Path) -> Result<Grown> {
+pub(super) fn children(args: &Args, path: &Path) -> Result<CountedAppend> {
     let (store, chat) = open(path)?;
     let count = args.children;
     let root = chat.append(message(0))?.id;
     for start in (1..=count).step_by(BATCH) {
-        let incoming = (start..=count.min(start + BATCH - 1)).map(|n| Incoming {
+        let records = (start..=count.min(start + BATCH - 1)).map(|n| ImportRecord {
             record: n.to_string(),
             parent: Some(root.clone()),
             message: message(n),
         });
-        chat.import_messages(&incoming.collect::<Vec<_>>())?;
+        chat.import_messages(&records.collect::<Vec<_>>())?;
     }
     let last = name(count);
     chat.checkout(&last)?;
-    Ok(Grown {
+    Ok(CountedAppend {
         store,
         chat,
         messages: count + 1,
@@ -93,22 +93,22 @@ pub(super) fn children(args: &Args, path: &Path) -> Result<Grown> {
 }
 
 /// A path, and from each of its messages a further answer.
-pub(super) fn branches(args: &Args, path: &Path) -> Result<Grown> {
+pub(super) fn branches(args: &Args, path: &Path) -> Result<CountedAppend> {
     let (store, chat) = open(path)?;
     let count = args.branches;
     chat.append_all((0..count).map(message))?;
     for start in (0..count).step_by(BATCH) {
-        let incoming = (start..count.min(start + BATCH)).map(|n| Incoming {
+        let records = (start..count.min(start + BATCH)).map(|n| ImportRecord {
             record: n.to_string(),
             parent: Some(name(n)),
             message: message(count + n),
         });
-        chat.import_messages(&incoming.collect::<Vec<_>>())?;
+        chat.import_messages(&records.collect::<Vec<_>>())?;
     }
     // The further answer to the last message of the path.
     let last = name(2 * count - 1);
     chat.checkout(&last)?;
-    Ok(Grown {
+    Ok(CountedAppend {
         store,
         chat,
         messages: 2 * count,

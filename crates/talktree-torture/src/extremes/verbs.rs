@@ -1,11 +1,11 @@
 //! Every verb over a large tree, with what it should answer.
 
-use talktree::{Budget, DrawOptions, Message, Plan, Tree, View};
+use talktree::{Budget, DrawOptions, Message, Planned, Tree, View};
 
 use super::meter::Meter;
-use super::shapes::Grown;
+use super::shapes::CountedAppend;
 use crate::Result;
-use crate::fold::{by_words, options};
+use crate::compaction::{by_words, options};
 
 fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usize> {
     let mut total = 0;
@@ -17,8 +17,8 @@ fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usiz
 }
 
 /// Runs every verb that reads.
-pub(super) fn read(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
-    let Grown { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
+pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
+    let CountedAppend { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
     let (messages, length) = (*messages, *length);
     let raw = || View::at(last).raw();
     meter.check("path_length", length as u64, || Ok(chat.path_length()?))?;
@@ -87,14 +87,14 @@ pub(super) fn read(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
 }
 
 /// Runs every verb that writes, the gentle ones first.
-pub(super) fn write(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
-    let Grown { store, chat, messages, length, root, middle, last, .. } = grown;
+pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
+    let CountedAppend { store, chat, messages, length, root, middle, last, .. } = grown;
     let length = *length;
     let new = || Message::user("one more");
     meter.time("append", || Ok(chat.append(new().with_id("more"))?))?;
-    meter.time("append_to the middle", || Ok(chat.append_to(middle, new().with_id("aside"))?))?;
+    meter.time("append_to the middle", || Ok(chat.append_to(middle, new().with_id("hidden"))?))?;
     meter.check("delete of a leaf", 2, || {
-        Ok(chat.delete([&"more".into(), &"aside".into()])?.messages.len())
+        Ok(chat.delete([&"more".into(), &"hidden".into()])?.messages.len())
     })?;
     meter.time("checkout", || Ok(chat.checkout(last)?))?;
     meter.check("undo_head", true, || Ok(chat.undo_head()?))?;
@@ -111,25 +111,27 @@ pub(super) fn write(grown: &Grown, meter: &mut Meter<'_>) -> Result<()> {
     meter.check("visible_tokens by another counter", true, || Ok(words.visible_tokens()? > 0))?;
     meter.time("recount_tokens", || Ok(store.recount_tokens()?))?;
     meter.check("visible_tokens, counted again", tokens, || Ok(chat.visible_tokens()?))?;
-    if let Plan::Fold(plan) =
+    if let Planned::Compact(plan) =
         meter.time("plan_compaction", || Ok(chat.plan_compaction(&options())?))?
     {
-        let folded = meter.time("commit", || Ok(chat.commit(plan, "In brief.")?))?;
-        meter.check("history with a fold", true, || Ok(chat.history()?.len() < length))?;
-        meter.time("remove_compaction of a fold", || Ok(chat.remove_compaction(&folded.id)?))?;
+        let compacted = meter.time("commit", || Ok(chat.commit(plan, "In brief.")?))?;
+        meter.check("history with a compaction", true, || Ok(chat.history()?.len() < length))?;
+        meter.time("remove_compaction of a compaction", || {
+            Ok(chat.remove_compaction(&compacted.id)?)
+        })?;
     }
-    meter.time("plan_leave", || Ok(chat.plan_leave(root, &options())?))?;
+    meter.time("plan_branch_summary", || Ok(chat.plan_branch_summary(root, &options())?))?;
     let next = meter.time("compact_and_split", || Ok(chat.compact_and_split("In brief.")?))?;
     store.remove(next.id())?;
-    let fold =
+    let compaction =
         meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
     meter.check("history of a summary", 1, || Ok(chat.history()?.len()))?;
     meter.check("iter_rev of a summary", 1, || count(chat.iter_rev()))?;
-    meter.check("expand", length, || Ok(chat.expand_raw(&fold)?.len()))?;
+    meter.check("expand", length, || Ok(chat.expand_raw(&compaction)?.len()))?;
     let fork = meter.time("fork", || Ok(chat.fork(last, "fork")?))?;
     meter.check("history of the fork", length, || Ok(fork.raw_history()?.len()))?;
     meter.time("remove", || Ok(store.remove(fork.id())?))?;
-    meter.time("remove_compaction", || Ok(chat.remove_compaction(&fold)?))?;
+    meter.time("remove_compaction", || Ok(chat.remove_compaction(&compaction)?))?;
     meter.time("rebuild_search", || Ok(store.rebuild_search()?))?;
     meter.check("delete of the root", 1, || Ok(chat.delete([root])?.messages.len()))?;
     meter.check("raw_history without it", length - 1, || Ok(chat.raw_history_at(last)?.len()))?;

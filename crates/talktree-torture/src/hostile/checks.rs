@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 
 use talktree::import::{Format, ImportOptions};
 use talktree::search::Filters;
-use talktree::{Error, Hit, Message, MessageId, Plan, Query, Store, Summary, TokenCounter};
+use talktree::{Error, Hit, Message, MessageId, Planned, Query, Store, Summary, TokenCounter};
 
-use crate::fold::options;
+use crate::compaction::options;
 use crate::workload::Workload;
 
 /// A check of any bytes.
@@ -212,7 +212,7 @@ pub fn names(data: &[u8]) -> Result<(), String> {
                 11 => drop(session.delete_branch(&id)?),
                 12 => drop(session.history_at(&id)?),
                 13 => {
-                    if let Plan::Fold(plan) = session.plan_compaction_at(&id, &options())? {
+                    if let Planned::Compact(plan) = session.plan_compaction_at(&id, &options())? {
                         let summary = Summary::new(word.as_str()).by(other.as_str());
                         drop(session.commit(plan, summary)?);
                     }
@@ -221,8 +221,8 @@ pub fn names(data: &[u8]) -> Result<(), String> {
                     drop(session.compact_and_split_as(&word.as_str().into(), other.as_str())?);
                 }
                 15 => {
-                    if let Some(plan) = session.plan_leave(&id, &options())? {
-                        drop(session.checkout_leaving(plan, word.as_str())?);
+                    if let Some(plan) = session.plan_branch_summary(&id, &options())? {
+                        drop(session.checkout_with_summary(plan, word.as_str())?);
                     }
                 }
                 16 => drop(session.remove_compaction(&word.as_str().into())?),

@@ -35,21 +35,21 @@ pub(crate) enum Deed {
         first: String,
         last: String,
     },
-    /// Commits a plan; the stretch is what the planner chose.
-    Fold {
+    /// Commits a compaction plan; the plan chose the range.
+    CommitPlan {
         id: String,
         first: String,
         last: String,
     },
     /// Updates a message under a plan, whose commit is refused then.
-    StaleFold {
+    StaleCompaction {
         message: Said,
     },
-    /// Appends to a session that folds by itself; each fold that follows is a deed of its own.
-    AppendAndFold {
+    /// Appends to a session that compacts by itself; each compaction that follows is a deed of its own.
+    AppendAndCompact {
         message: Said,
     },
-    Unfold {
+    RemoveCompaction {
         id: String,
     },
     /// Ends the session and makes the one it goes on in.
@@ -111,12 +111,12 @@ impl Deed {
             Self::Update { .. } => "update",
             Self::Delete { .. } => "delete",
             Self::Compact { .. } => "import of a compaction",
-            Self::Fold { .. } => "commit",
-            Self::StaleFold { .. } => "commit of a stale plan",
-            Self::AppendAndFold { .. } => "append that folds",
-            Self::Unfold { .. } => "remove_compaction",
+            Self::CommitPlan { .. } => "commit",
+            Self::StaleCompaction { .. } => "commit of a stale plan",
+            Self::AppendAndCompact { .. } => "append that compactions",
+            Self::RemoveCompaction { .. } => "remove_compaction",
             Self::Split { .. } => "compact_and_split",
-            Self::Leave { .. } => "checkout_leaving",
+            Self::Leave { .. } => "checkout_with_summary",
             Self::Tokens { .. } => "visible_tokens",
             Self::Label { .. } => "label",
             Self::Checkout { .. } => "checkout",

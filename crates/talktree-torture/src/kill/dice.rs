@@ -48,17 +48,21 @@ impl Dice {
     pub(crate) fn next(&mut self, model: &Model) -> Deed {
         let deed = match self.rng.u32(..1_000) {
             0..270 => None,
-            270..330 => Some(Deed::AppendAndFold { message: self.said() }),
-            330..360 => {
-                Some(Deed::Fold { id: self.name('s'), first: String::new(), last: String::new() })
-            }
-            360..370 => Some(Deed::StaleFold { message: self.said() }),
+            270..330 => Some(Deed::AppendAndCompact { message: self.said() }),
+            330..360 => Some(Deed::CommitPlan {
+                id: self.name('s'),
+                first: String::new(),
+                last: String::new(),
+            }),
+            360..370 => Some(Deed::StaleCompaction { message: self.said() }),
             370..470 => Some(self.batch(None)),
             470..530 => self.branch(model),
             530..610 => self.update(model),
             610..675 => self.pick(&model.bare_ids()).map(|id| Deed::Delete { id: (*id).clone() }),
-            675..705 => self.fold(model),
-            705..720 => self.pick(&model.folds).map(|fold| Deed::Unfold { id: fold.id.clone() }),
+            675..705 => self.compact(model),
+            705..720 => self
+                .pick(&model.compactions)
+                .map(|compaction| Deed::RemoveCompaction { id: compaction.id.clone() }),
             // Nothing was ever written to a session without messages.
             720..725 => {
                 let has_begun = !model.ids().is_empty();
@@ -97,8 +101,8 @@ impl Dice {
         Some(Deed::Update { message: Said { id, text } })
     }
 
-    /// Folds a stretch of messages that all show.
-    fn fold(&mut self, model: &Model) -> Option<Deed> {
+    /// Compacts a stretch of messages that all show.
+    fn compact(&mut self, model: &Model) -> Option<Deed> {
         let shown = model.shown();
         let at = self.rng.usize(..shown.len().max(1));
         let is_message = |id: &&String| model.word(id).is_some();

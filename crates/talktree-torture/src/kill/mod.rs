@@ -6,9 +6,9 @@
 //! verb that had not returned, whole. A store lives over several rounds, so that crashes fall on top of crashes.
 
 mod check;
+mod compactions;
 mod deed;
 mod dice;
-mod folds;
 mod journal;
 mod model;
 mod round;

@@ -22,7 +22,7 @@ struct Node {
 
 /// A compaction of the model.
 #[derive(Debug, Clone)]
-pub(crate) struct Fold {
+pub(crate) struct CompactionMark {
     pub(crate) id: String,
     pub(crate) first: String,
     pub(crate) last: String,
@@ -47,7 +47,7 @@ pub(crate) struct Model {
     order: Vec<String>,
     head: Option<String>,
     labels: BTreeMap<String, String>,
-    pub(crate) folds: Vec<Fold>,
+    pub(crate) compactions: Vec<CompactionMark>,
     /// Which places a compaction covers; what is covered is never deleted.
     covered: BTreeSet<String>,
     pub(crate) forks: BTreeMap<String, Copy>,
@@ -110,14 +110,14 @@ impl Model {
         match deed {
             Deed::Open => self.openings += 1,
             Deed::Append { to, messages } => self.append(to.as_ref(), messages),
-            Deed::AppendAndFold { message } => self.append(None, std::slice::from_ref(message)),
+            Deed::AppendAndCompact { message } => self.append(None, std::slice::from_ref(message)),
             Deed::Leave { to, message } => {
                 self.append(Some(to), std::slice::from_ref(message));
                 if let Some(node) = self.nodes.get_mut(&message.id) {
                     node.is_nameless = true;
                 }
             }
-            Deed::Update { message } | Deed::StaleFold { message } => {
+            Deed::Update { message } | Deed::StaleCompaction { message } => {
                 if let Some(node) = self.nodes.get_mut(&message.id) {
                     node.text = message.text.clone();
                 }
@@ -128,12 +128,18 @@ impl Model {
                 }
                 self.labels.retain(|_, target| target != id);
             }
-            Deed::Compact { id, first, last } | Deed::Fold { id, first, last } => {
+            Deed::Compact { id, first, last } | Deed::CommitPlan { id, first, last } => {
                 let places = self.places(first, last);
                 self.covered.extend(places);
-                self.folds.push(Fold { id: id.clone(), first: first.clone(), last: last.clone() });
+                self.compactions.push(CompactionMark {
+                    id: id.clone(),
+                    first: first.clone(),
+                    last: last.clone(),
+                });
             }
-            Deed::Unfold { id } => self.folds.retain(|fold| fold.id != *id),
+            Deed::RemoveCompaction { id } => {
+                self.compactions.retain(|compaction| compaction.id != *id)
+            }
             Deed::Split { session } => {
                 self.splits.insert(session.clone());
             }
@@ -204,19 +210,21 @@ impl Model {
 
     /// Returns the ids that a history shows, oldest first.
     pub(crate) fn view(&self, leaf: Option<&String>) -> Vec<String> {
-        let mut ends: BTreeMap<&String, Vec<&Fold>> = BTreeMap::new();
-        for fold in &self.folds {
-            ends.entry(&fold.last).or_default().push(fold);
+        let mut ends: BTreeMap<&String, Vec<&CompactionMark>> = BTreeMap::new();
+        for compaction in &self.compactions {
+            ends.entry(&compaction.last).or_default().push(compaction);
         }
         let mut view = Vec::new();
         let mut at = leaf;
         while let Some((id, node)) = at.and_then(|id| self.nodes.get_key_value(id)) {
             at = node.parent.as_ref();
-            let reach = |fold: &&&Fold| self.places(&fold.first, &fold.last).len();
-            match ends.get(id).and_then(|folds| folds.iter().max_by_key(reach)) {
-                Some(fold) => {
-                    view.push(summary_of(&fold.id));
-                    at = self.nodes.get(&fold.first).and_then(|node| node.parent.as_ref());
+            let reach = |compaction: &&&CompactionMark| {
+                self.places(&compaction.first, &compaction.last).len()
+            };
+            match ends.get(id).and_then(|compactions| compactions.iter().max_by_key(reach)) {
+                Some(compaction) => {
+                    view.push(summary_of(&compaction.id));
+                    at = self.nodes.get(&compaction.first).and_then(|node| node.parent.as_ref());
                 }
                 None if !node.is_dead => view.push(id.clone()),
                 None => {}
@@ -232,15 +240,14 @@ impl Model {
             let node = self.nodes.get(id).filter(|node| !node.is_dead)?;
             Some((id.clone(), self.living(node.parent.as_ref()), node.text.tell()))
         });
-        let folds = self
-            .folds
-            .iter()
-            .map(|fold| (summary_of(&fold.id), fold.first.clone(), fold.last.clone()));
+        let compactions = self.compactions.iter().map(|compaction| {
+            (summary_of(&compaction.id), compaction.first.clone(), compaction.last.clone())
+        });
         State {
             messages: living.collect(),
             head: self.living(self.head.as_ref()),
             labels: self.labels.clone().into_iter().collect(),
-            folds: folds.collect(),
+            compactions: compactions.collect(),
             view: self.view(self.head.as_ref()),
             raw: self.raw(self.head.as_ref()).into_iter().map(|(id, _)| id).collect(),
         }

@@ -13,7 +13,7 @@ pub(crate) struct State {
     /// Name and message.
     pub(crate) labels: Vec<(String, String)>,
     /// Summary, first and last message.
-    pub(crate) folds: Vec<(String, String, String)>,
+    pub(crate) compactions: Vec<(String, String, String)>,
     /// The ids that the history shows.
     pub(crate) view: Vec<String>,
     /// The ids on the path to the head.
@@ -31,7 +31,7 @@ impl State {
         let messages = stored
             .iter()
             .map(|message| (name_of(message), message.parent.as_ref().map(text), message.text()));
-        let folds = chat.compactions()?.into_iter();
+        let compactions = chat.compactions()?.into_iter();
         let mut labels: Vec<_> =
             chat.labels()?.into_iter().map(|label| (label.name, label.id.to_string())).collect();
         labels.sort();
@@ -39,7 +39,11 @@ impl State {
             messages: messages.collect(),
             head: chat.head()?.as_ref().map(text),
             labels,
-            folds: folds.map(|fold| (fold.summary, text(&fold.first), text(&fold.last))).collect(),
+            compactions: compactions
+                .map(|compaction| {
+                    (compaction.summary, text(&compaction.first), text(&compaction.last))
+                })
+                .collect(),
             view: chat.history()?.iter().map(name_of).collect(),
             raw: chat.raw_history()?.iter().map(name_of).collect(),
         })
@@ -53,7 +57,7 @@ impl State {
                 (is != should).then(|| format!("the head is {is:?}, not {should:?}"))
             })
             .or_else(|| first_difference("labels", &self.labels, &should.labels))
-            .or_else(|| first_difference("compactions", &self.folds, &should.folds))
+            .or_else(|| first_difference("compactions", &self.compactions, &should.compactions))
             .or_else(|| first_difference("the history", &self.view, &should.view))
             .or_else(|| first_difference("the raw history", &self.raw, &should.raw))
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use talktree::import::ImportOptions;
-use talktree::{Compaction, CompactionId, Durability, Message, Place, Store};
+use talktree::{Compaction, CompactionId, Durability, Message, Parent, Store};
 
 use super::deed::{Deed, Log, read};
 use super::dice::Dice;
@@ -108,8 +108,8 @@ impl Worker {
         match deed {
             Deed::Open => Ok(()),
             Deed::Append { to, messages } => {
-                let place = to.as_deref().map_or(Place::Head, |to| Place::To(to.into()));
-                let answers = chat.append_all_at(&place, messages.iter().map(Said::message))?;
+                let place = to.as_deref().map_or(Parent::Head, |to| Parent::Message(to.into()));
+                let answers = chat.append_all_to(&place, messages.iter().map(Said::message))?;
                 let are_new = answers.iter().all(|answer| answer.is_new && !answer.differs);
                 expect(
                     are_new && answers.len() == messages.len(),
@@ -125,15 +125,15 @@ impl Worker {
                 expect(deleted.messages == [id.as_str()], "a delete names other messages")
             }
             Deed::Compact { id, first, last } => {
-                let mut fold =
+                let mut compaction =
                     Compaction::new(summary_of(id), first.as_str().into(), last.as_str().into());
-                fold.id = CompactionId::from(id.as_str());
-                Ok(chat.import_compaction(&fold)?)
+                compaction.id = CompactionId::from(id.as_str());
+                Ok(chat.import_compaction(&compaction)?)
             }
-            Deed::Fold { id, .. } => self.fold(&chat, id),
-            Deed::StaleFold { message } => self.fold_stale(&chat, message),
-            Deed::AppendAndFold { message } => self.append_and_fold(message),
-            Deed::Unfold { id } => self.unfold(&chat, id),
+            Deed::CommitPlan { id, .. } => self.commit_plan(&chat, id),
+            Deed::StaleCompaction { message } => self.compact_stale(&chat, message),
+            Deed::AppendAndCompact { message } => self.append_and_compact(message),
+            Deed::RemoveCompaction { id } => self.remove_compaction(&chat, id),
             Deed::Split { session } => {
                 chat.compact_and_split_as(&session.as_str().into(), summary_of(session))?;
                 Ok(())

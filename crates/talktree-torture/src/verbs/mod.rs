@@ -1,13 +1,13 @@
 //! Every verb once, on a store that holds something of everything: what is tried while a system call fails.
 
-mod fold;
+mod compaction;
 
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions, Incoming,
-    Message, Part, SessionDetails, Store,
+    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions,
+    ImportRecord, Message, Part, SessionDetails, Store,
 };
 
 /// One verb.
@@ -111,7 +111,7 @@ fn context(store: &Store) -> talktree::Result<Context> {
 
 /// Returns the verbs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Verb> {
-    VERBS.iter().chain(fold::VERBS)
+    VERBS.iter().chain(compaction::VERBS)
 }
 
 const VERBS: &[Verb] = &[
@@ -145,8 +145,8 @@ const VERBS: &[Verb] = &[
         store.session("chat")?.fork_as(&"new".into(), &"m250".into(), "New").map(done)
     }),
     write("import", |store, _| {
-        let records: Vec<Incoming> = (0..200)
-            .map(|n: usize| Incoming {
+        let records: Vec<ImportRecord> = (0..200)
+            .map(|n: usize| ImportRecord {
                 record: format!("r{n}"),
                 parent: n.checked_sub(1).map(|before| format!("i{before}").as_str().into()),
                 message: message(&format!("i{n}"), "an old turn of elsewhere"),

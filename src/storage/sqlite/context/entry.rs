@@ -12,14 +12,14 @@ use crate::storage::context::{Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewE
 use crate::tree::Address;
 
 /// Where a text lies.
-pub(super) struct Place {
+pub(super) struct EntryRow {
     address: Address,
     version: u64,
     is_there: bool,
     is_searchable: bool,
 }
 
-impl Place {
+impl EntryRow {
     /// Returns the version that a reader sees; 0 of a text that was taken away.
     pub(super) fn living_version(&self) -> u64 {
         if self.is_there { self.version } else { 0 }
@@ -35,11 +35,11 @@ pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> Outcome<()> 
 }
 
 /// Returns where a text lies, also one that was taken away.
-pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<Place>> {
+pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<EntryRow>> {
     let place = conn
         .prepare_cached(FIND)?
         .query_row(params![block, key], |row| {
-            Ok(Place {
+            Ok(EntryRow {
                 address: row.get(0)?,
                 version: row.get(1)?,
                 is_there: row.get(2)?,
@@ -131,7 +131,7 @@ pub(in super::super) const COUNT: &str = "SELECT count(*)
   WHERE block = ?1 AND key > '' AND present = 1";
 
 /// Returns whether this very text stands at a place.
-pub(super) fn is_stored(conn: &Connection, place: &Place, new: &NewEntry<'_>) -> Outcome<bool> {
+pub(super) fn is_stored(conn: &Connection, place: &EntryRow, new: &NewEntry<'_>) -> Outcome<bool> {
     let is_stored = conn
         .prepare_cached(
             "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
@@ -175,7 +175,7 @@ pub(super) fn insert(
 /// Puts a further version of a text.
 pub(super) fn replace(
     conn: &Connection,
-    place: &Place,
+    place: &EntryRow,
     new: &NewEntry<'_>,
     is_searchable: bool,
 ) -> Outcome<u64> {
@@ -200,7 +200,7 @@ pub(super) fn replace(
 }
 
 /// Takes a text away; its versions stay.
-pub(super) fn remove(conn: &Connection, place: &Place) -> Outcome<()> {
+pub(super) fn remove(conn: &Connection, place: &EntryRow) -> Outcome<()> {
     let version = leave(conn, place)?;
     conn.prepare_cached(
         "UPDATE context_entry
@@ -213,7 +213,7 @@ pub(super) fn remove(conn: &Connection, place: &Place) -> Outcome<()> {
 }
 
 /// Keeps the present version as a former one, and returns the number of the next.
-fn leave(conn: &Connection, place: &Place) -> Outcome<u64> {
+fn leave(conn: &Connection, place: &EntryRow) -> Outcome<u64> {
     take_out(conn, place.address, place.address)?;
     conn.prepare_cached(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
@@ -229,7 +229,11 @@ fn leave(conn: &Connection, place: &Place) -> Outcome<u64> {
 }
 
 /// Sets whether a text that stays as it is can be found.
-pub(super) fn set_searchable(conn: &Connection, place: &Place, is_searchable: bool) -> Outcome<()> {
+pub(super) fn set_searchable(
+    conn: &Connection,
+    place: &EntryRow,
+    is_searchable: bool,
+) -> Outcome<()> {
     if place.is_searchable == is_searchable {
         return Ok(());
     }

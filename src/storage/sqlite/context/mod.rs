@@ -10,8 +10,8 @@
 pub(super) mod block;
 pub(super) mod elision;
 pub(super) mod entry;
+pub(super) mod frozen_prompt;
 pub(super) mod lifecycle;
-pub(super) mod prompt;
 pub(super) mod search;
 #[cfg(test)]
 mod tests;
@@ -110,7 +110,7 @@ impl SqliteContext {
         let block = self.block(conn, owner, label)?;
         let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
         let present = present.flatten();
-        let found = present.as_ref().map_or(0, entry::Place::living_version);
+        let found = present.as_ref().map_or(0, entry::EntryRow::living_version);
         if expected.is_some_and(|expected| expected != found) {
             return Ok(Put::Moved { found });
         }
@@ -236,7 +236,7 @@ impl ContextStore for SqliteContext {
 
     fn frozen(&self) -> Result<Option<Vec<Section>>> {
         self.database.read(|conn| match catalog::find(conn, &self.id)? {
-            Some(session) => prompt::read(conn, session.key),
+            Some(session) => frozen_prompt::read(conn, session.key),
             None => Ok(None),
         })
     }
@@ -244,12 +244,12 @@ impl ContextStore for SqliteContext {
     fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>> {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
-            let text = prompt::to_text(sections, max)?;
+            let text = frozen_prompt::to_text(sections, max)?;
             let session = catalog::find_or_make(conn, &self.id)?;
-            if let Some(frozen) = prompt::read(conn, session.key)? {
+            if let Some(frozen) = frozen_prompt::read(conn, session.key)? {
                 return Ok(frozen);
             }
-            prompt::set(conn, session.key, &text)?;
+            frozen_prompt::set(conn, session.key, &text)?;
             Ok(sections.to_vec())
         })
     }
@@ -257,15 +257,15 @@ impl ContextStore for SqliteContext {
     fn refreeze(&self, sections: &[Section]) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
-            let text = prompt::to_text(sections, max)?;
+            let text = frozen_prompt::to_text(sections, max)?;
             let session = catalog::find_or_make(conn, &self.id)?;
-            prompt::set(conn, session.key, &text)
+            frozen_prompt::set(conn, session.key, &text)
         })
     }
 
     fn thaw(&self) -> Result<()> {
         self.database.write(|conn| match catalog::find(conn, &self.id)? {
-            Some(session) => prompt::thaw(conn, session.key),
+            Some(session) => frozen_prompt::thaw(conn, session.key),
             None => Ok(()),
         })
     }

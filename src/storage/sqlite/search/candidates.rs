@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::super::fault::Outcome;
 use super::super::interrupt::Watch;
-use super::place::Place;
+use super::range::Range;
 use crate::search::Filters;
 use crate::tree::Address;
 
@@ -35,12 +35,12 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(conn: &Connection, filters: &Filters, place: &Place) -> Outcome<Self> {
-        let sessions = match place {
-            Place::Store => None,
+    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> Outcome<Self> {
+        let sessions = match range {
+            Range::Store => None,
             // No session holds a message twice.
-            Place::Path(_) => Some(&[][..]),
-            Place::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
+            Range::Path(_) => Some(&[][..]),
+            Range::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
         };
         let has_copies: bool = conn.prepare_cached(HAS_COPIES)?.query_row([], |row| row.get(0))?;
         let has_one_of_each = sessions.is_some_and(<[i64]>::is_empty) || !has_copies;
@@ -180,7 +180,7 @@ pub(super) struct Lookup<'c> {
     pub(super) index: Index,
     pub(super) expression: &'c str,
     pub(super) bounds: &'c Bounds,
-    pub(super) place: &'c Place,
+    pub(super) range: &'c Range,
     pub(super) watch: &'c Watch,
 }
 
@@ -203,7 +203,7 @@ impl Lookup<'_> {
             self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
         let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
         let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
-        let is_counted = !matches!(self.place, Place::Path(_));
+        let is_counted = !matches!(self.range, Range::Path(_));
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let none = None::<i64>;
         let mut rows =
@@ -214,7 +214,7 @@ impl Lookup<'_> {
         {
             self.watch.check()?;
             let address = row.get(0)?;
-            if self.place.holds(address) {
+            if self.range.holds(address) {
                 found.push(address);
             }
         }
@@ -279,7 +279,7 @@ impl Lookup<'_> {
     ) -> Outcome<Vec<Address>> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
         // What is told outside the statement cannot be counted in it.
-        let is_counted = roles.is_empty() && !matches!(self.place, Place::Path(_));
+        let is_counted = roles.is_empty() && !matches!(self.range, Range::Path(_));
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sqls = if *is_open { statements.matching } else { statements.passing };
         let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
@@ -292,7 +292,7 @@ impl Lookup<'_> {
             self.watch.check()?;
             let address: Address = row.get(0)?;
             let has_role = *is_open || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
-            if has_role && self.place.holds(address) {
+            if has_role && self.range.holds(address) {
                 found.push(address);
             }
         }

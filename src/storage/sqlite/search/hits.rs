@@ -11,7 +11,7 @@ use super::super::fault::{Outcome, corrupt};
 use super::super::interrupt::Watch;
 use super::super::message::time;
 use super::super::shape::Shape;
-use super::place::{self, SessionNames};
+use super::range::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
 use crate::search::reading::Reading;
@@ -19,7 +19,7 @@ use crate::search::scan::Scanner;
 use crate::search::snippet::snippet;
 use crate::search::spot::Targets;
 use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed};
-use crate::tree::{Address, Overlay, Stretch, Walk};
+use crate::tree::{Address, Span, Stretch, Walk};
 
 /// A stored message as far as a hit needs it.
 struct Row {
@@ -128,12 +128,12 @@ impl<'c> HitMaker<'c> {
             let key = address.session();
             let (names, path) = match sessions.entry(key) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(place) => {
-                    let names = place::names(self.conn, key)?;
+                Entry::Vacant(range) => {
+                    let names = range::names(self.conn, key)?;
                     let names =
                         names.ok_or_else(|| corrupt(format!("no session has key {key}")))?;
                     let path = HeadPath::of(self.conn, names.head, oldest[&key])?;
-                    place.insert((names, path))
+                    range.insert((names, path))
                 }
             };
             hits.push(self.hit(row(&mut at, address)?, (address, score), names, path)?);
@@ -156,7 +156,7 @@ impl<'c> HitMaker<'c> {
         let shown = &self.shown[usize::from(matched == Matched::Relaxed)];
         let on_path = path.holds(address);
         let under = match path.summary_over(address).filter(|_| on_path) {
-            Some(overlay) => Some(compaction::id_of(self.conn, overlay.key)?),
+            Some(span) => Some(compaction::id_of(self.conn, span.key)?),
             None => None,
         };
         Ok(Hit {
@@ -202,7 +202,7 @@ pub(super) const COPIES: &str = "SELECT session.id
 struct HeadPath {
     /// Its stretches, newest first.
     stretches: Vec<(Address, Address)>,
-    summaries: Vec<Overlay>,
+    summaries: Vec<Span>,
 }
 
 impl HeadPath {
@@ -222,9 +222,9 @@ impl HeadPath {
         while let Some(stretch) = walk.next()? {
             let first = match stretch {
                 Stretch::Messages { first, .. } => first,
-                Stretch::Summary(overlay) => {
-                    path.summaries.push(overlay);
-                    overlay.first
+                Stretch::Summary(span) => {
+                    path.summaries.push(span);
+                    span.first
                 }
             };
             if first <= down_to {
@@ -240,8 +240,8 @@ impl HeadPath {
     }
 
     /// Returns the summary shown in whose stretch of addresses this one lies.
-    fn summary_over(&self, address: Address) -> Option<Overlay> {
-        let at = self.summaries.partition_point(|overlay| overlay.first > address);
-        self.summaries.get(at).filter(|overlay| address <= overlay.last).copied()
+    fn summary_over(&self, address: Address) -> Option<Span> {
+        let at = self.summaries.partition_point(|span| span.first > address);
+        self.summaries.get(at).filter(|span| address <= span.last).copied()
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use super::super::fault::Outcome;
 use super::super::interrupt::Watch;
 use super::candidates::{self, Bounds, Index, passes};
-use super::place::Place;
+use super::range::Range;
 use crate::tree::Address;
 
 /// Most messages read ahead of one session.
@@ -19,7 +19,7 @@ const MAX_BATCH: usize = 256;
 /// What is to be listed.
 pub(super) struct Listing<'c> {
     pub(super) conn: &'c Connection,
-    pub(super) place: &'c Place,
+    pub(super) range: &'c Range,
     pub(super) bounds: &'c Bounds,
     pub(super) indexes: &'c [Index],
     /// The expression for what is left out.
@@ -69,8 +69,8 @@ impl Listing<'_> {
 
     /// Returns the stretch of each session or path, with the address and time of its last message.
     fn ranges(&self) -> Outcome<Vec<(Address, Address, Address, i64)>> {
-        if *self.place != Place::Store {
-            let ranges = self.place.ranges().into_iter();
+        if *self.range != Range::Store {
+            let ranges = self.range.ranges().into_iter();
             return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
         }
         let mut statement = self.conn.prepare_cached(LAST)?;
@@ -86,7 +86,7 @@ impl Listing<'_> {
     fn left_out(&self) -> Outcome<HashSet<Address>> {
         let mut found = HashSet::new();
         let Some(expression) = self.excluded else { return Ok(found) };
-        for range in self.place.ranges() {
+        for range in self.range.ranges() {
             for index in self.indexes {
                 candidates::add_all(self.conn, *index, expression, range, &mut found)?;
             }
@@ -114,7 +114,7 @@ impl Listing<'_> {
             let (mut count, mut last) = (0, low);
             while let Some(row) = rows.next()? {
                 (count, last) = (count + 1, row.get(0)?);
-                let is_held = self.place.holds(last) && !left_out.contains(&last);
+                let is_held = self.range.holds(last) && !left_out.contains(&last);
                 if is_held && self.bounds.holds_role(row.get_ref(2)?.as_str()?) {
                     stream.batch.push_back((last, row.get(1)?));
                 }

@@ -10,7 +10,7 @@ mod frequency;
 pub(super) mod fresh;
 mod hits;
 mod listing;
-mod place;
+mod range;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use rusqlite::Connection;
 use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
 use self::hits::HitMaker;
 use self::listing::Listing;
-use self::place::Place;
+use self::range::Range;
 use super::connection::Database;
 use super::fault::Outcome;
 use super::interrupt::Watch;
@@ -79,7 +79,7 @@ impl Database {
             }
             let mut sessions = Vec::new();
             for &(key, score) in ranked.sessions.iter().skip(skipped).take(request.limit) {
-                let Some(names) = place::names(search.conn, key)? else { continue };
+                let Some(names) = range::names(search.conn, key)? else { continue };
                 let hits = maker.hits(best.get(&key).map_or(&[][..], Vec::as_slice))?;
                 sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
             }
@@ -103,8 +103,8 @@ impl Database {
         let window = window(&request.text, request.now.unwrap_or_else(Utc::now));
         let mut notices = reading.query.notices.clone();
         let (found, matched) = self.read_long(|conn| {
-            let place = Place::of(conn, &request.scope, &reading.query, &mut notices)?;
-            let ranges = place.ranges();
+            let range = Range::of(conn, &request.scope, &reading.query, &mut notices)?;
+            let ranges = range.ranges();
             let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
                 return Ok((Vec::new(), Matched::All));
             };
@@ -115,8 +115,8 @@ impl Database {
             if fresh::prepare(conn, low.0, high.1)? {
                 indexes.push(Index::Fresh);
             }
-            let bounds = Bounds::of(conn, &reading.query.filters, &place)?;
-            run(&Search { conn, reading: &reading, place, bounds, window, indexes, watch: &watch })
+            let bounds = Bounds::of(conn, &reading.query.filters, &range)?;
+            run(&Search { conn, reading: &reading, range, bounds, window, indexes, watch: &watch })
         })?;
         Ok((found, matched, notices))
     }
@@ -133,7 +133,7 @@ fn page(request: &SearchRequest) -> (usize, usize) {
 struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Reading,
-    place: Place,
+    range: Range,
     bounds: Bounds,
     /// The time the question speaks of.
     window: Option<Window>,
@@ -181,7 +181,7 @@ impl Search<'_> {
         let excluded = self.reading.query.to_fts_excluded();
         let listing = Listing {
             conn: self.conn,
-            place: &self.place,
+            range: &self.range,
             bounds: &self.bounds,
             indexes: &self.indexes,
             excluded: excluded.as_deref(),
@@ -243,8 +243,8 @@ impl Search<'_> {
     /// found for us, and where the session is much of the store.
     fn ranked_by_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
         let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
-        let (Place::Sessions(_), &[range], [Index::Stored], true) =
-            (&self.place, &*self.place.ranges(), &*self.indexes, is_same)
+        let (Range::Sessions(_), &[range], [Index::Stored], true) =
+            (&self.range, &*self.range.ranges(), &*self.indexes, is_same)
         else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ impl Search<'_> {
         Ok(is_cheap.then_some(range))
     }
 
-    /// Returns the best that match in the place, as far as FTS5 tells.
+    /// Returns the best that match in the range, as far as FTS5 tells.
     fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
         let mut gathered = Gathered::default();
         let mut rests = Vec::new();
@@ -276,7 +276,7 @@ impl Search<'_> {
     /// Returns all that matches in sessions or on a path, whatever the filters, if that is little enough to be ranked
     /// here.
     fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
-        if self.place == Place::Store {
+        if self.range == Range::Store {
             return Ok(None);
         }
         let mut found = Vec::new();
@@ -308,7 +308,7 @@ impl Search<'_> {
 
     /// Returns what to read: each stretch of the place in each index.
     fn stretches(&self) -> Vec<(Index, (Address, Address))> {
-        let ranges = self.place.ranges();
+        let ranges = self.range.ranges();
         let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
         self.indexes.iter().flat_map(of).collect()
     }
@@ -319,7 +319,7 @@ impl Search<'_> {
             index,
             expression,
             bounds: &self.bounds,
-            place: &self.place,
+            range: &self.range,
             watch: self.watch,
         }
     }

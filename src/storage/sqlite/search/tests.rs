@@ -10,7 +10,7 @@ use super::super::session::SqliteSession;
 use super::candidates::{
     ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
 };
-use super::{fresh, hits, listing, place};
+use super::{fresh, hits, listing, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -18,7 +18,7 @@ use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::tree::Address;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 fn session(database: &Arc<Database>, id: &str) -> SqliteSession {
     SqliteSession::new(Arc::clone(database), SessionId::from(id))
@@ -31,7 +31,7 @@ fn count(database: &Database, text: &str) -> Result<usize> {
 
 fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> Result<()> {
     let messages: Vec<_> = texts.into_iter().map(Message::user).collect();
-    session.append(&Place::Head, &messages).map(|_| ())
+    session.append(&Parent::Head, &ExpectedHead::Any, &messages).map(|_| ())
 }
 
 fn pending(database: &Database) -> Result<i64> {
@@ -60,7 +60,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
         hits::COPIES,
         fresh::IS_PENDING,
         fresh::FILL,
-        place::NAMES,
+        range::NAMES,
         HAS_COPIES,
         IS_NEAR_END,
         EACH,
@@ -100,8 +100,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
 
 #[test]
 fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
-    let place = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
-    let path = place.path().join("store.db");
+    let range = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = range.path().join("store.db");
     {
         let database = Arc::new(Database::open(&path, Config::default())?);
         append(&session(&database, "s"), (0..3_000).map(|n| format!("fox {n}")))?;
@@ -140,8 +140,8 @@ fn a_fork_leaves_its_copies_to_the_next_search() -> Result<()> {
 
 #[test]
 fn a_search_finds_what_is_pending_while_another_writes() -> Result<()> {
-    let place = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
-    let path = place.path().join("store.db");
+    let range = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = range.path().join("store.db");
     let config = Config { busy_timeout: Duration::from_secs(5), ..Config::default() };
     let database = Arc::new(Database::open(&path, config.clone())?);
     append(&session(&database, "s"), ["fox".to_owned(), "den".to_owned()])?;
@@ -180,8 +180,8 @@ fn a_raised_signal_stops_a_search() -> Result<()> {
 
 #[test]
 fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result<()> {
-    let place = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
-    let path = place.path().join("store.db");
+    let range = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = range.path().join("store.db");
     let database = Arc::new(Database::open(&path, Config::default())?);
     for number in 0..600 {
         if number == 300 {
@@ -239,7 +239,9 @@ fn apply(database: &Arc<Database>, change: &Change) -> Result<()> {
     let id = |number: usize| crate::id::MessageId::from(format!("m{number}"));
     let message = |m: usize, w: usize| Message::user(WORDS[w]).with_id(id(m));
     match *change {
-        Change::Append(s, m, w) => chat(s).append(&Place::Head, &[message(m, w)]).map(|_| ()),
+        Change::Append(s, m, w) => {
+            chat(s).append(&Parent::Head, &ExpectedHead::Any, &[message(m, w)]).map(|_| ())
+        }
         Change::Update(s, m, w) => chat(s).update(&message(m, w)).map(|_| ()),
         Change::Delete(s, m) => chat(s).delete(&[id(m)]).map(|_| ()),
         Change::DeleteBranch(s, m) => chat(s).delete_branch(&id(m)).map(|_| ()),

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use super::super::context::{elision, entry, prompt};
+use super::super::context::{elision, entry, frozen_prompt};
 use super::super::fault::{Outcome, corrupt};
 use super::super::message;
 use super::{Check, RESTORE, tell, told};
@@ -93,7 +93,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()
         Ok(())
     })?;
     each(conn, "SELECT session FROM frozen_prompt", |row| {
-        judge("broken-prompt", THAW, prompt::read(conn, row.get(0)?).map(|_| ()));
+        judge("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
     each(conn, "SELECT address, call FROM elision", |row| {

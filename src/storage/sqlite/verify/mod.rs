@@ -366,11 +366,21 @@ fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()>
     for (name, sql) in &expected {
         match present.iter().find(|(other, _)| other == name) {
             None => tell(format!("{name} is missing")),
-            Some((_, other)) if other != sql => tell(format!("{name} is defined otherwise")),
+            Some((_, other)) if canonical(other.as_deref()) != canonical(sql.as_deref()) => {
+                tell(format!("{name} is defined otherwise"))
+            }
             Some(_) => {}
         }
     }
     Ok(())
+}
+
+/// Returns a definition without comments and with single spaces: `ALTER TABLE` rewrites both, so a
+/// migrated store differs there from a new one.
+fn canonical(sql: Option<&str>) -> String {
+    let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
+    let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
+    text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn definitions(conn: &Connection) -> Outcome<Vec<(String, Option<String>)>> {
@@ -418,11 +428,11 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
 /// Reads a message with what only figures about it tell.
 fn read_whole(row: &Row<'_>) -> Outcome<()> {
     let address = StoredMessage::read(row)?.address;
-    let (aside, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
-    let wrong = match (aside, tokens) {
+    let (hidden, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
+    let wrong = match (hidden, tokens) {
         (0 | 1, 0..=MAX_TOKENS) => return Ok(()),
         (0 | 1, tokens) => format!("{tokens} tokens"),
-        (aside, _) => format!("{aside} as the mark of an aside"),
+        (hidden, _) => format!("{hidden} as the mark of an hidden"),
     };
     Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
 }
@@ -455,7 +465,7 @@ impl Batch {
                 .query_row([], |row| row.get(0))?;
         }
         let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, aside, created_at, tokens,
+            "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at, tokens,
                     counter
                FROM message
               WHERE address > ?1 AND id IS NOT NULL

@@ -24,7 +24,7 @@ pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
     let compactions = session.compactions()?;
     let short = ShortIds::new(compactions.iter().map(|compaction| compaction.id.as_str()));
     let mut table = Table::new([
-        ("summary", paint::FOLD),
+        ("summary", paint::COMPACTION),
         ("status", paint::PLAIN),
         ("messages", paint::PLAIN),
         ("tokens", paint::PLAIN),

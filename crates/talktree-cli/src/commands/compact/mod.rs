@@ -1,29 +1,29 @@
 //! `talktree compact`: summaries, made by any program or by hand.
 
-mod fold;
-mod lay;
+mod by_command;
+mod by_hand;
 mod list;
 mod plan;
 
 use std::path::PathBuf;
 
 use clap::ArgGroup;
-use talktree::{Compaction, CompactionOptions, MessageId, Plan, Session};
+use talktree::{Compaction, CompactionOptions, MessageId, Planned, Session};
 
 use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::{find, paint};
 
-/// Fold what is old under summaries, made by any program or by hand
+/// Compact what is old under summaries, made by any program or by hand
 ///
 /// With --summarizer-cmd the command is given a prompt on its standard input and writes the summary
-/// to its standard output, again and again until nothing is left to fold:
+/// to its standard output, again and again until nothing is left to compact:
 ///
 ///   talktree compact 7f3a --summarizer-cmd 'llm -m small'
 ///
-/// --plan shows what would be folded and asks nobody. A summary given with --summary or
-/// --summary-file is laid over what would be folded now, or over --from .. --to.
+/// --plan shows what would be compacted and asks nobody. A summary given with --summary or
+/// --summary-file is laid over what would be compacted now, or over --from .. --to.
 ///
 /// The messages under a summary stay as they are: `log --raw` shows them, `expand` what one summary
 /// stands for, and so does `log` once it is taken off with --remove.
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COMMAND", group = "what", value_hint = clap::ValueHint::CommandString)]
     summarizer_cmd: Option<String>,
 
-    /// Fold one step only.
+    /// Compact one step only.
     #[arg(long, requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     once: bool,
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     timeout: Option<u64>,
 
-    /// Show what would be folded.
+    /// Show what would be compacted.
     #[arg(long, group = "what")]
     plan: bool,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["plan", "list", "remove"])]
     model: Option<String>,
 
-    /// Fold the branch that leads to this message, instead of the one to the head.
+    /// Compact the branch that leads to this message, instead of the one to the head.
     #[arg(long, value_name = "MESSAGE", conflicts_with_all = ["list", "remove"])]
     at: Option<String>,
 
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     remove: Option<String>,
 }
 
-/// What is folded.
+/// What is compacted.
 #[derive(Debug, clap::Args)]
 struct Policy {
     /// Leave so many tokens at the end as they are; 20000 if it is not given.
@@ -112,9 +112,9 @@ struct Policy {
     #[arg(long, value_name = "N")]
     min_tail: Option<usize>,
 
-    /// Fold no more than so many tokens at a time; 100000 if it is not given.
+    /// Compact no more than so many tokens at a time; 100000 if it is not given.
     #[arg(long, value_name = "TOKENS")]
-    max_fold_tokens: Option<u64>,
+    max_step_tokens: Option<u64>,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -128,7 +128,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return remove(given, &session, context);
     }
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
-        return lay::over(from, to, &args, &session, context);
+        return by_hand::over(from, to, &args, &session, context);
     }
     let options = args.policy.options();
     // The session is to know, too, what of its window is which part.
@@ -139,12 +139,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return plan::run(&target, args.prompt, context);
     }
     match &args.summarizer_cmd {
-        Some(command) => fold::run(command, &args, &target, context),
-        None => lay::over_plan(&args, &target, context),
+        Some(command) => by_command::run(command, &args, &target, context),
+        None => by_hand::over_plan(&args, &target, context),
     }
 }
 
-/// A branch of a conversation, and what of it is to be folded.
+/// A branch of a conversation, and what of it is to be compacted.
 struct Target {
     session: Session,
     /// Where the branch ends, if it is not the head's.
@@ -153,7 +153,7 @@ struct Target {
 }
 
 impl Target {
-    fn plan(&self) -> Result<Plan> {
+    fn plan(&self) -> Result<Planned> {
         Ok(match &self.leaf {
             Some(leaf) => self.session.plan_compaction_at(leaf, &self.options)?,
             None => self.session.plan_compaction(&self.options)?,
@@ -173,8 +173,8 @@ impl Policy {
         if let Some(messages) = self.min_tail {
             options = options.min_tail(messages);
         }
-        if let Some(tokens) = self.max_fold_tokens {
-            options = options.max_fold_tokens(tokens);
+        if let Some(tokens) = self.max_step_tokens {
+            options = options.max_step_tokens(tokens);
         }
         options
     }
@@ -190,18 +190,18 @@ fn remove(given: &str, session: &Session, context: &mut Context) -> Result<()> {
     Ok(context.out.line(&[
         (paint::PLAIN, &title),
         (paint::PLAIN, ": summary "),
-        (paint::FOLD, compaction.id.as_str()),
+        (paint::COMPACTION, compaction.id.as_str()),
         (paint::PLAIN, " removed"),
     ])?)
 }
 
 /// Tells of a summary that was laid.
-fn tell_laid(compaction: &Compaction, session: &Session, context: &mut Context) -> Result<()> {
+fn print_added(compaction: &Compaction, session: &Session, context: &mut Context) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(compaction)?);
     }
     let title = find::title(session)?;
-    let taken_in = match compaction.folds.len() as u64 {
+    let taken_in = match compaction.nested.len() as u64 {
         0 => String::new(),
         count => format!(", with {}", plural(count, "summary")),
     };
@@ -209,7 +209,7 @@ fn tell_laid(compaction: &Compaction, session: &Session, context: &mut Context) 
     Ok(context.out.line(&[
         (paint::PLAIN, &title),
         (paint::PLAIN, ": summary "),
-        (paint::FOLD, compaction.id.as_str()),
+        (paint::COMPACTION, compaction.id.as_str()),
         (paint::PLAIN, " laid over "),
         (paint::PLAIN, &plural(compaction.count, "message")),
         (paint::PLAIN, &taken_in),

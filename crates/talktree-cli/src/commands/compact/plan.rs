@@ -1,9 +1,11 @@
-//! `talktree compact --plan`: what would be folded.
+//! `talktree compact --plan`: what would be compacted.
 
 use std::io::Write;
 
 use serde::Serialize;
-use talktree::{CompactionId, FoldPlan, MessageId, NotFolded, Plan, SessionId, WindowUsage};
+use talktree::{
+    CompactionId, CompactionPlan, MessageId, NothingToCompact, Planned, SessionId, WindowUsage,
+};
 
 use super::Target;
 use crate::clean::plural;
@@ -25,7 +27,7 @@ struct Answer<'a> {
     target_tokens: u64,
     usage: WindowUsage,
     expected_total: u64,
-    /// Why nothing would be folded.
+    /// Why nothing would be compacted.
     nothing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
@@ -33,8 +35,8 @@ struct Answer<'a> {
 
 pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Result<()> {
     match target.plan()? {
-        Plan::Nothing(why) => nothing(target, &why, is_prompt, context),
-        Plan::Fold(plan) if context.is_json => Ok(context.out.json(&Answer {
+        Planned::Nothing(why) => nothing(target, &why, is_prompt, context),
+        Planned::Compact(plan) if context.is_json => Ok(context.out.json(&Answer {
             session: target.session.id(),
             leaf: Some(plan.leaf()),
             first: Some(plan.first()),
@@ -48,7 +50,7 @@ pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Re
             nothing: None,
             prompt: is_prompt.then(|| plan.prompt()),
         })?),
-        Plan::Fold(plan) if is_prompt => {
+        Planned::Compact(plan) if is_prompt => {
             let mut out = Exact::new(&mut context.out, false);
             out.write_all(plan.prompt().as_bytes())?;
             out.flush()?;
@@ -57,24 +59,31 @@ pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Re
             tell(&format!("lay the answer with --summary-file FILE --from {first} --to {last}"));
             Ok(())
         }
-        Plan::Fold(plan) => write(target, &plan, context),
+        Planned::Compact(plan) => write(target, &plan, context),
     }
 }
 
-/// Tells why nothing is folded.
-pub(super) fn tell_nothing(why: &NotFolded) {
+/// Tells why nothing is compacted.
+pub(super) fn tell_nothing(why: &NothingToCompact) {
     let hint = match why {
-        NotFolded::NothingBetween { .. } => "; with a smaller --keep-recent-tokens there may be",
+        NothingToCompact::NothingBetween { .. } => {
+            "; with a smaller --keep-recent-tokens there may be"
+        }
         _ => "",
     };
-    tell(&format!("nothing is folded: {why}{hint}"));
+    tell(&format!("nothing is compacted: {why}{hint}"));
 }
 
-fn nothing(target: &Target, why: &NotFolded, is_prompt: bool, context: &mut Context) -> Result<()> {
+fn nothing(
+    target: &Target,
+    why: &NothingToCompact,
+    is_prompt: bool,
+    context: &mut Context,
+) -> Result<()> {
     let session = &target.session;
     let usage = match &target.leaf {
-        None => session.usage_of_window()?,
-        Some(leaf) => session.usage_of_window_at(leaf)?,
+        None => session.window_usage()?,
+        Some(leaf) => session.window_usage_at(leaf)?,
     };
     if context.is_json {
         let head = session.head()?;
@@ -100,14 +109,14 @@ fn nothing(target: &Target, why: &NotFolded, is_prompt: bool, context: &mut Cont
     }
 }
 
-fn write(target: &Target, plan: &FoldPlan, context: &mut Context) -> Result<()> {
+fn write(target: &Target, plan: &CompactionPlan, context: &mut Context) -> Result<()> {
     let title = find::title(&target.session)?;
     let messages = plural(plan.messages() as u64, "message");
     context.out.line(&[
         (paint::PLAIN, &title),
         (paint::PLAIN, ": "),
         (paint::STRONG, &messages),
-        (paint::PLAIN, " would be folded"),
+        (paint::PLAIN, " would be compacted"),
     ])?;
     let summaries: Vec<&str> = plan.summaries().iter().map(CompactionId::as_str).collect();
     let summaries = if summaries.is_empty() { "none".to_owned() } else { summaries.join(" ") };

@@ -20,7 +20,7 @@ fn style(line: &str) -> Style {
     match line.as_bytes().first() {
         Some(b'+') => paint::GOOD,
         Some(b'-') => paint::BAD,
-        Some(b'@') => paint::FOLD,
+        Some(b'@') => paint::COMPACTION,
         Some(b'\\') => paint::FAINT,
         _ => paint::PLAIN,
     }

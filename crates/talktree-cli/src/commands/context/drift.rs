@@ -3,7 +3,7 @@
 use serde::Serialize;
 use talktree::DriftKind;
 
-use super::place::Place;
+use super::scope::Scope;
 use super::{diff, prompt};
 use crate::context::Context;
 use crate::failure::{Result, tell};
@@ -29,12 +29,12 @@ struct Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let place = Place::session(&store, &args.session)?;
-    let own: Vec<String> = place.stored()?.into_iter().map(|(label, _)| label).collect();
-    let stored = place.context([])?.stored()?;
-    let blocks = place.context(stored)?;
+    let scope = Scope::session(&store, &args.session)?;
+    let own: Vec<String> = scope.stored()?.into_iter().map(|(label, _)| label).collect();
+    let stored = scope.context([])?.stored()?;
+    let blocks = scope.context(stored)?;
     if blocks.frozen_prompt()?.is_none() {
-        return Err(prompt::not_frozen(&place));
+        return Err(prompt::not_frozen(&scope));
     }
     let mut count = 0_u64;
     for drift in blocks.drift()? {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use talktree::EntryVersion;
 
 use super::diff;
-use super::place::{self, Held, Kind, Place, Whose};
+use super::scope::{self, Held, Kind, Scope, ScopeArgs};
 use crate::clean::{one_line, plural};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -19,13 +19,13 @@ use crate::table::{Table, minute};
 #[command(override_usage = "talktree context history [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What it is under.
     label: String,
 
     /// The document.
-    #[arg(value_parser = place::key())]
+    #[arg(value_parser = scope::key())]
     key: Option<String>,
 
     /// Show what each version changed.
@@ -48,9 +48,9 @@ struct Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let place = Place::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.whose)?;
     let key = args.key.as_deref();
-    let (held, versions) = find(&place, &args.label, key)?;
+    let (held, versions) = find(&scope, &args.label, key)?;
     let left_out = versions.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
     let mut table = Table::new([
         ("version", paint::ID),
@@ -115,13 +115,13 @@ fn difference(
 
 /// Returns the versions that are meant, also of what was taken away.
 fn find<'a>(
-    place: &Place<'a>,
+    scope: &Scope<'a>,
     label: &str,
     key: Option<&str>,
 ) -> Result<(Held<'a>, Vec<EntryVersion>)> {
-    let held = match place.read(label) {
+    let held = match scope.read(label) {
         Ok(held) => held,
-        Err(Failure::NotFound(_)) => return gone(place, label, key),
+        Err(Failure::NotFound(_)) => return gone(scope, label, key),
         Err(failure) => return Err(failure),
     };
     if held.kind != Kind::Text && key.is_none() {
@@ -133,22 +133,22 @@ fn find<'a>(
     match (versions.is_empty(), key) {
         (false, _) => Ok((held, versions)),
         (true, Some(key)) => Err(held.unknown_document(key)),
-        (true, None) => Err(place.unknown(label)),
+        (true, None) => Err(scope.unknown(label)),
     }
 }
 
 /// Returns the versions under a label whose documents were all taken away.
 fn gone<'a>(
-    place: &Place<'a>,
+    scope: &Scope<'a>,
     label: &str,
     key: Option<&str>,
 ) -> Result<(Held<'a>, Vec<EntryVersion>)> {
-    for place in [Some(place.clone()), place.beside()].into_iter().flatten() {
-        let held = place.empty(label, Kind::Skills)?;
+    for scope in [Some(scope.clone()), scope.beside()].into_iter().flatten() {
+        let held = scope.empty(label, Kind::Skills)?;
         let versions = held.versions(key)?;
         if !versions.is_empty() {
             return Ok((held, versions));
         }
     }
-    Err(place.unknown(label))
+    Err(scope.unknown(label))
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::place::{Held, Kind, Place, Whose};
+use super::scope::{Held, Kind, Scope, ScopeArgs};
 use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::paint;
@@ -16,7 +16,7 @@ use crate::table::{Table, minute};
 #[command(override_usage = "talktree context list [OPTIONS] <SESSION>")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 }
 
 #[derive(Serialize)]
@@ -46,7 +46,7 @@ impl<'a> Row<'a> {
         };
         Ok(Self {
             label: &held.label,
-            shared: held.place.is_shared,
+            shared: held.scope.is_shared,
             kind: held.kind,
             documents: documents.len() as u64,
             tokens: held.tokens,
@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let seen = Place::of(&store, &args.whose)?.seen()?;
+    let seen = Scope::of(&store, &args.whose)?.seen()?;
     let mut table = Table::new([
         ("label", paint::LABEL),
         ("kind", paint::PLAIN),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use talktree::{Block, Error, Store};
 
-use super::place::{Kind, Place, Whose, tell_written};
+use super::scope::{Kind, Scope, ScopeArgs, tell_written};
 use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -20,7 +20,7 @@ use crate::stdin;
 #[command(override_usage = "talktree context export [OPTIONS] <SESSION>")]
 pub(super) struct ExportArgs {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 }
 
 /// Write the texts that a page or a prompt holds, each under its label
@@ -31,7 +31,7 @@ pub(super) struct ExportArgs {
 #[command(override_usage = "talktree context import [OPTIONS] <SESSION> <FILE>")]
 pub(super) struct ImportArgs {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// The page; `-` is stdin.
     file: PathBuf,
@@ -46,25 +46,25 @@ struct Passage<'a> {
 
 pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let place = Place::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.whose)?;
     let (texts, keyed): (Vec<_>, Vec<_>) =
-        place.held()?.into_iter().partition(|held| held.kind == Kind::Text);
+        scope.held()?.into_iter().partition(|held| held.kind == Kind::Text);
     for held in &keyed {
         let documents = plural(held.documents()?.len() as u64, "document");
         tell(&format!("{}: {documents} left out; a page holds texts", held.label));
     }
     if texts.is_empty() {
-        return Err(Failure::NotFound(format!("{}: no text is stored", place.name)));
+        return Err(Failure::NotFound(format!("{}: no text is stored", scope.name)));
     }
     if context.is_json {
         for held in &texts {
-            let (label, shared, content) = (&*held.label, place.is_shared, &*held.content);
+            let (label, shared, content) = (&*held.label, scope.is_shared, &*held.content);
             context.out.json(&Passage { label, shared, content })?;
         }
         return Ok(());
     }
-    let blocks = texts.iter().map(|held| (held.label.clone(), place.block(Kind::Text)));
-    let page = place.context(blocks)?.to_markdown()?;
+    let blocks = texts.iter().map(|held| (held.label.clone(), scope.block(Kind::Text)));
+    let page = scope.context(blocks)?.to_markdown()?;
     let mut out = Exact::new(&mut context.out, false);
     out.write_all(page.as_bytes())?;
     Ok(out.flush()?)
@@ -72,7 +72,7 @@ pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
 
 pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let place = Place::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.whose)?;
     let name = args.file.display().to_string();
     let page = match &*name {
         "-" => stdin::read("the page")?,
@@ -80,21 +80,21 @@ pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
             .map_err(|error| Failure::Input(format!("{name}: {error}")))?,
     };
     // A prompt has labels in upper case: which ones they are is told by those that are known.
-    let stored = place.context([])?.stored()?;
+    let stored = scope.context([])?.stored()?;
     let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;
     if labels.is_empty() {
         return Err(Failure::Input(format!("{name}: there is no text in it")));
     }
     for label in &labels {
-        if place.write(label)?.is_some_and(|held| held.kind != Kind::Text) {
+        if scope.write(label)?.is_some_and(|held| held.kind != Kind::Text) {
             return Err(Failure::Input(format!("{name}: {label:?} holds documents, not a text")));
         }
     }
     let blocks =
-        place.context(labels.iter().map(|label| (label.clone(), place.block(Kind::Text))))?;
+        scope.context(labels.iter().map(|label| (label.clone(), scope.block(Kind::Text))))?;
     blocks.import(&page).map_err(|error| of_file(&name, error))?;
     for label in &labels {
-        tell_written(context, &place.empty(label, Kind::Text)?, None)?;
+        tell_written(context, &scope.empty(label, Kind::Text)?, None)?;
     }
     Ok(())
 }

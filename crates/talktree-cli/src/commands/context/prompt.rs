@@ -3,7 +3,7 @@
 use serde::Serialize;
 use talktree::SessionId;
 
-use super::place::Place;
+use super::scope::Scope;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::paint;
@@ -27,16 +27,16 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let place = Place::session(&store, &args.session)?;
-    let frozen = place.context([])?.frozen_prompt()?;
-    let prompt = &*frozen.ok_or_else(|| not_frozen(&place))?;
+    let scope = Scope::session(&store, &args.session)?;
+    let frozen = scope.context([])?.frozen_prompt()?;
+    let prompt = &*frozen.ok_or_else(|| not_frozen(&scope))?;
     if context.is_json {
         let tokens = talktree::estimate_tokens(prompt);
-        return Ok(context.out.json(&Answer { session: place.id(), prompt, tokens })?);
+        return Ok(context.out.json(&Answer { session: scope.id(), prompt, tokens })?);
     }
     Ok(context.out.block(paint::PLAIN, "", prompt)?)
 }
 
-pub(super) fn not_frozen(place: &Place<'_>) -> Failure {
-    Failure::NotFound(format!("{}: no prompt is frozen", place.name))
+pub(super) fn not_frozen(scope: &Scope<'_>) -> Failure {
+    Failure::NotFound(format!("{}: no prompt is frozen", scope.name))
 }

@@ -1,6 +1,6 @@
 //! `talktree context restore`: a former version again.
 
-use super::place::{self, Kind, Place, Whose, tell_written};
+use super::scope::{self, Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 #[command(override_usage = "talktree context restore [OPTIONS] <SESSION> <LABEL> <VERSION>")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What it is under.
     label: String,
@@ -18,7 +18,7 @@ pub(super) struct Args {
     version: u64,
 
     /// Bring this document back.
-    #[arg(long, value_parser = place::key())]
+    #[arg(long, value_parser = scope::key())]
     key: Option<String>,
 
     /// What the documents are; needed where all of them were taken away.
@@ -28,15 +28,15 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let place = Place::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.whose)?;
     let (label, key) = (&*args.label, args.key.as_deref());
-    let found = place.write(label)?;
+    let found = scope.write(label)?;
     let is_there = found.is_some();
     let held = match found {
         Some(held) => held,
         None => {
             let kind = if key.is_some() { Kind::Skills } else { Kind::Text };
-            place.empty(label, args.kind.unwrap_or(kind))?
+            scope.empty(label, args.kind.unwrap_or(kind))?
         }
     };
     if is_there {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     if held.versions(key)?.is_empty() {
         return Err(match key {
             Some(key) if is_there => held.unknown_document(key),
-            _ => place.unknown(label),
+            _ => scope.unknown(label),
         });
     }
     // The store does not say what documents were that are gone, and only knowledge is searched.

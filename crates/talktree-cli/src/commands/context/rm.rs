@@ -1,6 +1,6 @@
 //! `talktree context rm`: a document less.
 
-use super::place::{self, Place, Whose, tell_written};
+use super::scope::{self, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
@@ -11,20 +11,20 @@ use crate::failure::{Failure, Result};
 #[command(override_usage = "talktree context rm [OPTIONS] <SESSION> <LABEL> <KEY>")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What it is under.
     label: String,
 
     /// The document.
-    #[arg(value_parser = place::key())]
+    #[arg(value_parser = scope::key())]
     key: String,
 }
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let place = Place::of(&store, &args.whose)?;
-    let held = place.write(&args.label)?.ok_or_else(|| place.unknown(&args.label))?;
+    let scope = Scope::of(&store, &args.whose)?;
+    let held = scope.write(&args.label)?.ok_or_else(|| scope.unknown(&args.label))?;
     if held.check_keyed().is_err() {
         return Err(Failure::Usage(format!(
             "{:?} is one text; `talktree context set` with a text of \"\" empties it",

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::place::{Kind, Place, Whose};
+use super::scope::{Kind, Scope, ScopeArgs};
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -16,7 +16,7 @@ use crate::paint;
 #[command(override_usage = "talktree context search [OPTIONS] <SESSION> <LABEL> <QUERY>...")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What they are under.
     label: String,
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         return Err(Failure::Usage("the query is empty: there is nothing to find".to_owned()));
     }
     let store = context.searcher()?;
-    let held = Place::of(&store, &args.whose)?.read(&args.label)?;
+    let held = Scope::of(&store, &args.whose)?.read(&args.label)?;
     if held.kind != Kind::Knowledge {
         return Err(Failure::Usage(format!(
             "{:?} holds {}; only knowledge is searched",

@@ -2,7 +2,7 @@
 
 use talktree::Document;
 
-use super::place::{self, Kind, Place, Whose, tell_written};
+use super::scope::{self, Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::stdin;
@@ -18,7 +18,7 @@ use crate::stdin;
 )]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What it is to be under.
     label: String,
@@ -31,7 +31,7 @@ pub(super) struct Args {
     append: bool,
 
     /// Write this document.
-    #[arg(long, value_parser = place::key())]
+    #[arg(long, value_parser = scope::key())]
     key: Option<String>,
 
     /// What people call the document; as it was if it is not given.
@@ -49,15 +49,15 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let place = Place::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.whose)?;
     let label = &*args.label;
-    let held = match (place.write(label)?, &args.key, args.kind) {
+    let held = match (scope.write(label)?, &args.key, args.kind) {
         (Some(held), key, kind) => {
             held.check(key.as_deref(), kind)?;
             held
         }
-        (None, None, _) => place.empty(label, Kind::Text)?,
-        (None, Some(_), Some(kind)) => place.empty(label, kind)?,
+        (None, None, _) => scope.empty(label, Kind::Text)?,
+        (None, Some(_), Some(kind)) => scope.empty(label, kind)?,
         (None, Some(_), None) => {
             return Err(Failure::Usage(format!(
                 "nothing is stored under {label:?}: say with --kind whether the documents are skills or knowledge"

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::place::{self, Held, Kind, Place, Whose};
+use super::scope::{self, Held, Kind, Scope, ScopeArgs};
 use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::Result;
@@ -17,13 +17,13 @@ use crate::table::{Table, minute};
 #[command(override_usage = "talktree context show [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
 
     /// What it is under.
     label: String,
 
     /// The document.
-    #[arg(value_parser = place::key())]
+    #[arg(value_parser = scope::key())]
     key: Option<String>,
 }
 
@@ -43,10 +43,10 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let held = Place::of(&store, &args.whose)?.read(&args.label)?;
+    let held = Scope::of(&store, &args.whose)?.read(&args.label)?;
     let answer = Answer {
         label: &held.label,
-        shared: held.place.is_shared,
+        shared: held.scope.is_shared,
         kind: held.kind,
         key: args.key.as_deref(),
         title: None,

@@ -98,7 +98,7 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
     if !context.is_json {
         context.out.line(&[
             (paint::PLAIN, "This removes the tour: "),
-            (paint::FOLD, &format!("rm -r {}", quote(&folder.to_string_lossy()))),
+            (paint::COMPACTION, &format!("rm -r {}", quote(&folder.to_string_lossy()))),
         ])?;
     }
     Ok(())
@@ -139,7 +139,7 @@ impl Tour<'_> {
     fn show(&mut self, title: &str, command: &str, cli: Cli) -> Result<()> {
         let out = &mut self.context.out;
         out.line(&[(paint::STRONG, &format!("{}. {title}", self.step))])?;
-        out.line(&[(paint::FOLD, "$ "), (paint::FOLD, command)])?;
+        out.line(&[(paint::COMPACTION, "$ "), (paint::COMPACTION, command)])?;
         // What the step says on stderr comes where it belongs.
         out.flush()?;
         super::run(cli.command, self.context)?;

@@ -30,7 +30,11 @@ fn an_elision_needs_the_result_of_a_call() -> Result<()> {
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
     let call = Part::tool_call("load", "open", json!({}));
-    chat.append(&Place::Head, &[Message::assistant("").with_part(call).with_id("c")])?;
+    chat.append(
+        &Parent::Head,
+        &ExpectedHead::Any,
+        &[Message::assistant("").with_part(call).with_id("c")],
+    )?;
     for (id, call) in [("q", "call"), ("r", "other"), ("c", "open")] {
         let answer =
             context.elide(&[("r".into(), "call".into()), (id.into(), call.into())], "unloaded");
@@ -53,7 +57,7 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
     ];
     let parts: Vec<Part> = parts.iter().map(|part| serde_json::from_str(part).unwrap()).collect();
     let stored = Message::new("assistant", parts).with_id("r");
-    chat.append(&Place::Head, std::slice::from_ref(&stored))?;
+    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&stored))?;
     database.context(&"s".into()).elide(&[("r".into(), "call".into())], "unloaded")?;
     let shown = chat.history(None)?;
     assert_eq!(outputs(&shown), [MARKER, MARKER, MARKER]);
@@ -83,7 +87,7 @@ fn a_changed_output_and_a_deletion_take_elisions_away() -> Result<()> {
     elide()?;
     chat.delete(&["r".into()])?;
     assert_eq!(left()?, 0);
-    chat.append(&Place::Head, &[stored])?;
+    chat.append(&Parent::Head, &ExpectedHead::Any, &[stored])?;
     elide()?;
     chat.delete_branch(&"q".into())?;
     assert_eq!(left()?, 0);

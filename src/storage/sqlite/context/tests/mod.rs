@@ -2,8 +2,8 @@
 
 mod damage;
 mod elision;
+mod frozen_prompt;
 mod model;
-mod prompt;
 mod search;
 mod texts;
 
@@ -24,7 +24,7 @@ use crate::outcome::SessionDetails;
 use crate::search::Matched;
 use crate::storage::SessionProvider;
 use crate::storage::context::{ContextStore, MAX_VERSIONS, NewEntry, Owner, Put, Section};
-use crate::view::{Order, Place, View};
+use crate::view::{ExpectedHead, Order, Parent, View};
 
 const OWNERS: [Owner; 2] = [Owner::Session, Owner::Shared];
 
@@ -73,7 +73,8 @@ fn with_result(database: &Arc<Database>) -> Result<SqliteSession> {
     let chat = session(database, "s");
     let result = Part::tool_result("load", "call", json!({"text": "a very long skill"}));
     chat.append(
-        &Place::Head,
+        &Parent::Head,
+        &ExpectedHead::Any,
         &[
             Message::user("load it").with_id("q"),
             Message::assistant("here").with_part(result).with_id("r"),

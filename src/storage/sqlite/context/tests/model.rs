@@ -175,7 +175,11 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 // Onto the other's name: what that one had goes first.
                 let other = 1 - *who;
                 let chat = session(&database, names[*who]);
-                let id = chat.append(&Place::Head, &[Message::user("fork here")])?[0].id.clone();
+                let id =
+                    chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("fork here")])?
+                        [0]
+                    .id
+                    .clone();
                 match database.remove(&names[other].into()) {
                     Ok(()) | Err(Error::UnknownSession { .. }) => {}
                     Err(error) => return Err(error),

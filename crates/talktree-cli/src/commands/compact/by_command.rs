@@ -1,10 +1,10 @@
-//! `talktree compact --summarizer-cmd`: folding step by step.
+//! `talktree compact --summarizer-cmd`: compaction step by step.
 
 use std::time::Duration;
 
-use talktree::{CompactionId, Error, FoldPlan, Plan, Summary};
+use talktree::{CompactionId, CompactionPlan, Error, Planned, Summary};
 
-use super::{Args, Target, plan, tell_laid};
+use super::{Args, Target, plan, print_added};
 use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -20,8 +20,8 @@ pub(super) fn run(
     let summarizer = Summarizer::new(command.to_owned(), args.timeout.map(Duration::from_secs))?;
     for number in 1.. {
         let plan = match target.plan()? {
-            Plan::Fold(plan) => plan,
-            Plan::Nothing(why) => {
+            Planned::Compact(plan) => plan,
+            Planned::Nothing(why) => {
                 if number == 1 {
                     plan::tell_nothing(&why);
                 }
@@ -29,7 +29,7 @@ pub(super) fn run(
             }
         };
         let id = step(plan, number, &summarizer, args, target)?;
-        tell_laid(&target.session.compaction(&id)?, &target.session, context)?;
+        print_added(&target.session.compaction(&id)?, &target.session, context)?;
         // The next one may take a while.
         context.out.flush()?;
         if args.once {
@@ -41,7 +41,7 @@ pub(super) fn run(
 
 /// Asks for one summary, lays it, and returns its id.
 fn step(
-    plan: FoldPlan,
+    plan: CompactionPlan,
     number: usize,
     summarizer: &Summarizer,
     args: &Args,
@@ -61,18 +61,18 @@ fn step(
     }
     let wanted = plan.target_tokens();
     let before = if number > 1 { "; the summaries laid before it stay" } else { "" };
-    let folded = target.session.commit(plan, summary).map_err(|error| match error {
+    let compacted = target.session.commit(plan, summary).map_err(|error| match error {
         // The command is at fault, not who called it.
         Error::SummaryRefused { why } => Failure::Summary(format!(
             "the summarizer's answer is refused: {why}; at most {wanted} tokens are asked for{before}"
         )),
         error => error.into(),
     })?;
-    if folded.tokens_after > wanted {
-        let tokens = folded.tokens_after;
+    if compacted.tokens_after > wanted {
+        let tokens = compacted.tokens_after;
         tell(&format!(
             "the summary has {tokens} tokens, more than the {wanted} that were asked for"
         ));
     }
-    Ok(folded.id)
+    Ok(compacted.id)
 }

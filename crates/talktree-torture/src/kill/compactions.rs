@@ -1,9 +1,10 @@
-//! The deeds that fold: what is planned, and what a commit answers.
+//! The deeds that compact: what is planned, and what a commit answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use talktree::{
-    BoxError, CompactionId, Error, FoldPlan, Message, MessageId, Plan, Session, TokenCounter,
+    BoxError, CompactionId, CompactionPlan, Error, Message, MessageId, Planned, Session,
+    TokenCounter,
 };
 
 use super::deed::Deed;
@@ -12,41 +13,44 @@ use super::model::summary_of;
 use super::state::name_of;
 use super::worker::{SHARED, Worker, expect};
 use crate::Result;
-use crate::fold::{Words, brief, by_words, options};
+use crate::compaction::{Words, brief, by_words, options};
 use crate::text::Said;
 
-/// The window of a session that folds by itself.
+/// The window of a session that compacts by itself.
 const THRESHOLD: u64 = 3_000;
-/// The fewest tokens that are folded: more than a summary of these works has.
+/// The fewest tokens that are compacted: more than a summary of these works has.
 const LEAST: u64 = 50;
 /// What a summarizer says that is asked about less.
-const TOO_LITTLE: &str = "too little to fold";
+const TOO_LITTLE: &str = "too little to compact";
 
 impl Worker {
-    /// Fills in what only the store can tell of a deed: what would be folded, and whether anything is left behind.
+    /// Fills in what only the store can tell of a deed: what would be compacted, and whether anything is left behind.
     pub(super) fn resolved(&self, deed: Deed) -> Result<Deed> {
         let nothing = Deed::Tokens { are_words: false };
-        if !matches!(deed, Deed::Fold { .. } | Deed::StaleFold { .. } | Deed::Leave { .. }) {
+        if !matches!(
+            deed,
+            Deed::CommitPlan { .. } | Deed::StaleCompaction { .. } | Deed::Leave { .. }
+        ) {
             return Ok(deed);
         }
         let chat = self.store()?.session(self.name.as_str())?;
         Ok(match deed {
-            Deed::Fold { id, .. } => match planned(&chat)? {
+            Deed::CommitPlan { id, .. } => match planned(&chat)? {
                 Some(plan) => {
                     let (first, last) = ends(&chat, &plan)?;
-                    Deed::Fold { id, first, last }
+                    Deed::CommitPlan { id, first, last }
                 }
                 None => nothing,
             },
-            Deed::StaleFold { message } => match planned(&chat)? {
+            Deed::StaleCompaction { message } => match planned(&chat)? {
                 // A summary at the end cannot be updated, nor what has no name.
-                Some(plan) if self.is_known(plan.last()) => {
-                    Deed::StaleFold { message: Said { id: plan.last().to_string(), ..message } }
-                }
+                Some(plan) if self.is_known(plan.last()) => Deed::StaleCompaction {
+                    message: Said { id: plan.last().to_string(), ..message },
+                },
                 _ => nothing,
             },
             Deed::Leave { to, message } => {
-                match chat.plan_leave(&to.as_str().into(), &options())? {
+                match chat.plan_branch_summary(&to.as_str().into(), &options())? {
                     Some(_) => Deed::Leave { to, message },
                     None => Deed::Checkout { id: to },
                 }
@@ -59,13 +63,13 @@ impl Worker {
         self.journal.with(|model| model.word(id.as_str()).is_some())
     }
 
-    pub(super) fn fold(&self, chat: &Session, id: &str) -> Result<()> {
+    pub(super) fn commit_plan(&self, chat: &Session, id: &str) -> Result<()> {
         let plan = planned(chat)?.ok_or("the same view is planned otherwise")?;
-        let folded = chat.commit(plan, summary_of(id))?;
-        expect(folded.is_shown, "a fold of the head's own path is said not to show")
+        let compacted = chat.commit(plan, summary_of(id))?;
+        expect(compacted.is_shown, "a compaction of the head's own path is said not to show")
     }
 
-    pub(super) fn fold_stale(&self, chat: &Session, message: &Said) -> Result<()> {
+    pub(super) fn compact_stale(&self, chat: &Session, message: &Said) -> Result<()> {
         let plan = planned(chat)?.ok_or("the same view is planned otherwise")?;
         chat.update(message.message())?;
         match chat.commit(plan, "of what was said before") {
@@ -74,13 +78,13 @@ impl Worker {
         }
     }
 
-    /// Appends, and tells the journal of each fold that follows before it is committed.
-    pub(super) fn append_and_fold(&self, message: &Said) -> Result<()> {
+    /// Appends, and tells the journal of each compaction that follows before it is committed.
+    pub(super) fn append_and_compact(&self, message: &Said) -> Result<()> {
         let (journal, store) = (self.journal.clone(), self.store()?.clone());
         let (name, stem, count) = (self.name.clone(), message.id.clone(), AtomicU32::new(0));
         let summarize = move |prompt: &str| {
             let id = format!("{stem}s{}", count.fetch_add(1, Ordering::Relaxed));
-            begin_fold(&journal, &store.session(name.as_str())?, &id, prompt)?;
+            begin_compaction(&journal, &store.session(name.as_str())?, &id, prompt)?;
             Ok::<_, BoxError>(summary_of(&id))
         };
         let heard = self.journal.clone();
@@ -102,14 +106,16 @@ impl Worker {
         self.journal.heard()
     }
 
-    pub(super) fn unfold(&self, chat: &Session, id: &str) -> Result<()> {
-        let found = chat.compactions()?.into_iter().find(|fold| fold.summary == summary_of(id));
+    pub(super) fn remove_compaction(&self, chat: &Session, id: &str) -> Result<()> {
+        let found =
+            chat.compactions()?.into_iter().find(|compaction| compaction.summary == summary_of(id));
         Ok(chat.remove_compaction(&found.ok_or("a compaction that is not there")?.id)?)
     }
 
     pub(super) fn leave(&self, chat: &Session, to: &str, message: &Said) -> Result<()> {
-        let plan = chat.plan_leave(&to.into(), &options())?.ok_or("nothing is left any more")?;
-        let answer = chat.checkout_leaving(plan, message.text.tell())?;
+        let plan =
+            chat.plan_branch_summary(&to.into(), &options())?.ok_or("nothing is left any more")?;
+        let answer = chat.checkout_with_summary(plan, message.text.tell())?;
         expect(answer.is_new, "a new message is said to be known")
     }
 
@@ -125,7 +131,7 @@ impl Worker {
         expect(found == expected, &format!("{found} tokens are seen, not {expected}"))
     }
 
-    /// Returns the session that all write to, which folds by itself: others may have folded the stretch meanwhile.
+    /// Returns the session that all write to, which compacts by itself: others may have compacted the stretch meanwhile.
     pub(super) fn shared(&self) -> Result<Session> {
         let heard = self.journal.clone();
         let builder = self.store()?.session_builder(SHARED).summarizer(brief);
@@ -141,8 +147,8 @@ impl Worker {
     }
 }
 
-/// Tells the journal that the append is done and the fold begins that a summarizer is asked for.
-fn begin_fold(
+/// Tells the journal that the append is done and the compaction begins that a summarizer is asked for.
+fn begin_compaction(
     journal: &Journal,
     chat: &Session,
     id: &str,
@@ -150,23 +156,23 @@ fn begin_fold(
 ) -> std::result::Result<(), BoxError> {
     let plan = planned(chat)?.ok_or(TOO_LITTLE)?;
     if plan.prompt() != prompt {
-        return Err("another fold is planned than is asked for".into());
+        return Err("another compaction is planned than is asked for".into());
     }
     let (first, last) = ends(chat, &plan)?;
     journal.done()?;
-    journal.begin(Deed::Fold { id: id.to_owned(), first, last })
+    journal.begin(Deed::CommitPlan { id: id.to_owned(), first, last })
 }
 
-/// Returns what would be folded now, if it is worth it.
-fn planned(chat: &Session) -> Result<Option<FoldPlan>> {
+/// Returns what would be compacted now, if it is worth it.
+fn planned(chat: &Session) -> Result<Option<CompactionPlan>> {
     Ok(match chat.plan_compaction(&options())? {
-        Plan::Fold(plan) if plan.tokens() >= LEAST => Some(plan),
+        Planned::Compact(plan) if plan.tokens() >= LEAST => Some(plan),
         _ => None,
     })
 }
 
 /// Returns what the model calls the first and the last message of a plan, of those under its summaries.
-fn ends(chat: &Session, plan: &FoldPlan) -> Result<(String, String)> {
+fn ends(chat: &Session, plan: &CompactionPlan) -> Result<(String, String)> {
     let under = |id: &MessageId, is_first: bool| -> Result<String> {
         let id = match CompactionId::from_message(id) {
             Some(summary) if is_first => chat.compaction(&summary)?.first,

@@ -1,10 +1,10 @@
-//! The boundary: what of a view is folded.
+//! The boundary: what of a view is compacted.
 //!
 //! The head is the first messages of the view, up to its first summary; the tail is the last ones,
-//! by their tokens. Between them lies what may be folded. So a summary that stands there is folded
+//! by their tokens. Between them lies what may be compacted. So a summary that stands there is compacted
 //! with what came after it: summaries are brought up to date, not stacked.
 //!
-//! A fold may begin and end only where the same tool calls wait for their results: then each call
+//! A compaction may begin and end only where the same tool calls wait for their results: then each call
 //! is on the side of all its results. Of all such stretches the one is taken that holds the most
 //! tokens of messages, which without calls across its ends is all that lies between.
 
@@ -15,22 +15,22 @@ use super::tool::pairs;
 use super::{CompactionOptions, Item};
 
 /// How many pairs of calls and results may lie across a place for it to be looked at as an end of a
-/// fold. Agents call a few dozen tools at a time.
+/// compact. Agents call a few dozen tools at a time.
 const MAX_OPEN_PAIRS: usize = 64;
 
-/// Why nothing is folded.
+/// Why nothing is compacted.
 ///
 /// ```
-/// use talktree::NotFolded;
+/// use talktree::NothingToCompact;
 ///
-/// let why = NotFolded::TooShort { messages: 4, least: 6 };
-/// assert_eq!(why.to_string(), "the view has 4 messages; from 6 on there may be something to fold");
+/// let why = NothingToCompact::TooShort { messages: 4, least: 6 };
+/// assert_eq!(why.to_string(), "the view has 4 messages; from 6 on there may be something to compact");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotFolded {
+pub enum NothingToCompact {
     /// Head and the least tail take up the view.
-    #[error("the view has {messages} messages; from {least} on there may be something to fold")]
+    #[error("the view has {messages} messages; from {least} on there may be something to compact")]
     TooShort {
         /// How many messages and summaries the view has.
         messages: usize,
@@ -49,16 +49,16 @@ pub enum NotFolded {
         /// How many tokens those at the end hold.
         tail_tokens: u64,
     },
-    /// All that lies between head and tail is folded already.
+    /// All that lies between head and tail is compacted already.
     #[error("between head and tail lie only summaries: {summaries}")]
     OnlySummaries {
         /// How many.
         summaries: usize,
     },
-    /// Wherever a fold between head and tail began and ended, it would part a tool call from its
+    /// Wherever a compaction between head and tail began and ended, it would part a tool call from its
     /// result.
     #[error(
-        "none of the {messages} messages between head and tail can be folded without parting a tool call from its result"
+        "none of the {messages} messages between head and tail can be compacted without parting a tool call from its result"
     )]
     PairsInTheWay {
         /// How many messages and summaries lie between head and tail.
@@ -91,19 +91,19 @@ impl Zones {
     }
 }
 
-/// Returns the stretch of the view to fold: places of the first item of it and of the first after.
+/// Returns the stretch of the view to compact: places of the first item of it and of the first after.
 pub(crate) fn boundary(
     view: &[Item<'_>],
     options: &CompactionOptions,
-) -> Result<Range<usize>, NotFolded> {
+) -> Result<Range<usize>, NothingToCompact> {
     let zones = Zones::of(view, options);
     let least = zones.head.saturating_add(options.min_tail).saturating_add(1);
     if view.len() < least {
-        return Err(NotFolded::TooShort { messages: view.len(), least });
+        return Err(NothingToCompact::TooShort { messages: view.len(), least });
     }
     if zones.tail <= zones.head {
         let recent = &view[zones.tail..];
-        return Err(NotFolded::NothingBetween {
+        return Err(NothingToCompact::NothingBetween {
             head: zones.head,
             tail: recent.len(),
             tail_tokens: super::item::tokens_of(recent),
@@ -111,14 +111,14 @@ pub(crate) fn boundary(
     }
     let middle = &view[zones.head..zones.tail];
     if middle.iter().all(|item| item.is_summary) {
-        return Err(NotFolded::OnlySummaries { summaries: middle.len() });
+        return Err(NothingToCompact::OnlySummaries { summaries: middle.len() });
     }
-    let step = step_end(view, zones.head..zones.tail, options.max_fold_tokens);
+    let step = step_end(view, zones.head..zones.tail, options.max_step_tokens);
     weightiest(view, zones.head..zones.tail, step)
-        .ok_or(NotFolded::PairsInTheWay { messages: middle.len() })
+        .ok_or(NothingToCompact::PairsInTheWay { messages: middle.len() })
 }
 
-/// Returns how far into the middle is folded at once: at least one message of it.
+/// Returns how far into the middle is compacted at once: at least one message of it.
 fn step_end(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> usize {
     let (mut tokens, mut has_message) = (0u64, false);
     for at in middle.clone() {
@@ -131,10 +131,10 @@ fn step_end(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> usize {
     middle.end
 }
 
-/// What lies between the start of the middle and a place in it; greater is more worth folding.
+/// What lies between the start of the middle and a place in it; greater is more worth compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Weight {
-    /// The tokens of messages; summaries have been folded already.
+    /// The tokens of messages; summaries have been compacted already.
     tokens: u64,
     messages: usize,
     items: usize,
@@ -236,9 +236,9 @@ mod tests {
     use super::*;
     use crate::message::{Message, Part};
 
-    /// A view drawn as in [`drawn`], folded with no tokens kept: the stretch in brackets, or why not.
+    /// A view drawn as in [`drawn`], compacted with no tokens kept: the stretch in brackets, or why not.
     #[track_caller]
-    fn folded(view: &str, options: &CompactionOptions) -> String {
+    fn compacted(view: &str, options: &CompactionOptions) -> String {
         let messages = drawn(view);
         match boundary(&items(&messages), options) {
             Err(why) => why.to_string(),
@@ -252,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_head_and_tail_is_folded() {
+    fn what_lies_between_head_and_tail_is_compacted() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (view, expected) in [
             ("uauaua", "uau[a]ua"),
             ("uauauauaua", "uau[auaua]ua"),
-            // A summary ends the head and is folded with what came after it.
+            // A summary ends the head and is compacted with what came after it.
             ("uausuaua", "uau[sua]ua"),
             ("usauaua", "u[saua]ua"),
             ("suaua", "[sua]ua"),
@@ -265,7 +265,7 @@ mod tests {
             ("uauasasua", "uau[asas]ua"),
             ("uausaua", "uau[sa]ua"),
         ] {
-            assert_eq!(folded(view, &options), expected, "{view}");
+            assert_eq!(compacted(view, &options), expected, "{view}");
         }
     }
 
@@ -282,7 +282,7 @@ mod tests {
             ("uuuuuAuu1u", "uuu[uu]Auu1u"),
             ("uuuuuAB12u", "uuu[uu]AB12u"),
             ("uuuuuABu1u2u", "uuu[uu]ABu1u2u"),
-            // Whole pairs are folded.
+            // Whole pairs are compacted.
             ("uuuA1uu", "uuu[A1]uu"),
             ("uuuAB2u1uu", "uuu[AB2u1]uu"),
             // Halves without the other are no pair; a call and its result in one part are none.
@@ -295,7 +295,7 @@ mod tests {
             // An id that is used again.
             ("uuuA1uA1u", "uuu[A1u]A1u"),
         ] {
-            assert_eq!(folded(view, &options), expected, "{view}");
+            assert_eq!(compacted(view, &options), expected, "{view}");
         }
     }
 
@@ -303,13 +303,13 @@ mod tests {
     fn a_late_result_in_the_middle_does_not_keep_what_is_around_it() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         // First what is more, then the rest: nothing stays for ever but the call and its result.
-        assert_eq!(folded("uuAuuuu1uuuuuuu", &options), "uuAuuuu1[uuuuu]uu");
-        assert_eq!(folded("uuAuuuu1suu", &options), "uuA[uuuu]1suu");
-        assert_eq!(folded("uuAs1suuuu", &options), "uuAs1[suu]uu");
+        assert_eq!(compacted("uuAuuuu1uuuuuuu", &options), "uuAuuuu1[uuuuu]uu");
+        assert_eq!(compacted("uuAuuuu1suu", &options), "uuA[uuuu]1suu");
+        assert_eq!(compacted("uuAs1suuuu", &options), "uuAs1[suu]uu");
     }
 
     #[test]
-    fn what_is_too_long_for_one_prompt_is_folded_in_steps() {
+    fn what_is_too_long_for_one_prompt_is_compacted_in_steps() {
         // Each message has 5 tokens.
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (max, view, expected) in [
@@ -320,14 +320,14 @@ mod tests {
             // At least one message, whatever the limit; a summary alone would be no step.
             (0, "uauauauaua", "uau[a]uauaua"),
             (0, "uausauaua", "uau[sa]uaua"),
-            // A pair that is longer than a step is folded whole, and no more with it.
+            // A pair that is longer than a step is compacted whole, and no more with it.
             (5, "uuuA1uu", "uuu[A1]uu"),
             (5, "uuuA1uuuuuu", "uuu[A1]uuuuuu"),
             (5, "uuuAB12uuuuuu", "uuu[AB12]uuuuuu"),
             (5, "uuuAuuu1uuuuuu", "uuuA[u]uu1uuuuuu"),
         ] {
             assert_eq!(
-                folded(view, &options.clone().max_fold_tokens(max)),
+                compacted(view, &options.clone().max_step_tokens(max)),
                 expected,
                 "{max}: {view}"
             );
@@ -335,26 +335,26 @@ mod tests {
     }
 
     #[test]
-    fn why_nothing_is_folded_is_told() {
+    fn why_nothing_is_compacted_is_told() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (view, why) in [
-            ("", "the view has 0 messages; from 6 on there may be something to fold"),
-            ("uauau", "the view has 5 messages; from 6 on there may be something to fold"),
+            ("", "the view has 0 messages; from 6 on there may be something to compact"),
+            ("uauau", "the view has 5 messages; from 6 on there may be something to compact"),
             ("uausua", "between head and tail lie only summaries: 1"),
             ("uaussua", "between head and tail lie only summaries: 2"),
             (
                 "uuA1uu",
-                "none of the 1 messages between head and tail can be folded without parting a tool call from its result",
+                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result",
             ),
             (
                 "uuuA1u",
-                "none of the 1 messages between head and tail can be folded without parting a tool call from its result",
+                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result",
             ),
         ] {
-            assert_eq!(folded(view, &options), why, "{view}");
+            assert_eq!(compacted(view, &options), why, "{view}");
         }
         assert_eq!(
-            folded("uauauaua", &options.keep_recent_tokens(1_000)),
+            compacted("uauauaua", &options.keep_recent_tokens(1_000)),
             "nothing lies between the first 3 and the last 8 messages, which hold 40 tokens"
         );
     }
@@ -373,17 +373,17 @@ mod tests {
             (5, 4, "uau[aua]uaua"),
         ] {
             let options = CompactionOptions::default().keep_recent_tokens(keep).min_tail(min_tail);
-            assert_eq!(folded("uauauauaua", &options), expected, "{keep}, {min_tail}");
+            assert_eq!(compacted("uauauauaua", &options), expected, "{keep}, {min_tail}");
         }
     }
 
     #[test]
     fn limits_of_any_size_are_taken() {
         let all = CompactionOptions::default().min_tail(usize::MAX).protect_head(usize::MAX);
-        let why = folded("uauauaua", &all);
+        let why = compacted("uauauaua", &all);
         assert!(why.starts_with("the view has 8 messages"), "{why}");
         let none = CompactionOptions::default().protect_head(0).keep_recent_tokens(0);
-        assert_eq!(folded("uaua", &none), "[ua]ua");
+        assert_eq!(compacted("uaua", &none), "[ua]ua");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (pairs, expected) in [
             (MAX_OPEN_PAIRS, Ok(MAX_OPEN_PAIRS..MAX_OPEN_PAIRS + 2)),
-            (MAX_OPEN_PAIRS + 1, Err(NotFolded::PairsInTheWay { messages: 2 })),
+            (MAX_OPEN_PAIRS + 1, Err(NothingToCompact::PairsInTheWay { messages: 2 })),
         ] {
             let calls = (0..pairs).map(|at| part(at, 'c'));
             let between = [Message::user("u"), Message::user("u")];

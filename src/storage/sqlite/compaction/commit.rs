@@ -2,21 +2,21 @@
 
 use rusqlite::Connection;
 
-use super::catalog::SessionRow;
-use super::compaction::{End, add, end, id_of, require, status};
-use super::fault::{Fault, Outcome};
-use super::rows::PlanReader;
-use super::shape::Shape;
-use super::{message, path};
+use super::super::catalog::SessionRow;
+use super::super::fault::{Fault, Outcome};
+use super::super::rows::PlanReader;
+use super::super::shape::Shape;
+use super::super::{message, path};
+use super::{End, add, end, id_of, require, status};
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
-use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
+use crate::tree::{Address, Plan, Span, Stretch, Walk};
 use crate::view::Order;
 
 /// Lays a summary as [`add`] does, if the stretch is still what was seen of it; returns whether it
 /// shows at the head.
-pub(super) fn fold(
+pub(in super::super) fn commit(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
@@ -43,23 +43,23 @@ pub(super) fn fold(
     };
     let shown = match shown_between(conn, first, last, leaf)? {
         Shown::Plan(plan) => plan,
-        Shown::Across(overlay) => {
-            return Err(stale(Stale::Folded { by: id_of(conn, overlay.key)? }));
+        Shown::Across(span) => {
+            return Err(stale(Stale::Compacted { by: id_of(conn, span.key)? }));
         }
     };
     let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
     seen.check(&now).map_err(stale)?;
     add(conn, session, name, compaction, compaction.tokens_after)?;
-    // Asked afterwards, a failure of the question would read as one of the fold.
-    let overlay = require(conn, Some(session.key), name, &compaction.id)?;
-    Ok(status(conn, session, overlay)? == CompactionStatus::Shown)
+    // Asked afterwards, a failure of the question would read as one of the compaction.
+    let span = require(conn, Some(session.key), name, &compaction.id)?;
+    Ok(status(conn, session, span)? == CompactionStatus::Shown)
 }
 
 /// Returns the fault of a plan one of whose ends is gone.
 fn went(fault: Fault) -> Fault {
     let why = match fault {
         Fault::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
-        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::Unfolded { id },
+        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
         other => return other,
     };
     Fault::Own(Error::Stale { why })
@@ -69,7 +69,7 @@ fn went(fault: Fault) -> Fault {
 enum Shown {
     Plan(Plan),
     /// A summary that reaches beyond the stretch.
-    Across(Overlay),
+    Across(Span),
 }
 
 fn shown_between(
@@ -83,9 +83,9 @@ fn shown_between(
     let mut plan = Plan::new();
     while let Some(stretch) = walk.next()? {
         match stretch {
-            Stretch::Summary(overlay) if overlay.first > last => {}
-            Stretch::Summary(overlay) if overlay.last > last || overlay.first < first => {
-                return Ok(Shown::Across(overlay));
+            Stretch::Summary(span) if span.first > last => {}
+            Stretch::Summary(span) if span.last > last || span.first < first => {
+                return Ok(Shown::Across(span));
             }
             Stretch::Summary(_) => plan.push(stretch),
             Stretch::Messages { first: start, last: end } if start <= last => {

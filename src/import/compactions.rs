@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::draft::{Overlay, OverlayEnd};
+use super::draft::{CompactionEnd, Span};
 use super::noted::{Past, compaction_note};
 use super::order::Shape;
 use super::work::{Fate, Work};
@@ -13,31 +13,31 @@ use crate::id::MessageId;
 use crate::view::View;
 
 impl Writer<'_> {
-    pub(super) fn lay_overlays(
+    pub(super) fn add_compactions(
         &mut self,
         work: &mut Work<'_>,
-        overlays: Vec<Overlay>,
+        spans: Vec<Span>,
         past: Past,
     ) -> Result<()> {
-        if overlays.is_empty() {
+        if spans.is_empty() {
             return Ok(());
         }
         let shape = Shape::new(&work.parents, &work.order);
         let standing = work.session.compactions()?;
         let standing: HashSet<_> = standing.into_iter().map(|compaction| compaction.id).collect();
-        for overlay in overlays {
+        for span in spans {
             (self.check)()?;
-            let (line, is_record) = (overlay.line, overlay.marker.is_none());
-            let note = compaction_note(&overlay.id);
+            let (line, is_record) = (span.line, span.marker.is_none());
+            let note = compaction_note(&span.id);
             // One that was taken off since it was imported stays off.
-            let is_known = standing.contains(&overlay.id)
-                || overlay.marker.as_ref().is_some_and(|marker| {
+            let is_known = standing.contains(&span.id)
+                || span.marker.as_ref().is_some_and(|marker| {
                     !past.is_open && work.fate_of(marker).is_none_or(|fate| fate != Fate::Added)
                 })
                 || (!self.is_dry && work.is_remembered(&note)?);
             let laid = match is_known {
                 true => Ok(()),
-                false => work.lay(overlay, &shape, self.is_dry)?,
+                false => work.lay(span, &shape, self.is_dry)?,
             };
             if laid.is_ok() {
                 work.notes.push(note);
@@ -47,7 +47,7 @@ impl Writer<'_> {
                 (Ok(()), false) => {}
                 (Err(why), true) => work.report.lose(line, format!("compaction left out: {why}")),
                 (Err(why), false) => {
-                    let why = format!("compaction not laid, kept as an aside: {why}");
+                    let why = format!("compaction not laid, kept as an hidden: {why}");
                     work.report.fault(line, why);
                 }
             }
@@ -60,7 +60,7 @@ impl Work<'_> {
     /// Lays a summary; the inner error says why that could not be done.
     fn lay(
         &mut self,
-        overlay: Overlay,
+        span: Span,
         shape: &Shape,
         is_dry: bool,
     ) -> Result<std::result::Result<(), String>> {
@@ -68,13 +68,13 @@ impl Work<'_> {
             let missing = || format!("message {id:?} is not in the file");
             self.index.get(id).copied().ok_or_else(missing)
         };
-        let marker = match overlay.marker.as_ref().map(find).transpose() {
+        let marker = match span.marker.as_ref().map(find).transpose() {
             Ok(marker) => marker,
             Err(why) => return Ok(Err(why)),
         };
-        let last = match &overlay.last {
-            OverlayEnd::At(id) => find(id),
-            OverlayEnd::Before(kept) => find(kept).and_then(|at| {
+        let last = match &span.last {
+            CompactionEnd::At(id) => find(id),
+            CompactionEnd::Before(kept) => find(kept).and_then(|at| {
                 if marker.is_some_and(|marker| !shape.is_ancestor(at, marker)) {
                     return Err(format!(
                         "the first message it keeps, {kept:?}, is on another branch"
@@ -84,7 +84,7 @@ impl Work<'_> {
                     .ok_or_else(|| format!("nothing lies before {kept:?}, the first it keeps"))
             }),
         };
-        let first = overlay.first.as_ref().map(find).transpose();
+        let first = span.first.as_ref().map(find).transpose();
         let (last, first) = match (last, first) {
             (Ok(last), Ok(first)) => (last, first),
             (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
@@ -92,9 +92,9 @@ impl Work<'_> {
         if marker.is_some_and(|m| shape.is_ancestor(last, m) && shape.has_branch_between(last, m)) {
             let why =
                 "a branch leaves the path before this compaction: the summary shows there, too";
-            self.report.remark(overlay.line, why);
+            self.report.remark(span.line, why);
         }
-        if is_blank(&overlay.summary) {
+        if is_blank(&span.summary) {
             return Ok(Err("its summary is blank".to_owned()));
         }
         if is_dry {
@@ -117,17 +117,17 @@ impl Work<'_> {
             },
         };
         let laid = self.session.import_compaction(&Compaction {
-            id: overlay.id,
+            id: span.id,
             first: first_id,
             last: last_id,
-            count: overlay.count,
-            summary: overlay.summary,
-            tokens_before: overlay.figures.tokens_before,
-            tokens_after: overlay.figures.tokens_after,
-            folds: overlay.figures.folds,
-            model: overlay.figures.model,
-            details: overlay.details,
-            created_at: overlay.created_at,
+            count: span.count,
+            summary: span.summary,
+            tokens_before: span.figures.tokens_before,
+            tokens_after: span.figures.tokens_after,
+            nested: span.figures.nested,
+            model: span.figures.model,
+            details: span.details,
+            created_at: span.created_at,
         });
         forgive(laid)
     }

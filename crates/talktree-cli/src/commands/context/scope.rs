@@ -1,4 +1,4 @@
-//! Whose texts are meant, and one label of them.
+//! ScopeArgs texts are meant, and one label of them.
 //!
 //! The store keeps a text for one session or for all. A label may be both; then a session reads its
 //! own. What is written is never taken from one to the other: a text of its own would hide from a
@@ -13,9 +13,9 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::{find, paint};
 
-/// Whose texts are asked for.
+/// ScopeArgs texts are asked for.
 #[derive(Debug, clap::Args)]
-pub(super) struct Whose {
+pub(super) struct ScopeArgs {
     /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
@@ -61,7 +61,7 @@ pub(super) fn key() -> impl TypedValueParser<Value = String> {
 
 /// The texts of a session, or of all.
 #[derive(Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct Scope<'a> {
     store: &'a Store,
     /// One that no session has, where it is about all of them.
     id: SessionId,
@@ -70,9 +70,9 @@ pub(super) struct Place<'a> {
     pub(super) is_shared: bool,
 }
 
-impl<'a> Place<'a> {
-    /// Returns the place that is meant; a session must be there.
-    pub(super) fn of(store: &'a Store, whose: &Whose) -> Result<Self> {
+impl<'a> Scope<'a> {
+    /// Returns the scope that is meant; a session must be there.
+    pub(super) fn of(store: &'a Store, whose: &ScopeArgs) -> Result<Self> {
         match whose.shared {
             true => Ok(Self::shared(store)),
             false => Self::session(store, &whose.session),
@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
         Ok(builder.open()?)
     }
 
-    /// Returns the block as one whose texts are of this place.
+    /// Returns the block as one whose texts are of this scope.
     pub(super) fn block(&self, kind: Kind) -> Block {
         match self.is_shared {
             true => kind.block().across_sessions(),
@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns what this place holds: not what a session sees of all.
+    /// Returns what this scope holds: not what a session sees of all.
     pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
         let stored = self.context([])?.stored()?;
         if self.is_shared {
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
         Ok(!documents.documents(label)?.is_empty())
     }
 
-    /// Returns all that can be read here: what this place holds and, of a session, what is of all.
+    /// Returns all that can be read here: what this scope holds and, of a session, what is of all.
     pub(super) fn seen(&self) -> Result<Vec<Held<'a>>> {
         let mut seen = self.held()?;
         if !self.is_shared {
@@ -152,12 +152,12 @@ impl<'a> Place<'a> {
         Ok(seen)
     }
 
-    /// Returns what this place holds.
+    /// Returns what this scope holds.
     pub(super) fn held(&self) -> Result<Vec<Held<'a>>> {
         self.stored()?.into_iter().map(|(label, block)| Held::new(self, label, block)).collect()
     }
 
-    /// Returns what is under a label to be read: of this place, else what is of all.
+    /// Returns what is under a label to be read: of this scope, else what is of all.
     pub(super) fn read(&self, label: &str) -> Result<Held<'a>> {
         if let Some(held) = self.find(label)? {
             return Ok(held);
@@ -181,7 +181,7 @@ impl<'a> Place<'a> {
         Held::new(self, label.to_owned(), self.block(kind))
     }
 
-    /// Returns the place of what is of all, beside this one.
+    /// Returns the scope of what is of all, beside this one.
     pub(super) fn beside(&self) -> Option<Self> {
         (!self.is_shared).then(|| Self::shared(self.store))
     }
@@ -211,7 +211,7 @@ fn of_all(label: &str) -> Failure {
 
 /// What is under a label.
 pub(super) struct Held<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) scope: Scope<'a>,
     pub(super) label: String,
     pub(super) kind: Kind,
     /// What stands in a prompt.
@@ -222,8 +222,8 @@ pub(super) struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn new(place: &Place<'a>, label: String, block: Block) -> Result<Self> {
-        let context = place.context([(label.clone(), block)])?;
+    fn new(scope: &Scope<'a>, label: String, block: Block) -> Result<Self> {
+        let context = scope.context([(label.clone(), block)])?;
         let info = context.block(&label)?.unwrap_or_default();
         let kind = match (info.is_skill, info.is_searchable) {
             (true, _) => Kind::Skills,
@@ -231,7 +231,7 @@ impl<'a> Held<'a> {
             _ => Kind::Text,
         };
         let (content, tokens) = (info.content, info.tokens);
-        Ok(Self { place: place.clone(), label, kind, content, tokens, context })
+        Ok(Self { scope: scope.clone(), label, kind, content, tokens, context })
     }
 
     pub(super) fn documents(&self) -> Result<Vec<EntryInfo>> {
@@ -307,9 +307,9 @@ pub(super) fn tell_written(
     let version = last.map_or(0, |last| last.version);
     let content = last.and_then(|last| last.content.as_deref());
     let tokens = talktree::estimate_tokens(content.unwrap_or_default());
-    let (place, label) = (&held.place, &*held.label);
+    let (scope, label) = (&held.scope, &*held.label);
     if context.is_json {
-        let (session, shared) = (place.id(), place.is_shared);
+        let (session, shared) = (scope.id(), scope.is_shared);
         return Ok(context.out.json(&Written { session, shared, label, key, version, tokens })?);
     }
     let done = match content {
@@ -317,7 +317,7 @@ pub(super) fn tell_written(
         None => format!(" is removed, version {version}"),
     };
     Ok(context.out.line(&[
-        (paint::PLAIN, &place.name),
+        (paint::PLAIN, &scope.name),
         (paint::PLAIN, ": "),
         (paint::LABEL, label),
         (paint::PLAIN, if key.is_some() { " " } else { "" }),

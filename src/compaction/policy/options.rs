@@ -1,6 +1,6 @@
 //! What the policy is told.
 
-/// What of a conversation is folded, and how long its summary may be.
+/// What of a conversation is compacted, and how long its summary may be.
 ///
 /// ```
 /// use talktree::CompactionOptions;
@@ -11,15 +11,15 @@
 /// assert_ne!(options, CompactionOptions::default());
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-#[must_use = "options do nothing until something is folded with them"]
+#[must_use = "options do nothing until something is compacted with them"]
 pub struct CompactionOptions {
     pub(crate) protect_head: usize,
     /// What was asked for.
     keep_recent_tokens: Option<u64>,
-    /// Over how many tokens the history is folded by itself, if it is.
+    /// Over how many tokens the history is compacted by itself, if it is.
     threshold: Option<u64>,
     pub(crate) min_tail: usize,
-    pub(crate) max_fold_tokens: u64,
+    pub(crate) max_step_tokens: u64,
     pub(crate) max_tool_chars: usize,
     pub(crate) target_share: f64,
     pub(crate) min_summary_tokens: u64,
@@ -35,7 +35,7 @@ impl Default for CompactionOptions {
             keep_recent_tokens: None,
             threshold: None,
             min_tail: 2,
-            max_fold_tokens: 100_000,
+            max_step_tokens: 100_000,
             max_tool_chars: 500,
             target_share: 0.2,
             min_summary_tokens: 100,
@@ -44,7 +44,7 @@ impl Default for CompactionOptions {
 }
 
 impl CompactionOptions {
-    /// The same for a history that is folded by itself when it is over a threshold.
+    /// The same for a history that is compacted by itself when it is over a threshold.
     pub(crate) fn within(self, threshold: u64) -> Self {
         Self { threshold: Some(threshold), ..self }
     }
@@ -56,33 +56,33 @@ impl CompactionOptions {
         self.keep_recent_tokens.unwrap_or(KEEP_RECENT_TOKENS.min(room))
     }
 
-    /// How many messages at the start are never folded; 3 if it is not called. A summary ends the
+    /// How many messages at the start are never compacted; 3 if it is not called. A summary ends the
     /// head, however short it is: what comes before it was left when the summary was made.
     pub fn protect_head(mut self, messages: usize) -> Self {
         self.protect_head = messages;
         self
     }
 
-    /// How many tokens at the end are never folded. If it is not called, 20 000, or in a session with
+    /// How many tokens at the end are never compacted. If it is not called, 20 000, or in a session with
     /// [`compact_after`](crate::SessionBuilder::compact_after) half of that threshold if it is less.
     pub fn keep_recent_tokens(mut self, tokens: u64) -> Self {
         self.keep_recent_tokens = Some(tokens);
         self
     }
 
-    /// How many messages at the end are never folded, however long they are; 2 if it is not called,
+    /// How many messages at the end are never compacted, however long they are; 2 if it is not called,
     /// and at least 1.
     pub fn min_tail(mut self, messages: usize) -> Self {
         self.min_tail = messages.max(1);
         self
     }
 
-    /// How many tokens are folded at a time at the most, so that what a summarizer is asked fits its own
-    /// window; 100 000 if it is not called. The prompt adds a line of its own to each message and some hundred words. What is more is folded in steps, oldest first, each with
-    /// the summary of those before. One message, and calls with their results, are folded however long
+    /// How many tokens are compacted at a time at the most, so that what a summarizer is asked fits its own
+    /// window; 100 000 if it is not called. The prompt adds a line of its own to each message and some hundred words. What is more is compacted in steps, oldest first, each with
+    /// the summary of those before. One message, and calls with their results, are compacted however long
     /// they are.
-    pub fn max_fold_tokens(mut self, tokens: u64) -> Self {
-        self.max_fold_tokens = tokens;
+    pub fn max_step_tokens(mut self, tokens: u64) -> Self {
+        self.max_step_tokens = tokens;
         self
     }
 

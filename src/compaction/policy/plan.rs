@@ -1,48 +1,48 @@
-//! Plans: a stretch to fold, what to ask a summarizer, and what was seen of the view.
+//! Plans: a stretch to compaction, what to ask a summarizer, and what was seen of the view.
 
 use super::item::tokens_of;
-use super::prompt::{Purpose, prompt};
-use super::{CompactionOptions, Item, NotFolded, WindowUsage, boundary};
+use super::summary_prompt::{Purpose, summary_prompt};
+use super::{CompactionOptions, Item, NothingToCompact, WindowUsage, boundary};
 use crate::compaction::Seen;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::tokens::Counter;
 
-/// What a plan came to: something to fold, or why there is nothing.
+/// What a plan came to: something to compact, or why there is nothing.
 ///
 /// ```
-/// use talktree::{CompactionOptions, Message, NotFolded, Plan, Store};
+/// use talktree::{CompactionOptions, Message, NothingToCompact, Planned, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append(Message::user("hello"))?;
 /// match chat.plan_compaction(&CompactionOptions::default())? {
-///     Plan::Fold(plan) => println!("{}", plan.prompt()),
-///     Plan::Nothing(why) => assert!(matches!(why, NotFolded::TooShort { messages: 1, .. })),
+///     Planned::Compact(plan) => println!("{}", plan.prompt()),
+///     Planned::Nothing(why) => assert!(matches!(why, NothingToCompact::TooShort { messages: 1, .. })),
 /// }
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub enum Plan {
-    /// A stretch to fold.
-    Fold(FoldPlan),
+pub enum Planned {
+    /// A stretch to compact.
+    Compact(CompactionPlan),
     /// Nothing, and why.
-    Nothing(NotFolded),
+    Nothing(NothingToCompact),
 }
 
-/// A stretch of a view that is to be folded.
+/// A stretch of a view that is to be compacted.
 ///
 /// It holds what a summarizer is to be asked; nothing is locked meanwhile. It is committed with
 /// the answer by [`Session::commit`](crate::Session::commit), which refuses if the stretch is no
 /// longer what was seen here.
 ///
 /// ```
-/// use talktree::{CompactionOptions, Message, Plan, Store};
+/// use talktree::{CompactionOptions, Message, Planned, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
 ///
 /// let options = CompactionOptions::default().keep_recent_tokens(0);
-/// let Plan::Fold(plan) = chat.plan_compaction(&options)? else { panic!("nothing to fold") };
+/// let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
 /// assert_eq!((plan.first().as_str(), plan.last().as_str(), plan.messages()), ("4", "7", 4));
 /// assert_eq!((plan.tokens(), plan.target_tokens()), (4 * 69, 100));
 /// assert_eq!((plan.usage().total, plan.expected_total()), (9 * 69, 5 * 69 + 100));
@@ -50,7 +50,7 @@ pub enum Plan {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a plan does nothing until it is committed"]
-pub struct FoldPlan {
+pub struct CompactionPlan {
     leaf: MessageId,
     first: MessageId,
     last: MessageId,
@@ -63,7 +63,7 @@ pub struct FoldPlan {
     seen: Seen,
 }
 
-impl FoldPlan {
+impl CompactionPlan {
     /// Returns the plan for a view that leads to `leaf`, below a system prompt of this many tokens.
     pub(crate) fn of(
         view: &[Message],
@@ -71,27 +71,27 @@ impl FoldPlan {
         prompt_tokens: u64,
         options: &CompactionOptions,
         counter: &Counter,
-    ) -> Result<Self, NotFolded> {
+    ) -> Result<Self, NothingToCompact> {
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         let stretch = boundary(&items, options)?;
-        let folded = &items[stretch.clone()];
-        let (Some(first), Some(last)) = (folded.first(), folded.last()) else {
-            return Err(NotFolded::OnlySummaries { summaries: 0 });
+        let compacted = &items[stretch.clone()];
+        let (Some(first), Some(last)) = (compacted.first(), compacted.last()) else {
+            return Err(NothingToCompact::OnlySummaries { summaries: 0 });
         };
         let summaries =
-            folded.iter().filter_map(|item| CompactionId::from_message(&item.message.id));
+            compacted.iter().filter_map(|item| CompactionId::from_message(&item.message.id));
         let summaries: Vec<CompactionId> = summaries.collect();
-        let tokens = tokens_of(folded);
+        let tokens = tokens_of(compacted);
         Ok(Self {
             leaf,
             first: first.message.id.clone(),
             last: last.message.id.clone(),
-            messages: folded.len() - summaries.len(),
+            messages: compacted.len() - summaries.len(),
             summaries,
             tokens,
             target_tokens: options.target_tokens(tokens),
             usage: WindowUsage::of(&items, prompt_tokens, options),
-            prompt: prompt(folded, options, Purpose::Stretch),
+            prompt: summary_prompt(compacted, options, Purpose::Stretch),
             seen: Seen::of(&view[stretch]),
         })
     }
@@ -120,7 +120,7 @@ impl FoldPlan {
         &self.last
     }
 
-    /// Returns how many messages are folded, summaries aside.
+    /// Returns how many messages are compacted, summaries hidden.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.messages

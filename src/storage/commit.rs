@@ -29,10 +29,10 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
     let view = provider.history(leaf)?;
     let now = stretch(provider, &view, seen, &known)?;
     if let Some(by) = now.iter().find_map(|item| unseen_summary(item, seen)) {
-        return Err(stale(Stale::Folded { by }));
+        return Err(stale(Stale::Compacted { by }));
     }
     let checked = seen.check(now);
-    if let Err(Stale::Unfolded { id }) = &checked
+    if let Err(Stale::CompactionRemoved { id }) = &checked
         && let Some(summary) = provider.compaction(id)?
     {
         // It ends at a deleted message, and shows on no path that can be asked for by an id.
@@ -53,7 +53,7 @@ fn known<P: SessionProvider + ?Sized>(
     for id in seen.ids() {
         match CompactionId::from_message(id) {
             Some(summary) if provider.compaction(&summary)?.is_none() => {
-                return Ok(Err(Stale::Unfolded { id: summary }));
+                return Ok(Err(Stale::CompactionRemoved { id: summary }));
             }
             Some(summary) => {
                 known.extend(provider.expand_raw(&summary)?.into_iter().map(|message| message.id));

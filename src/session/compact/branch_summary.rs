@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use super::Session;
+use crate::compaction::policy::{CompactionOptions, Item, Purpose, ask, summary_prompt};
 use crate::compaction::{Summary, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
-use crate::fold::{CompactionOptions, Item, Purpose, ask, prompt};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::outcome::Appended;
-use crate::view::Place;
+use crate::view::{ExpectedHead, Parent};
 
 /// A branch that is to be left by a checkout, and what to ask a summarizer about it.
 ///
@@ -20,18 +20,18 @@ use crate::view::Place;
 /// let task = chat.append(Message::user("Make the build faster."))?.id;
 /// chat.append_all([Message::assistant("I try a cache."), Message::user("It broke the tests.")])?;
 ///
-/// let plan = chat.plan_leave(&task, &CompactionOptions::default())?.expect("two messages are left");
+/// let plan = chat.plan_branch_summary(&task, &CompactionOptions::default())?.expect("two messages are left");
 /// assert_eq!(plan.messages(), 2);
 /// assert!(plan.prompt().contains("It broke the tests."));
 ///
-/// chat.checkout_leaving(plan, "A cache was tried: it broke the tests.")?;
+/// chat.checkout_with_summary(plan, "A cache was tried: it broke the tests.")?;
 /// let shown: Vec<String> = chat.history()?.iter().map(Message::text).collect();
 /// assert_eq!(shown, ["Make the build faster.", "A cache was tried: it broke the tests."]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a plan does nothing until the checkout"]
-pub struct LeavePlan {
+pub struct BranchSummaryPlan {
     from: MessageId,
     to: MessageId,
     messages: usize,
@@ -39,7 +39,7 @@ pub struct LeavePlan {
     prompt: String,
 }
 
-impl LeavePlan {
+impl BranchSummaryPlan {
     /// Returns what a summarizer is to be asked.
     #[must_use]
     pub fn prompt(&self) -> &str {
@@ -76,17 +76,17 @@ impl Session {
     /// `None` if it leaves nothing: the head is on the way there.
     ///
     /// Of a very long branch the end is asked about, as much as
-    /// [`max_fold_tokens`](CompactionOptions::max_fold_tokens) allows.
+    /// [`max_step_tokens`](CompactionOptions::max_step_tokens) allows.
     ///
-    /// [`LeavePlan`] has an example.
+    /// [`BranchSummaryPlan`] has an example.
     ///
     /// # Errors
     /// [`Error::UnknownMessage`] if `to` is not in this session; as every read.
-    pub fn plan_leave(
+    pub fn plan_branch_summary(
         &self,
         to: &MessageId,
         options: &CompactionOptions,
-    ) -> Result<Option<LeavePlan>> {
+    ) -> Result<Option<BranchSummaryPlan>> {
         let Some(from) = self.provider.head()? else {
             return self.message(to)?.map(|_| None).ok_or_else(|| self.unknown(to));
         };
@@ -95,18 +95,18 @@ impl Session {
         }
         let view = self.provider.history(Some(&from))?;
         let left = &view[self.parting(&view, to)?..];
-        let counter = self.folding.counter();
+        let counter = self.compaction.counter();
         let items: Vec<Item<'_>> = left.iter().map(|message| Item::of(message, counter)).collect();
-        let asked = end_within(&items, options.max_fold_tokens);
+        let asked = end_within(&items, options.max_step_tokens);
         if asked.is_empty() {
             return Ok(None);
         }
-        Ok(Some(LeavePlan {
+        Ok(Some(BranchSummaryPlan {
             from,
             to: to.clone(),
             messages: items.len(),
             tokens: items.iter().map(|item| item.tokens).sum(),
-            prompt: prompt(asked, options, Purpose::Branch),
+            prompt: summary_prompt(asked, options, Purpose::Branch),
         }))
     }
 
@@ -114,15 +114,15 @@ impl Session {
     /// `assistant` message whose metadata is `{"branch_summary": {"from", "messages", ..}}`. One
     /// transaction; undoing it is [`undo_head`](Session::undo_head).
     ///
-    /// [`LeavePlan`] has an example.
+    /// [`BranchSummaryPlan`] has an example.
     ///
     /// # Errors
     /// [`Error::HeadMoved`] if the head is not where it was when this was planned;
     /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownMessage`] if the message to
     /// go to was deleted.
-    pub fn checkout_leaving(
+    pub fn checkout_with_summary(
         &self,
-        plan: LeavePlan,
+        plan: BranchSummaryPlan,
         summary: impl Into<Summary>,
     ) -> Result<Appended> {
         let Summary { text, model, details } = summary.into();
@@ -133,8 +133,9 @@ impl Session {
         let about = json!({"branch_summary": {
             "from": plan.from, "messages": plan.messages, "model": model, "details": details,
         }});
-        let place = Place::Leaving { from: plan.from, to: plan.to };
-        self.append_one(&place, Message::assistant(text).with_metadata(about))
+        let expected = ExpectedHead::At(Some(plan.from));
+        let message = Message::assistant(text).with_metadata(about);
+        self.append_one(&Parent::Message(plan.to), &expected, message)
     }
 
     /// Moves the head to a message, and records there what was tried on the branch that is left, by
@@ -156,13 +157,13 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
-    /// [`checkout_leaving`](Self::checkout_leaving). The head is then where it was.
+    /// [`checkout_with_summary`](Self::checkout_with_summary). The head is then where it was.
     pub fn checkout_summarized(&self, to: &MessageId) -> Result<Option<Appended>> {
         let summarizer = self.summarizer()?;
-        match self.plan_leave(to, self.folding.options())? {
+        match self.plan_branch_summary(to, self.compaction.options())? {
             Some(plan) => {
                 let summary = ask(summarizer, plan.prompt())?;
-                self.checkout_leaving(plan, summary).map(Some)
+                self.checkout_with_summary(plan, summary).map(Some)
             }
             None => self.checkout(to).map(|()| None),
         }

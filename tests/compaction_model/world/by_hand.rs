@@ -10,7 +10,7 @@ use crate::common::model::{Item, Model, Node, Refusal, State};
 use crate::op::Pick;
 
 impl World {
-    pub(super) fn fold(&mut self, leaf: Option<Pick>, ends: (Pick, Pick)) -> Result<()> {
+    pub(super) fn span(&mut self, leaf: Option<Pick>, ends: (Pick, Pick)) -> Result<()> {
         let view = self.view(self.leaf(leaf));
         let item = |pick: Pick| view.get(usize::from(pick) % view.len().max(1));
         let (Some(a), Some(b)) = (item(ends.0), item(ends.1)) else { return Ok(()) };
@@ -19,37 +19,37 @@ impl World {
         let first = model.start(a);
         let last = match b {
             Item::Node(at) => *at,
-            Item::Fold(fold) => model.folds[*fold].last,
+            Item::Span(span) => model.spans[*span].last,
         };
-        let expected = model.check_fold(first, last);
-        let folded: Vec<Item> = match expected {
+        let expected = model.check_compaction(first, last);
+        let compacted: Vec<Item> = match expected {
             Ok(()) => {
                 let view = self.view(Some(last));
                 view.into_iter().filter(|item| self.models[self.at].start(item) >= first).collect()
             }
             Err(_) => Vec::new(),
         };
-        let before = self.tokens_of(&folded);
+        let before = self.tokens_of(&compacted);
         let name = self.new_name();
         let summary = marked(&name, 3);
         match (self.chat().add_compaction(summary.as_str(), &first_id, &last_id), expected) {
             (Ok(id), Ok(())) => {
                 let made = self.chat().compaction(&id)?;
-                let folds = folded.iter().filter_map(|item| match item {
-                    Item::Fold(_) => CompactionId::from_message(&self.item_said(item).0),
+                let spans = compacted.iter().filter_map(|item| match item {
+                    Item::Span(_) => CompactionId::from_message(&self.item_said(item).0),
                     Item::Node(_) => None,
                 });
-                let folds: Vec<CompactionId> = folds.collect();
+                let nested: Vec<CompactionId> = spans.collect();
                 let figures = Figures {
                     before: if self.is_recounted { made.tokens_before } else { before },
                     after: self.count.of(&Message::assistant(summary.as_str())),
-                    folds,
+                    nested,
                     model: None,
                 };
                 self.lay(&id, (first, last), &summary, figures);
             }
             (Err(Error::NotAncestor { .. }), Err(Refusal::NotAncestor))
-            | (Err(Error::NothingToFold { .. }), Err(Refusal::Nothing))
+            | (Err(Error::NothingVisible { .. }), Err(Refusal::Nothing))
             | (Err(Error::InsideSummary { .. }), Err(Refusal::Inside(_))) => {}
             (answer, expected) => panic!("{answer:?} where {expected:?} was expected"),
         }
@@ -59,28 +59,28 @@ impl World {
     fn tokens_of(&self, items: &[Item]) -> u64 {
         let message = |item: &Item| match item {
             Item::Node(at) => self.to_message(&self.models[self.at].nodes[*at]),
-            Item::Fold(_) => Message::new("assistant", self.item_said(item).2),
+            Item::Span(_) => Message::new("assistant", self.item_said(item).2),
         };
         items.iter().map(|item| self.count.of(&message(item))).sum()
     }
 
     /// Takes a summary off: the views below it are as the model has them without it.
-    pub(super) fn unfold(&mut self, pick: Pick) -> Result<()> {
-        let count = self.model().folds.len();
+    pub(super) fn remove_compaction(&mut self, pick: Pick) -> Result<()> {
+        let count = self.model().spans.len();
         if count == 0 {
             return Ok(());
         }
         let at = usize::from(pick) % count;
-        let id = CompactionId::from(self.models[self.at].folds[at].id.as_str());
+        let id = CompactionId::from(self.models[self.at].spans[at].id.as_str());
         let below = all_said(&self.chat().expand(&id)?);
         let before = all_said(&self.chat().history()?);
         self.chat().remove_compaction(&id)?;
-        let fold = self.model().folds.remove(at);
+        let span = self.model().spans.remove(at);
         let after = all_said(&self.chat().history()?);
         // Where no other summary lies across its start, what it stood for comes in its place.
         if let Some(place) = before.iter().position(|item| item.0 == id.as_message())
-            && !self.models[self.at].folds.iter().any(|other| {
-                other.first < fold.first && (fold.first..fold.last).contains(&other.last)
+            && !self.models[self.at].spans.iter().any(|other| {
+                other.first < span.first && (span.first..span.last).contains(&other.last)
             })
         {
             let expected = [&before[..place], &below, &before[place + 1..]].concat();
@@ -96,9 +96,9 @@ impl World {
         let goal = model.path(Some(to));
         let is_shared = |item: &Item| match item {
             Item::Node(at) => goal.contains(at),
-            Item::Fold(fold) => {
-                let fold = &model.folds[*fold];
-                model.under(fold.first, fold.last).last().is_some_and(|last| goal.contains(last))
+            Item::Span(span) => {
+                let span = &model.spans[*span];
+                model.under(span.first, span.last).last().is_some_and(|last| goal.contains(last))
             }
         };
         let view = self.view(from);
@@ -111,7 +111,7 @@ impl World {
             self.voice.words.store(4, Ordering::SeqCst);
             self.chat().checkout_summarized(&to_id)?
         } else {
-            let plan = self.chat().plan_leave(&to_id, &own_options())?;
+            let plan = self.chat().plan_branch_summary(&to_id, &own_options())?;
             if let Some(plan) = &plan {
                 assert_eq!(plan.messages(), left.len());
                 assert_eq!((plan.from(), plan.to()), (&self.id(from.unwrap()), &to_id));
@@ -119,7 +119,7 @@ impl World {
                 assert_eq!(plan.tokens(), self.count.all(&tokens[tokens.len() - left.len()..]));
             }
             match plan {
-                Some(plan) => Some(self.chat().checkout_leaving(plan, text.as_str())?),
+                Some(plan) => Some(self.chat().checkout_with_summary(plan, text.as_str())?),
                 None => self.chat().checkout(&to_id).map(|()| None)?,
             }
         };
@@ -133,7 +133,7 @@ impl World {
                     parent: None,
                     role: "assistant",
                     text: message.text(),
-                    is_aside: false,
+                    is_hidden: false,
                     state: State::Living,
                 };
                 self.model().append(Some(to), vec![node]);
@@ -157,7 +157,7 @@ impl World {
                     parent: None,
                     role: "assistant",
                     text,
-                    is_aside: false,
+                    is_hidden: false,
                     state: State::Living,
                 };
                 let mut model = Model::new();

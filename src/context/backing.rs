@@ -1,4 +1,4 @@
-//! Places: where the texts of blocks are, and the conversation they belong to.
+//! Backing: where the texts of blocks are, and the conversation they belong to.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::storage::context::ContextStore;
 
 /// What a context stands on; a storage of one's own has no place for texts, a context by itself no conversation.
 #[derive(Clone, Default)]
-pub(crate) struct Places {
+pub(crate) struct Backing {
     pub(crate) store: Option<Arc<dyn ContextStore>>,
     pub(crate) conversation: Option<Arc<dyn SessionProvider>>,
 }
 
-impl Places {
+impl Backing {
     pub(super) fn store(&self) -> Result<&dyn ContextStore> {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }

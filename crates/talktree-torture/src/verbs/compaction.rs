@@ -1,25 +1,27 @@
-//! The verbs that fold, by a summarizer that needs no model.
+//! The verbs that compaction, by a summarizer that needs no model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use talktree::{Compacted, CompactionOptions, Error, FoldPlan, Plan, Session, Store};
+use talktree::{
+    CompactionOptions, CompactionOutcome, CompactionPlan, Error, Planned, Session, Store,
+};
 
 use super::{Verb, done, message, read, write};
-use crate::fold::{brief, by_words, folding, options};
+use crate::compaction::{brief, by_words, compaction, options};
 
-/// The window of the session that folds by itself: much less than it holds.
+/// The window of the session that compacts by itself: much less than it holds.
 const THRESHOLD: u64 = 2_000;
-/// What an append answers whose folding worked, and one whose folding failed.
-const FOLDED: &str = "folded";
-const NOT_FOLDED: &str = "not folded, and heard of";
+/// What an append answers whose compaction worked, and one whose compaction failed.
+const COMPACTED: &str = "compacted";
+const NOT_COMPACTED: &str = "not compacted, and heard of";
 
 pub(super) const VERBS: &[Verb] = &[
     write("commit of a plan", |store, _| {
         let chat = store.session("chat")?;
         let plan = planned(&chat, &options())?;
-        let folded = chat.commit(plan, brief("all of it").map_err(refused)?)?;
-        Ok(format!("{} {}", folded.messages, folded.tokens_after))
+        let compacted = chat.commit(plan, brief("all of it").map_err(refused)?)?;
+        Ok(format!("{} {}", compacted.messages, compacted.tokens_after))
     }),
     write("update under a plan", |store, _| {
         let chat = store.session("chat")?;
@@ -28,20 +30,22 @@ pub(super) const VERBS: &[Verb] = &[
         match chat.commit(plan, "They spoke of coffee.") {
             Err(Error::Stale { why }) => Ok(why.to_string()),
             Err(error) => Err(error),
-            Ok(folded) => Ok(format!("{folded:?}")),
+            Ok(compacted) => Ok(format!("{compacted:?}")),
         }
     }),
-    write("compact", |store, _| match folding(store, "chat")?.compact()? {
-        Compacted::Folded(folded) => Ok(format!("{} {}", folded.messages, folded.tokens_after)),
-        Compacted::Nothing(why) => Ok(why.to_string()),
+    write("compact", |store, _| match compaction(store, "chat")?.compact()? {
+        CompactionOutcome::Compacted(compacted) => {
+            Ok(format!("{} {}", compacted.messages, compacted.tokens_after))
+        }
+        CompactionOutcome::Nothing(why) => Ok(why.to_string()),
     }),
     Verb {
-        name: "append that folds",
+        name: "append that compactions",
         changes: true,
-        run: append_and_fold,
+        run: append_and_compact,
         first: Some(|store, _| {
             store.session("chat")?.append(message("new", "a new turn"))?;
-            Ok(NOT_FOLDED.to_owned())
+            Ok(NOT_COMPACTED.to_owned())
         }),
     },
     write("compact and split", |store, _| {
@@ -49,8 +53,8 @@ pub(super) const VERBS: &[Verb] = &[
     }),
     write("checkout that leaves", |store, _| {
         let chat = store.session("chat")?;
-        match chat.plan_leave(&"m60".into(), &options())? {
-            Some(plan) => chat.checkout_leaving(plan, "It came to nothing.").map(done),
+        match chat.plan_branch_summary(&"m60".into(), &options())? {
+            Some(plan) => chat.checkout_with_summary(plan, "It came to nothing.").map(done),
             None => Ok("nothing is left".to_owned()),
         }
     }),
@@ -67,8 +71,8 @@ pub(super) const VERBS: &[Verb] = &[
     read("plan", |store, _| Ok(planned(&store.session("chat")?, &options())?.prompt().to_owned())),
 ];
 
-/// Appends to a session that folds by itself; the answer says whether it did.
-fn append_and_fold(store: &Store, _: &std::path::Path) -> talktree::Result<String> {
+/// Appends to a session that compacts by itself; the answer says whether it did.
+fn append_and_compact(store: &Store, _: &std::path::Path) -> talktree::Result<String> {
     let has_failed = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&has_failed);
     let chat = store
@@ -78,14 +82,14 @@ fn append_and_fold(store: &Store, _: &std::path::Path) -> talktree::Result<Strin
         .on_compaction_error(move |_| heard.store(true, Ordering::Relaxed))
         .open()?;
     chat.append(message("new", "a new turn"))?;
-    let answer = if has_failed.load(Ordering::Relaxed) { NOT_FOLDED } else { FOLDED };
+    let answer = if has_failed.load(Ordering::Relaxed) { NOT_COMPACTED } else { COMPACTED };
     Ok(answer.to_owned())
 }
 
-fn planned(chat: &Session, options: &CompactionOptions) -> talktree::Result<FoldPlan> {
+fn planned(chat: &Session, options: &CompactionOptions) -> talktree::Result<CompactionPlan> {
     match chat.plan_compaction(options)? {
-        Plan::Fold(plan) => Ok(plan),
-        Plan::Nothing(_) => Err(Error::Unsupported { what: "a fold of nothing" }),
+        Planned::Compact(plan) => Ok(plan),
+        Planned::Nothing(_) => Err(Error::Unsupported { what: "a compaction of nothing" }),
     }
 }
 

@@ -11,11 +11,11 @@ use crate::{Bench, Result, short};
 pub(crate) const SUMMARY: &str =
     "They talked about a great many things, and agreed on most of them.";
 
-/// Runs with all but the 20 newest messages of the long session folded.
-pub(crate) fn with_folded<T>(sized: &Sized, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let folded = sized.long.add_compaction(SUMMARY, &sized.first, &sized.before_last_20)?;
+/// Runs with all but the 20 newest messages of the long session compacted.
+pub(crate) fn with_compacted<T>(sized: &Sized, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let compacted = sized.long.add_compaction(SUMMARY, &sized.first, &sized.before_last_20)?;
     let answer = work();
-    sized.long.remove_compaction(&folded)?;
+    sized.long.remove_compaction(&compacted)?;
     answer
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let shown = sized.long.page().limit(20).run()?.messages;
     alone.append_all(Speaker::new(5, Length::Short).messages(1))?;
     alone.append_all(shown)?;
-    let pair = with_folded(&sized, || {
+    let pair = with_compacted(&sized, || {
         assert_eq!(sized.long.history()?.len(), 21);
         assert_eq!(alone.history()?.len(), 21);
         alternate(
@@ -45,8 +45,8 @@ pub(crate) fn flat(bench: &mut Bench) -> Result<()> {
     let small = bench.stores.sized(1_000)?;
     while size <= bench.million {
         let large = bench.stores.sized(size)?;
-        let pair = with_folded(&small, || {
-            with_folded(&large, || {
+        let pair = with_compacted(&small, || {
+            with_compacted(&large, || {
                 alternate(
                     Rounds::default(),
                     || timed_each(10, || Ok(small.long.history()?)),
@@ -62,9 +62,9 @@ pub(crate) fn flat(bench: &mut Bench) -> Result<()> {
     let large = bench.stores.sized(bench.million)?;
     let times = repeat(Rounds::exactly(3), || {
         let start = std::time::Instant::now();
-        let folded = large.long.add_compaction(SUMMARY, &large.first, &large.before_last_20)?;
+        let compacted = large.long.add_compaction(SUMMARY, &large.first, &large.before_last_20)?;
         let time = start.elapsed();
-        large.long.remove_compaction(&folded)?;
+        large.long.remove_compaction(&compacted)?;
         Ok(time)
     })?;
     let work = format!("add_compaction over {}", short(large.size));

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use talktree::{Compaction, Plan, Session, Summary};
+use talktree::{Compaction, Planned, Session, Summary};
 
-use super::{Args, Target, plan, tell_laid};
+use super::{Args, Target, plan, print_added};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::{find, stdin};
@@ -22,10 +22,10 @@ pub(super) fn over(
     let mut compaction = Compaction::new(text, first, last);
     compaction.model.clone_from(&args.model);
     session.import_compaction(&compaction)?;
-    tell_laid(&session.compaction(&compaction.id)?, session, context)
+    print_added(&session.compaction(&compaction.id)?, session, context)
 }
 
-/// Lays the summary over what would be folded now.
+/// Lays the summary over what would be compacted now.
 pub(super) fn over_plan(args: &Args, target: &Target, context: &mut Context) -> Result<()> {
     // First: writing it may take longer than what is planned stands.
     let mut summary = Summary::new(text(args)?);
@@ -33,10 +33,10 @@ pub(super) fn over_plan(args: &Args, target: &Target, context: &mut Context) -> 
         summary = summary.by(model);
     }
     match target.plan()? {
-        Plan::Nothing(why) => plan::tell_nothing(&why),
-        Plan::Fold(plan) => {
-            let folded = target.session.commit(plan, summary)?;
-            tell_laid(&target.session.compaction(&folded.id)?, &target.session, context)?;
+        Planned::Nothing(why) => plan::tell_nothing(&why),
+        Planned::Compact(plan) => {
+            let compacted = target.session.commit(plan, summary)?;
+            print_added(&target.session.compaction(&compacted.id)?, &target.session, context)?;
         }
     }
     Ok(())

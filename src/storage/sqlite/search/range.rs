@@ -10,7 +10,7 @@ use crate::tree::{Address, Stretch};
 
 /// Where to search.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Range {
     /// Everywhere.
     Store,
     /// Within these sessions, by key, in ascending order; nowhere if there is none.
@@ -19,7 +19,7 @@ pub(super) enum Place {
     Path(Vec<(Address, Address)>),
 }
 
-impl Place {
+impl Range {
     /// Returns the place a request names; adds a notice for each session of the query that is not there.
     pub(super) fn of(
         conn: &Connection,
@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// Returns the stretches of addresses that hold the place, in ascending order; the whole of a path is one.
+    /// Returns the stretches of addresses that hold the range, in ascending order; the whole of a path is one.
     pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
         match self {
             Self::Store => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],

@@ -27,12 +27,12 @@ fn a_compaction_and_a_clear_thaw_the_prompt_and_blocks_stay() -> Result<()> {
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
     put(&*context, "k", "fox")?;
-    let fold = Compaction::new("summary", "q".into(), "r".into());
+    let compaction = Compaction::new("summary", "q".into(), "r".into());
     context.freeze(&section("one"))?;
-    chat.add_compaction(&fold)?;
+    chat.add_compaction(&compaction)?;
     assert_eq!(context.frozen()?, None);
     context.freeze(&section("one"))?;
-    chat.add_compaction(&fold)?;
+    chat.add_compaction(&compaction)?;
     assert_eq!(context.frozen()?, Some(section("one")), "it stood already");
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
     chat.clear()?;

@@ -11,7 +11,7 @@ impl Session {
     /// Lays a summary over the stretch from `first` to `last`, and returns the compaction's id.
     ///
     /// It shows on every path that holds `last`, in place of what it covers; nothing is changed in
-    /// what is stored. It folds whole items of the view at `last`, messages and summaries alike; a
+    /// what is stored. It compacts whole items of the view at `last`, messages and summaries alike; a
     /// shown summary's id stands for its first or last message. So compactions nest, and adding
     /// one never lengthens a history.
     ///
@@ -23,9 +23,9 @@ impl Session {
     /// let answer = chat.append(Message::assistant("Yes, after the backup."))?.id;
     /// let thanks = chat.append(Message::user("Thanks!"))?.id;
     ///
-    /// let fold = chat.add_compaction("They deploy on Friday.", &question, &answer)?;
+    /// let compaction = chat.add_compaction("They deploy on Friday.", &question, &answer)?;
     /// assert_eq!(chat.history()?[0].text(), "They deploy on Friday.");
-    /// chat.add_compaction("All is settled.", &fold.as_message(), &thanks)?; // nests
+    /// chat.add_compaction("All is settled.", &compaction.as_message(), &thanks)?; // nests
     /// assert_eq!(chat.history()?.len(), 1);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -34,7 +34,7 @@ impl Session {
     /// [`Error::SummaryRefused`] if it is blank; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
     /// is not in this session; [`Error::NotAncestor`] if `first` does not lie on the path to
     /// `last`; [`Error::InsideSummary`] if an end lies inside a summary shown there;
-    /// [`Error::NothingToFold`] if a model sees nothing of the stretch.
+    /// [`Error::NothingVisible`] if a model sees nothing of the stretch.
     pub fn add_compaction(
         &self,
         summary: impl Into<String>,
@@ -54,9 +54,9 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let maker = json!({"model": "small"});
-    /// let fold = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?;
+    /// let compaction = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?;
     ///
-    /// let details = chat.compaction(&fold)?.details.unwrap();
+    /// let details = chat.compaction(&compaction)?.details.unwrap();
     /// assert_eq!(details.value()["model"], "small");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -89,7 +89,7 @@ impl Session {
     /// Lays a summary that was made elsewhere, with its id and time; one of an id that stands is
     /// left as it is.
     ///
-    /// Figures of 0 are counted; with a `count` of 0, what it `folds` is looked up, too.
+    /// Figures of 0 are counted; with a `count` of 0, what it `compactions` is looked up, too.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -100,9 +100,9 @@ impl Session {
     /// here.append(hello.clone())?;
     /// there.append(hello)?;
     ///
-    /// let fold = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?;
-    /// here.import_compaction(&there.compaction(&fold)?)?;
-    /// assert_eq!(here.compaction(&fold)?, there.compaction(&fold)?);
+    /// let compaction = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?;
+    /// here.import_compaction(&there.compaction(&compact)?)?;
+    /// assert_eq!(here.compaction(&compaction)?, there.compaction(&compaction)?);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
@@ -125,9 +125,9 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let fold = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
     ///
-    /// chat.remove_compaction(&fold)?;
+    /// chat.remove_compaction(&compaction)?;
     /// assert_eq!(chat.history()?[0].text(), "hello");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -151,7 +151,7 @@ impl Session {
     /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
     /// let outer = chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
-    /// let ids: Vec<_> = chat.compactions()?.into_iter().map(|fold| fold.id).collect();
+    /// let ids: Vec<_> = chat.compactions()?.into_iter().map(|compaction| compaction.id).collect();
     /// assert_eq!(ids, [inner, outer]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -172,8 +172,8 @@ impl Session {
     /// let reply = chat.append(Message::assistant("hi"))?.id;
     /// let id = chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
-    /// let fold = chat.compaction(&id)?;
-    /// assert_eq!((fold.first, fold.last, fold.count), (hello, reply, 2));
+    /// let compaction = chat.compaction(&id)?;
+    /// assert_eq!((compaction.first, compaction.last, compaction.count), (hello, reply, 2));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
@@ -211,7 +211,7 @@ impl Session {
         self.provider.expand(id)
     }
 
-    /// Returns the stored messages under a summary, oldest first, however often they were folded.
+    /// Returns the stored messages under a summary, oldest first, however often they were compacted.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -219,11 +219,11 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// let fold = chat.add_compaction("They greeted.", &hello, &reply)?;
+    /// let compaction = chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
-    /// let texts: Vec<String> = chat.expand_raw(&fold)?.iter().map(Message::text).collect();
+    /// let texts: Vec<String> = chat.expand_raw(&compaction)?.iter().map(Message::text).collect();
     /// assert_eq!(texts, ["hello", "hi"]);
-    /// assert_eq!(chat.history()?.len(), 1); // still folded
+    /// assert_eq!(chat.history()?.len(), 1); // still compacted
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

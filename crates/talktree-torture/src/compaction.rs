@@ -1,4 +1,4 @@
-//! What folds in these works: a summarizer that needs no model, and a counter of another name.
+//! What compacts in these works: a summarizer that needs no model, and a counter of another name.
 
 use talktree::{BoxError, CompactionOptions, Session, Store, Summary, TokenCounter};
 
@@ -10,7 +10,7 @@ pub(crate) fn brief(prompt: &str) -> Result<Summary, BoxError> {
     Ok(Summary::new(format!("In brief: {} bytes.", prompt.len())).by("brief"))
 }
 
-/// Returns what is folded: all but a few messages.
+/// Returns what is compacted: all but a few messages.
 pub(crate) fn options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(100)
 }
@@ -29,8 +29,8 @@ impl TokenCounter for Words {
     }
 }
 
-/// Returns a session that folds when it is told to.
-pub(crate) fn folding(store: &Store, id: &str) -> talktree::Result<Session> {
+/// Returns a session that compacts when it is told to.
+pub(crate) fn compaction(store: &Store, id: &str) -> talktree::Result<Session> {
     store.session_builder(id).summarizer(brief).compaction_options(options()).open()
 }
 

@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_fold_keeps_pairs_whole_and_head_and_tail_as_they_are(
+    fn a_compaction_keeps_pairs_whole_and_head_and_tail_as_they_are(
         messages in prop::collection::vec(message(), 0..32),
         options in options(),
     ) {
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn folding_makes_a_view_shorter_until_there_is_nothing_to_fold(
+    fn compacting_makes_a_view_shorter_until_there_is_nothing_to_compact(
         mut messages in prop::collection::vec(message(), 0..32),
         options in options(),
         words in prop::collection::vec(0..60usize, 8),
@@ -172,7 +172,7 @@ proptest! {
 
             let Ok(stretch) = boundary(&view, &options) else { break };
             let replaced = tokens_of(&view[stretch.clone()]);
-            prop_assert!(!prompt(&view[stretch.clone()], &options, Purpose::Stretch).is_empty());
+            prop_assert!(!summary_prompt(&view[stretch.clone()], &options, Purpose::Stretch).is_empty());
             let text = "word ".repeat(words);
             let Ok(tokens) = judge(&text, replaced, &counter) else { continue };
             let seen: Vec<_> = [&messages[..stretch.start], &messages[stretch.end..]].concat();
@@ -198,7 +198,7 @@ proptest! {
             ])
         };
         let hostile: Vec<_> = messages.iter().map(quoting).collect();
-        let asked = prompt(&items(&hostile), &CompactionOptions::default(), Purpose::Stretch);
+        let asked = summary_prompt(&items(&hostile), &CompactionOptions::default(), Purpose::Stretch);
         let (_, mark) = asked.split_once("begin with ").unwrap();
         let (mark, _) = mark.split_once(' ').unwrap();
         // One for each message, its call and its result, and one at the end; one is told before.

@@ -9,7 +9,7 @@ use super::{CompactionOptions, Item};
 
 /// The tokens a model sees of a conversation, by part of its window.
 ///
-/// Each message and each summary counts in one part. What may be folded is `summaries` and `middle`,
+/// Each message and each summary counts in one part. What may be compacted is `summaries` and `middle`,
 /// as far as tool calls are not parted from their results.
 ///
 /// ```

@@ -1,9 +1,11 @@
 //! Compactions: storing them, finding those that touch a message.
 
+pub(super) mod commit;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::catalog::SessionRow;
-use super::context::prompt;
+use super::context::frozen_prompt;
 use super::fault::{Fault, Outcome, corrupt, damaged};
 use super::message::{self, time};
 use super::path;
@@ -13,14 +15,14 @@ use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
-use crate::tree::{Address, Overlay, Plan, Stretch, Walk};
+use crate::tree::{Address, Plan, Span, Stretch, Walk};
 
 /// Returns the SQL that reads the columns of [`read`], of the rows that what is given names.
 macro_rules! select {
     ($which:literal) => {
         concat!(
             "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-                    before, after, folds, model
+                    before, after, nested, model
                FROM compaction ",
             $which
         )
@@ -42,32 +44,32 @@ pub(super) fn add(
     }
     let first = end(conn, session, name, &compaction.first, End::First)?;
     let last = end(conn, session, name, &compaction.last, End::Last)?;
-    let folded = folded(conn, (first.0, &first.1), (last.0, &last.1))?;
+    let compacted = compacted(conn, (first.0, &first.1), (last.0, &last.1))?;
     let mut compaction = compaction.clone();
-    let overlay = Overlay { key: 0, first: first.0, last: last.0 };
+    let span = Span { key: 0, first: first.0, last: last.0 };
     (compaction.first, compaction.last) = (first.1, last.1);
     // One that was made elsewhere knows what it stood for then.
     if compaction.count == 0 {
-        compaction.count = path::count_between(conn, overlay.first, overlay.last)?;
-        compaction.folds = summaries_of(conn, &folded)?;
+        compaction.count = path::count_between(conn, span.first, span.last)?;
+        compaction.nested = summaries_of(conn, &compacted)?;
     }
     if compaction.tokens_before == 0 {
-        compaction.tokens_before = tokens_of(conn, &folded)?;
+        compaction.tokens_before = tokens_of(conn, &compacted)?;
     }
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;
     }
-    insert(conn, session.key, overlay, &compaction)?;
+    insert(conn, session.key, span, &compaction)?;
     // What the model sees begins anew; the next prompt says what the blocks have come to hold.
-    prompt::thaw(conn, session.key)
+    frozen_prompt::thaw(conn, session.key)
 }
 
 /// Returns how many tokens a model sees of a plan, by their stamps.
 fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
     let mut tokens = visible::stamped(conn, plan)?;
     for stretch in plan {
-        if let Stretch::Summary(overlay) = stretch {
-            let taken_in = by_key(conn, overlay.key)?;
+        if let Stretch::Summary(span) = stretch {
+            let taken_in = by_key(conn, span.key)?;
             tokens =
                 tokens.saturating_add(taken_in.map_or(0, |compaction| compaction.tokens_after));
         }
@@ -77,11 +79,11 @@ fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
 
 /// Returns the summaries of a plan, oldest first.
 fn summaries_of(conn: &Connection, plan: &Plan) -> Outcome<Vec<CompactionId>> {
-    let overlays = plan.iter().rev().filter_map(|stretch| match stretch {
-        Stretch::Summary(overlay) => Some(overlay.key),
+    let spans = plan.iter().rev().filter_map(|stretch| match stretch {
+        Stretch::Summary(span) => Some(span.key),
         Stretch::Messages { .. } => None,
     });
-    overlays.map(|key| id_of(conn, key)).collect()
+    spans.map(|key| id_of(conn, key)).collect()
 }
 
 /// Which end of a stretch.
@@ -103,23 +105,23 @@ pub(super) fn end(
     let Some(summary) = CompactionId::from_message(id) else {
         return Ok((message::require(conn, Some(session.key), name, id)?, id.clone()));
     };
-    let overlay = require(conn, Some(session.key), name, &summary)?;
-    let compaction = by_key(conn, overlay.key)?
+    let span = require(conn, Some(session.key), name, &summary)?;
+    let compaction = by_key(conn, span.key)?
         .ok_or_else(|| corrupt(format!("compaction {summary:?} has lost its row")))?;
     Ok(match end {
-        End::First => (overlay.first, compaction.first),
-        End::Last => (overlay.last, compaction.last),
+        End::First => (span.first, compaction.first),
+        End::Last => (span.last, compaction.last),
     })
 }
 
-/// Returns what a stretch folds: whole items of the view at its last message, and one that shows.
-fn folded(
+/// Returns what a stretch compactions: whole items of the view at its last message, and one that shows.
+fn compacted(
     conn: &Connection,
     first: (Address, &MessageId),
     last: (Address, &MessageId),
 ) -> Outcome<Plan> {
-    let inside = |id: &MessageId, overlay: Overlay| -> Outcome<Fault> {
-        let compaction = id_of(conn, overlay.key)?;
+    let inside = |id: &MessageId, span: Span| -> Outcome<Fault> {
+        let compaction = id_of(conn, span.key)?;
         Ok(Fault::Own(Error::InsideSummary { id: id.clone(), compaction }))
     };
     let not_ancestor =
@@ -129,29 +131,29 @@ fn folded(
     }
     let mut shape = Shape::new(conn, last.0.session());
     let mut walk = Walk::visible(&mut shape, Some(last.0));
-    let mut folded = Plan::new();
+    let mut compacted = Plan::new();
     while let Some(stretch) = walk.next()? {
         let start = match stretch {
-            Stretch::Summary(overlay) if overlay.first < first.0 => {
-                return Err(inside(first.1, overlay)?);
+            Stretch::Summary(span) if span.first < first.0 => {
+                return Err(inside(first.1, span)?);
             }
-            Stretch::Summary(overlay) => {
-                folded.push(stretch);
-                overlay.first
+            Stretch::Summary(span) => {
+                compacted.push(stretch);
+                span.first
             }
             Stretch::Messages { first: start, last } => {
-                folded.push(Stretch::Messages { first: start.max(first.0), last });
+                compacted.push(Stretch::Messages { first: start.max(first.0), last });
                 start
             }
         };
         if start <= first.0 {
             // A summary in place of nothing would lengthen the history.
-            return match path::count(conn, &folded, true)? {
-                0 => Err(Fault::Own(Error::NothingToFold {
+            return match path::count(conn, &compacted, true)? {
+                0 => Err(Fault::Own(Error::NothingVisible {
                     first: first.1.clone(),
                     last: last.1.clone(),
                 })),
-                _ => Ok(folded),
+                _ => Ok(compacted),
             };
         }
     }
@@ -162,7 +164,7 @@ fn folded(
 pub(super) fn insert(
     conn: &Connection,
     session: i64,
-    overlay: Overlay,
+    span: Span,
     compaction: &Compaction,
 ) -> Outcome<()> {
     // Figures may come from a file; integers of SQLite's end sooner than those of Rust.
@@ -170,14 +172,14 @@ pub(super) fn insert(
     conn.prepare_cached(
         "INSERT INTO compaction
                 (session, id, first, last, first_id, last_id, count, summary, details, created_at,
-                 before, after, folds, model)
+                 before, after, nested, model)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
         session,
         compaction.id.as_str(),
-        overlay.first,
-        overlay.last,
+        span.first,
+        span.last,
         compaction.first.as_str(),
         compaction.last.as_str(),
         figure(compaction.count),
@@ -186,15 +188,15 @@ pub(super) fn insert(
         compaction.created_at.timestamp_micros(),
         figure(compaction.tokens_before),
         figure(compaction.tokens_after),
-        folds_to_text(&compaction.folds)?,
+        ids_to_text(&compaction.nested)?,
         compaction.model,
     ])?;
     Ok(())
 }
 
-/// Returns the ids of folded summaries as JSON; none for none.
-fn folds_to_text(folds: &[CompactionId]) -> Outcome<Option<String>> {
-    let text = (!folds.is_empty()).then(|| serde_json::to_string(folds)).transpose();
+/// Returns the ids of compacted summaries as JSON; none for none.
+fn ids_to_text(compactions: &[CompactionId]) -> Outcome<Option<String>> {
+    let text = (!compactions.is_empty()).then(|| serde_json::to_string(compactions)).transpose();
     text.map_err(|source| Fault::Own(Error::Json { what: "a list of summaries", source }))
 }
 
@@ -205,12 +207,12 @@ pub(super) fn remove(conn: &Connection, key: i64) -> Outcome<()> {
 }
 
 /// Returns all compactions of a session, in the order they were made.
-pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Overlay, Compaction)>> {
+pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Span, Compaction)>> {
     let mut statement = conn.prepare_cached(select!("WHERE session = ?1 ORDER BY key"))?;
     let mut rows = statement.query([session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((read_overlay(row)?, read(row)?));
+        found.push((read_span(row)?, read(row)?));
     }
     Ok(found)
 }
@@ -223,18 +225,18 @@ pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>>
 }
 
 /// Returns the summary as it reads in a history, with what it follows.
-pub(super) fn summary(conn: &Connection, overlay: Overlay) -> Outcome<Option<Message>> {
-    let Some(compaction) = by_key(conn, overlay.key)? else { return Ok(None) };
-    let parent = message::parent(conn, overlay.first)?;
+pub(super) fn summary(conn: &Connection, span: Span) -> Outcome<Option<Message>> {
+    let Some(compaction) = by_key(conn, span.key)? else { return Ok(None) };
+    let parent = message::parent(conn, span.first)?;
     let parent = message::nearest_living(conn, parent)?.map(|(_, id)| id);
     Ok(Some(compaction.to_message(parent)))
 }
 
 /// Returns the plan of what shows in place of a summary once it is taken off: messages, and the
 /// summaries it took in.
-pub(super) fn below(conn: &Connection, overlay: Overlay) -> Outcome<Plan> {
-    let mut below = Below::new(conn, overlay);
-    let mut walk = Walk::visible(&mut below, Some(overlay.last));
+pub(super) fn below(conn: &Connection, span: Span) -> Outcome<Plan> {
+    let mut below = Below::new(conn, span);
+    let mut walk = Walk::visible(&mut below, Some(span.last));
     let mut plan = Plan::new();
     while let Some(stretch) = walk.next()? {
         let start = match stretch {
@@ -243,11 +245,11 @@ pub(super) fn below(conn: &Connection, overlay: Overlay) -> Outcome<Plan> {
                 inner.first
             }
             Stretch::Messages { first, last } => {
-                plan.push(Stretch::Messages { first: first.max(overlay.first), last });
+                plan.push(Stretch::Messages { first: first.max(span.first), last });
                 first
             }
         };
-        if start <= overlay.first {
+        if start <= span.first {
             break;
         }
     }
@@ -258,17 +260,17 @@ pub(super) fn below(conn: &Connection, overlay: Overlay) -> Outcome<Plan> {
 pub(super) fn status(
     conn: &Connection,
     session: &SessionRow,
-    overlay: Overlay,
+    span: Span,
 ) -> Outcome<CompactionStatus> {
-    if !path::holds(conn, session.head, overlay.last)? {
+    if !path::holds(conn, session.head, span.last)? {
         return Ok(CompactionStatus::OffPath);
     }
     let mut shape = Shape::new(conn, session.key);
     let mut walk = Walk::visible(&mut shape, session.head);
     while let Some(stretch) = walk.next()? {
         match stretch {
-            Stretch::Summary(shown) if shown.key == overlay.key => break,
-            Stretch::Summary(shown) if shown.first <= overlay.last => {
+            Stretch::Summary(shown) if shown.key == span.key => break,
+            Stretch::Summary(shown) if shown.first <= span.last => {
                 return Ok(CompactionStatus::Under { id: id_of(conn, shown.key)? });
             }
             _ => {}
@@ -286,12 +288,12 @@ pub(super) fn newest(conn: &Connection) -> Outcome<i64> {
 }
 
 /// Returns where the compaction of this id lies.
-pub(super) fn find(conn: &Connection, session: i64, id: &CompactionId) -> Outcome<Option<Overlay>> {
-    let overlay = conn
+pub(super) fn find(conn: &Connection, session: i64, id: &CompactionId) -> Outcome<Option<Span>> {
+    let span = conn
         .prepare_cached("SELECT key, first, last FROM compaction WHERE session = ?1 AND id = ?2")?
-        .query_row((session, id.as_str()), read_overlay)
+        .query_row((session, id.as_str()), read_span)
         .optional()?;
-    Ok(overlay)
+    Ok(span)
 }
 
 /// Returns where the compaction of this id lies, which must be in the session.
@@ -300,7 +302,7 @@ pub(super) fn require(
     session: Option<i64>,
     name: &SessionId,
     id: &CompactionId,
-) -> Outcome<Overlay> {
+) -> Outcome<Span> {
     let found = session.map(|session| find(conn, session, id)).transpose()?.flatten();
     found.ok_or_else(|| {
         Fault::Own(Error::UnknownCompaction { session: name.clone(), id: id.clone() })
@@ -308,17 +310,17 @@ pub(super) fn require(
 }
 
 /// Returns the compactions that cover a message.
-pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Overlay>> {
+pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Span>> {
     let (_, end) = Address::range_of(address.session());
     let mut statement = conn.prepare_cached(COVERING)?;
     let mut found = Vec::new();
-    for overlay in statement.query_map([address, end], read_overlay)? {
-        let overlay = overlay?;
-        if path::holds(conn, Some(overlay.last), address)? {
-            found.push(overlay);
+    for span in statement.query_map([address, end], read_span)? {
+        let span = span?;
+        if path::holds(conn, Some(span.last), address)? {
+            found.push(span);
         }
     }
-    found.sort_unstable_by_key(|overlay| overlay.key);
+    found.sort_unstable_by_key(|span| span.key);
     Ok(found)
 }
 
@@ -335,8 +337,8 @@ pub(super) fn id_of(conn: &Connection, key: i64) -> Outcome<CompactionId> {
     Ok(CompactionId::from(id))
 }
 
-fn read_overlay(row: &Row<'_>) -> rusqlite::Result<Overlay> {
-    Ok(Overlay { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+fn read_span(row: &Row<'_>) -> rusqlite::Result<Span> {
+    Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
 }
 
 /// Every row, as [`read`] takes it.
@@ -358,7 +360,7 @@ fn read_named(row: &Row<'_>, id: &CompactionId) -> Outcome<Compaction> {
         created_at: time(row.get(9)?)?,
         tokens_before: row.get(10)?,
         tokens_after: row.get(11)?,
-        folds: match row.get_ref(12)?.as_str_or_null()? {
+        nested: match row.get_ref(12)?.as_str_or_null()? {
             Some(text) => serde_json::from_str(text)
                 .map_err(|error| corrupt(format!("the summaries it took in: {error}")))?,
             None => Vec::new(),
