@@ -8,6 +8,8 @@ mod builder;
 mod compact;
 mod head;
 mod knowing;
+mod page;
+mod path;
 mod read;
 mod recent;
 mod search;
@@ -29,8 +31,8 @@ use crate::storage::SessionProvider;
 pub use builder::SessionBuilder;
 pub(crate) use compact::InProgress;
 pub use compact::{BranchSummaryPlan, Compacted, CompactionOutcome};
-pub use read::PageBuilder;
-pub use search::SessionSearch;
+pub use page::PageBuilder;
+pub use path::Path;
 pub use stream::Messages;
 
 /// One conversation.
@@ -231,7 +233,7 @@ impl Session {
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
         if let Ok(length) = fork.path_length() {
-            fork.tell(|| Change::Import { messages: length });
+            fork.emit(|| Change::Import { messages: length });
         }
         Ok(fork)
     }
@@ -273,8 +275,8 @@ impl Session {
         }
     }
 
-    fn tell(&self, change: impl FnOnce() -> Change) {
-        self.events.tell(self.id(), change);
+    fn emit(&self, change: impl FnOnce() -> Change) {
+        self.events.emit(self.id(), change);
     }
 }
 

@@ -198,7 +198,7 @@ impl Session {
         let CountedAppend { appended, visible_tokens } =
             self.provider.append_counted(parent, expected, messages)?;
         if appended.iter().any(|appended| appended.is_new) {
-            self.tell(|| Change::Append {
+            self.emit(|| Change::Append {
                 ids: appended.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
             });
             self.keep_within(visible_tokens);
@@ -266,7 +266,7 @@ impl Session {
         let imported = self.provider.import(records)?;
         let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
         if added > 0 {
-            self.tell(|| Change::Import { messages: added as u64 });
+            self.emit(|| Change::Import { messages: added as u64 });
         }
         Ok(imported)
     }
@@ -291,7 +291,7 @@ impl Session {
     pub fn update(&self, message: Message) -> Result<Updated> {
         let updated = self.provider.update(&message)?;
         if updated.is_changed {
-            self.tell(|| Change::Update { id: message.id });
+            self.emit(|| Change::Update { id: message.id });
         }
         Ok(updated)
     }
@@ -317,11 +317,11 @@ impl Session {
         let upserted = self.provider.upsert(&message)?;
         match &upserted {
             Upserted::Appended(_) => {
-                self.tell(|| Change::Append { ids: vec![message.id] });
+                self.emit(|| Change::Append { ids: vec![message.id] });
                 self.keep_within(None);
             }
             Upserted::Updated(updated) if updated.is_changed => {
-                self.tell(|| Change::Update { id: message.id });
+                self.emit(|| Change::Update { id: message.id });
             }
             Upserted::Updated(_) => {}
         }
@@ -350,7 +350,7 @@ impl Session {
     pub fn delete<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Deleted> {
         let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
         let deleted = self.provider.delete(&ids)?;
-        self.tell_deleted(&deleted);
+        self.emit_deleted(&deleted);
         Ok(deleted)
     }
 
@@ -374,13 +374,13 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
     pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
         let deleted = self.provider.delete_branch(id)?;
-        self.tell_deleted(&deleted);
+        self.emit_deleted(&deleted);
         Ok(deleted)
     }
 
-    fn tell_deleted(&self, deleted: &Deleted) {
+    fn emit_deleted(&self, deleted: &Deleted) {
         if !deleted.messages.is_empty() {
-            self.tell(|| Change::Delete { ids: deleted.messages.clone() });
+            self.emit(|| Change::Delete { ids: deleted.messages.clone() });
         }
     }
 
@@ -403,7 +403,7 @@ impl Session {
     /// As every write.
     pub fn clear(&self) -> Result<()> {
         self.provider.clear()?;
-        self.tell(|| Change::Clear);
+        self.emit(|| Change::Clear);
         Ok(())
     }
 }

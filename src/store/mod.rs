@@ -19,7 +19,6 @@ use crate::session::{InProgress, Session, SessionBuilder};
 use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
 
 pub use options::{Durability, StoreOptions};
-pub use search::{SessionsSearch, StoreSearch};
 
 /// One database file with all its sessions.
 ///
@@ -268,7 +267,7 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        self.events.tell(id, || Change::Remove);
+        self.events.emit(id, || Change::Remove);
         Ok(())
     }
 

@@ -25,8 +25,8 @@ impl Session {
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>) {
         let Some(threshold) = self.compaction.threshold() else { return };
         if let Err(error) = self.try_keep_within(threshold, visible) {
-            self.compaction.hear(&error);
-            self.tell(|| Change::CompactionFailed { why: error.to_string() });
+            self.compaction.report(&error);
+            self.emit(|| Change::CompactionFailed { why: error.to_string() });
         }
     }
 
@@ -38,7 +38,7 @@ impl Session {
             None => self.prompt_tokens().inspect_err(|_| self.put_off(visible, threshold))?,
         };
         let tokens = visible.saturating_add(prompt);
-        self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
+        self.emit(|| Change::Window { phase: Phase::Idle, tokens, threshold });
         if tokens <= threshold {
             self.compaction.calm();
             return Ok(());
@@ -62,13 +62,13 @@ impl Session {
         for _ in 0..MAX_STEPS {
             let Some(plan) = self.plan_over(threshold)? else { break };
             let before = plan.usage().total;
-            self.tell(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
+            self.emit(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
             let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
             let compacted = asked.and_then(|summary| self.commit(plan, summary));
             let after = compacted.as_ref().map_or(before, |compacted| {
                 before - compacted.tokens_before + compacted.tokens_after
             });
-            self.tell(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
+            self.emit(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
             compacted?;
             if after <= threshold {
                 self.compaction.calm();
@@ -88,7 +88,7 @@ impl Session {
                     self.compaction.put_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
                     if self.compaction.is_newly_stuck() {
                         let why = why.to_string();
-                        self.tell(|| Change::CannotShorten { tokens, threshold, why });
+                        self.emit(|| Change::CannotShorten { tokens, threshold, why });
                     }
                 }
                 Ok(None)

@@ -114,7 +114,7 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;
-        self.tell(|| Change::Compact { id: compaction.id.clone() });
+        self.emit(|| Change::Compact { id: compaction.id.clone() });
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.provider.remove_compaction(id)?;
-        self.tell(|| Change::Expand { id: id.clone() });
+        self.emit(|| Change::Expand { id: id.clone() });
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl CompactionSettings {
     }
 
     /// Calls the handler, if there is one.
-    pub(super) fn hear(&self, error: &Error) {
+    pub(super) fn report(&self, error: &Error) {
         if let Some(handler) = &self.0.asked.on_error {
             // The append has succeeded: a panic in here must not look as if it had not.
             let _ = catch_unwind(AssertUnwindSafe(|| handler(error)));

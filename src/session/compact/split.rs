@@ -72,7 +72,7 @@ impl Session {
         let opening = Message::assistant(text).with_metadata(about);
         let provider = self.provider.split(id, &opening, END_REASON)?;
         let child = self.with_provider(provider);
-        child.tell(|| Change::Append { ids: vec![opening.id.clone()] });
+        child.emit(|| Change::Append { ids: vec![opening.id.clone()] });
         Ok(child)
     }
 }
