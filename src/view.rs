@@ -111,7 +111,7 @@ pub enum Parent {
 /// storage.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")])?;
 ///
 /// let empty = ExpectedHead::At(None); // the head is before the first message
-/// let late = storage.append(&Parent::Head, &ExpectedHead::Any, &empty, &[Message::user("hi")]);
+/// let late = storage.append(&Parent::Head, &empty, &[Message::user("hi")]);
 /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
 /// # Ok::<(), talktree::Error>(())
 /// ```

@@ -32,10 +32,10 @@ impl Session {
         }
     }
 
-    /// Returns the path to the head as a model should see it, oldest first: summaries in place of
-    /// what they cover, hidden left out.
+    /// Returns the path to the head as a model should see it, oldest first: summaries replace the
+    /// ranges they cover, and hidden messages are left out.
     ///
-    /// Costs what is visible, not what was ever said.
+    /// The read costs what is visible, not what was ever said.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -78,8 +78,8 @@ impl Session {
         self.provider.raw_history(None)
     }
 
-    /// Returns the figures of each stored message of the path to the head, oldest first, without
-    /// reading content.
+    /// Returns the figures of each stored message on the path to the head, oldest first, without
+    /// content.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -99,7 +99,7 @@ impl Session {
         self.provider.row_stats(None)
     }
 
-    /// Returns how many messages the path to the head holds, hidden included, summaries ignored.
+    /// Returns how many messages the path to the head holds: hidden ones count, summaries do not.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -111,7 +111,7 @@ impl Session {
     /// chat.add_compaction("They greeted.", &hello, &reply)?;
     ///
     /// assert_eq!(chat.path_length()?, 3);
-    /// assert_eq!(chat.path_length_at(&reply)?, 2);
+    /// assert_eq!(chat.at(&reply).path_length()?, 2);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
@@ -142,7 +142,7 @@ impl Session {
         self.provider.is_on_path(id, None)
     }
 
-    /// Returns whether `ancestor` is `id` or lies on the path to it.
+    /// Returns whether `ancestor` is `id` or one of its ancestors.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -183,7 +183,7 @@ impl Session {
         self.provider.latest_leaf()
     }
 
-    /// Returns the ids of the messages without children, in order of creation.
+    /// Returns the ids of the leaves, in order of creation.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -203,7 +203,7 @@ impl Session {
         self.provider.leaves()
     }
 
-    /// Returns the messages that follow a message directly, in order of creation.
+    /// Returns the children of a message, in order of creation.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -224,7 +224,7 @@ impl Session {
         self.provider.branches(Some(id))
     }
 
-    /// Returns the messages that begin a tree, in order of creation.
+    /// Returns the roots, in order of creation.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -245,8 +245,8 @@ impl Session {
         self.provider.branches(None)
     }
 
-    /// Returns the messages that follow the same message as this one, itself included, in order of
-    /// creation.
+    /// Returns the children of a message's parent, in order of creation: the message itself and its
+    /// alternatives.
     ///
     /// ```
     /// use talktree::{Message, Store};
