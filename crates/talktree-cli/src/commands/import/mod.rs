@@ -19,35 +19,35 @@ use crate::progress::Bar;
 /// How many remarks on one file are told to people; JSON has all.
 const MAX_REMARKS: usize = 3;
 
-/// Import conversations: files, ZIP exports, or folders with any number of them
+/// Import conversations from files, ZIP exports or folders
 ///
-/// The format is told from the content. Importing again adds what is new, and nothing twice.
-/// Folders are searched for *.jsonl, *.json and *.zip; `talktree import ~/.claude/projects` brings
-/// everything that Claude Code keeps. `-` is stdin.
+/// The format is detected from the content. Importing a file again adds only new messages. Folders
+/// are searched for *.jsonl, *.json and *.zip: `talktree import ~/.claude/projects` imports all
+/// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree import [OPTIONS] <PATHS>...")]
 pub(crate) struct Args {
-    /// What to import.
+    /// The files and folders to import.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 
-    /// The format, if it is not to be told from the content.
+    /// The format of the files [default: detected from the content].
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
 
-    /// Import into this session; for a file that holds one conversation.
+    /// Import into this session; only for a file with one conversation.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// Refuse a file in which anything is wrong.
+    /// Refuse a file with damaged records; without this option they are reported and skipped.
     #[arg(long)]
     strict: bool,
 
-    /// Write nothing; tell what would be done.
+    /// Write nothing; print what would be imported.
     #[arg(long)]
     dry_run: bool,
 
-    /// Keep each record as it came, in the metadata of its message.
+    /// Keep each original record in the metadata of its message.
     #[arg(long)]
     keep_source: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             drop(store);
             remove_store(&path);
         } else if !context.is_tour {
-            tell(&format!("made a new store: {}", path.display()));
+            tell(&format!("created a new store: {}", path.display()));
         }
     }
     done
@@ -140,10 +140,10 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
     match failed {
         0 => Ok(()),
         _ if total.files > 0 && !total.is_refused && !args.strict => {
-            tell(&format!("{failed} files were passed over"));
+            tell(&format!("skipped files: {failed}"));
             Ok(())
         }
-        _ => Err(Failure::Input(format!("{failed} of {} files were not imported", sources.len()))),
+        _ => Err(Failure::Input(format!("not imported: {failed} of {} files", sources.len()))),
     }
 }
 
@@ -190,11 +190,13 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
             // Before a store is made for nothing.
-            return Err(Failure::Input(format!("{} is not there", path.display())));
+            return Err(Failure::Input(format!("{} does not exist", path.display())));
         }
     }
     match sources.is_empty() {
-        true => Err(Failure::NotFound("there is nothing to import".to_owned())),
+        true => Err(Failure::NotFound(
+            "nothing to import: no *.jsonl, *.json or *.zip was found".to_owned(),
+        )),
         false => Ok(sources),
     }
 }
@@ -272,7 +274,7 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
     }
     let more = report.notes.len().saturating_sub(MAX_REMARKS) as u64 + report.notes_left_out;
     if more > 0 {
-        tell(&format!("{}: {more} more remarks; --json has them", report.path.display()));
+        tell(&format!("{}: {more} more notes; --json prints all", report.path.display()));
     }
     Ok(())
 }
