@@ -46,9 +46,9 @@ fn texts(rig: &Rig) -> Vec<String> {
 /// Runs a `compact` that must exit with 7 and add no compaction, and returns its stderr.
 #[track_caller]
 fn refused(rig: &Rig, command: &str, more: &[&str]) -> String {
-    let told = rig.fails(7, by(command, more));
+    let printed = rig.fails(7, by(command, more));
     assert_eq!(rig.json(["compact", "long", "--list"]), Vec::<Value>::new());
-    told
+    printed
 }
 
 fn feed(rig: &Rig, args: &[&str], input: &str) -> Answer {
@@ -63,8 +63,11 @@ fn feed(rig: &Rig, args: &[&str], input: &str) -> Answer {
 fn a_command_reads_the_prompt_and_writes_the_summary() {
     let rig = long();
     let asked = text(&rig.path("asked"));
-    let told = rig.ok(by(&format!("cat > {asked}; echo; echo '  They counted. '"), &[]));
-    assert!(told.contains("compacted 15 messages, 1080 tokens into 8: compaction "), "{told}");
+    let printed = rig.ok(by(&format!("cat > {asked}; echo; echo '  They counted. '"), &[]));
+    assert!(
+        printed.contains("compacted 15 messages, 1080 tokens into 8: compaction "),
+        "{printed}"
+    );
     let texts = texts(&rig);
     assert_eq!((texts.len(), &*texts[3]), (6, "They counted."));
     let asked = std::fs::read_to_string(asked).unwrap();
@@ -101,9 +104,9 @@ fn once_stops_after_one_step() {
 fn a_branch_away_from_the_head_can_be_compacted() {
     let rig = long();
     rig.ok(["checkout", "long", "m2"]);
-    let told = rig.run(by("echo brief", &[]));
-    assert_eq!((told.code, told.stdout.as_str()), (0, ""));
-    assert!(told.stderr.contains("nothing to compact: "), "{told:?}");
+    let printed = rig.run(by("echo brief", &[]));
+    assert_eq!((printed.code, printed.stdout.as_str()), (0, ""));
+    assert!(printed.stderr.contains("nothing to compact: "), "{printed:?}");
     let added = rig.json(by("echo brief", &["--at", "m10"]));
     assert_eq!((&added[0]["first"], &added[0]["last"]), (&json!("m4"), &json!("m8")));
     assert_eq!(rig.json(["compact", "long", "--list"])[0]["status"], "off_path");
@@ -131,7 +134,7 @@ fn a_plan_changes_nothing_and_runs_no_command() {
     rig.ok(by("echo brief", &[&STEPS[..], &["--once"]].concat()));
     let summary = rig.json(["compact", "long", "--list"])[0]["id"].as_str().unwrap().to_owned();
     let plan = [&["compact", "long", "--plan"][..], &SHORT].concat();
-    let told = rig.ok(&plan);
+    let printed = rig.ok(&plan);
     for line in [
         "long: 10 messages would be compacted",
         &format!("from  compaction_{summary}"),
@@ -141,7 +144,7 @@ fn a_plan_changes_nothing_and_runs_no_command() {
         "window now  1086 tokens: prompt 0, head 216, summaries 6, middle 720, tail 144",
         "window after  about 505 tokens",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");
     }
     let answer = rig.json(&plan).remove(0);
     assert_eq!(
@@ -191,13 +194,13 @@ fn a_given_summary_replaces_the_planned_range() {
     let rig = long();
     let file = text(&rig.file("summary", "They counted.\n"));
     let given = |option, value| [&["compact", "long", option, value], &SHORT[..]].concat();
-    let told = rig.ok([given("--summary-file", &file), STEPS.to_vec()].concat());
-    assert!(told.contains("compacted 5 messages, 360 tokens into 8"), "{told}");
+    let printed = rig.ok([given("--summary-file", &file), STEPS.to_vec()].concat());
+    assert!(printed.contains("compacted 5 messages, 360 tokens into 8"), "{printed}");
     assert_eq!(feed(&rig, &given("--summary", "-"), "On and on.\n").code, 0);
     assert_eq!(texts(&rig)[3], "On and on.");
-    let told = rig.run(given("--summary", "And on."));
-    assert_eq!(told.code, 0);
-    assert!(told.stderr.contains("nothing to compact: "), "{told:?}");
+    let printed = rig.run(given("--summary", "And on."));
+    assert_eq!(printed.code, 0);
+    assert!(printed.stderr.contains("nothing to compact: "), "{printed:?}");
     rig.fails(5, given("--summary-file", &text(&rig.path("nowhere"))));
 }
 
@@ -205,19 +208,23 @@ fn a_given_summary_replaces_the_planned_range() {
 fn a_given_summary_that_is_not_shorter_is_wrong_usage() {
     let rig = long();
     let summary = "word ".repeat(2_000);
-    let told = rig.fails(2, [&["compact", "long", "--summary", &summary], &SHORT[..]].concat());
-    assert!(told.contains("1080"), "{told}");
+    let printed = rig.fails(2, [&["compact", "long", "--summary", &summary], &SHORT[..]].concat());
+    assert!(printed.contains("1080"), "{printed}");
     rig.fails(2, [&["compact", "long", "--summary", " "], &SHORT[..]].concat());
 }
 
 #[test]
 fn nothing_to_compact_is_a_success_with_a_reason() {
     let rig = long();
-    let told = rig.run(["compact", "long", "--summarizer-cmd", "echo brief"]);
-    assert_eq!((told.code, told.stdout.as_str()), (0, ""));
-    assert!(told.stderr.contains("a smaller --keep-recent-tokens"), "{told:?}");
-    let told = rig.run(["compact", "long", "--plan"]);
-    assert_eq!((told.code, told.stdout.starts_with("window  1440 tokens")), (0, true), "{told:?}");
+    let printed = rig.run(["compact", "long", "--summarizer-cmd", "echo brief"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (0, ""));
+    assert!(printed.stderr.contains("a smaller --keep-recent-tokens"), "{printed:?}");
+    let printed = rig.run(["compact", "long", "--plan"]);
+    assert_eq!(
+        (printed.code, printed.stdout.starts_with("window  1440 tokens")),
+        (0, true),
+        "{printed:?}"
+    );
     let plan = rig.json(["compact", "long", "--plan", "--prompt"]).remove(0);
     assert!(plan["nothing"].as_str().is_some_and(|why| !why.is_empty()), "{plan}");
     assert_eq!((&plan["usage"]["total"], &plan["first"]), (&json!(1440), &Value::Null));
@@ -228,19 +235,19 @@ fn nothing_to_compact_is_a_success_with_a_reason() {
 #[test]
 fn a_failed_command_is_reported_with_the_end_of_its_stderr() {
     let rig = long();
-    let told = refused(&rig, "echo half an answer; echo 'no\u{1b}[2J key' >&2; exit 3", &[]);
+    let printed = refused(&rig, "echo half an answer; echo 'no\u{1b}[2J key' >&2; exit 3", &[]);
     assert_eq!(
-        told,
+        printed,
         "talktree: the summarizer exited with status 3\ntalktree:   no\\u{1b}[2J key\n"
     );
-    let told = refused(&rig, "no-such-command --at-all", &[]);
-    assert!(told.contains("was not found (status 127)"), "{told}");
-    assert!(told.contains("no-such-command"), "{told}");
-    let told = refused(&rig, "kill -9 $$", &[]);
-    assert!(told.contains("was killed: signal: 9"), "{told}");
+    let printed = refused(&rig, "no-such-command --at-all", &[]);
+    assert!(printed.contains("was not found (status 127)"), "{printed}");
+    assert!(printed.contains("no-such-command"), "{printed}");
+    let printed = refused(&rig, "kill -9 $$", &[]);
+    assert!(printed.contains("was killed: signal: 9"), "{printed}");
     // Only the end of a long stderr is shown.
-    let told = refused(&rig, "seq 100000 >&2; exit 1", &[]);
-    assert!(told.contains("100000\n") && told.len() < 9_000, "{told}");
+    let printed = refused(&rig, "seq 100000 >&2; exit 1", &[]);
+    assert!(printed.contains("100000\n") && printed.len() < 9_000, "{printed}");
 }
 
 #[test]
@@ -263,8 +270,8 @@ fn a_bad_answer_is_refused_with_its_reason() {
         ("cat", "the prompt asks for at most 216 tokens"),
         ("yes", "is too long"),
     ] {
-        let told = refused(&rig, command, &[]);
-        assert!(told.contains(why), "{command}: {told}");
+        let printed = refused(&rig, command, &[]);
+        assert!(printed.contains(why), "{command}: {printed}");
     }
 }
 
@@ -298,8 +305,8 @@ fn a_command_over_its_time_limit_is_killed_with_all_processes_it_started() {
     let rig = long();
     let pids = text(&rig.path("pids"));
     let script = format!("trap '' TERM; echo $$ >> {pids}; sleep 600 & echo $! >> {pids}; wait");
-    let told = refused(&rig, &script, &["--timeout", "1"]);
-    assert!(told.contains("took longer than 1 second"), "{told}");
+    let printed = refused(&rig, &script, &["--timeout", "1"]);
+    assert!(printed.contains("took longer than 1 second"), "{printed}");
     assert_gone(&std::fs::read_to_string(pids).unwrap());
 }
 
@@ -339,13 +346,13 @@ fn a_failed_step_keeps_the_compactions_of_earlier_steps() {
 fn messages_that_changed_while_the_command_ran_are_not_compacted() {
     let rig = long();
     let talktree = env!("CARGO_BIN_EXE_talktree");
-    let told = refused(&rig, &format!("{talktree} rm long m9 > /dev/null; echo brief"), &[]);
-    assert!(told.contains("\"m9\""), "{told}");
-    assert!(told.contains("run the command again"), "{told}");
+    let printed = refused(&rig, &format!("{talktree} rm long m9 > /dev/null; echo brief"), &[]);
+    assert!(printed.contains("\"m9\""), "{printed}");
+    assert!(printed.contains("run the command again"), "{printed}");
     // Nor are messages that another compaction replaced first.
     let first = format!("{talktree} compact long --summary first --from m10 --to m11 > /dev/null");
-    let told = rig.fails(7, by(&format!("{first}; echo second"), &[]));
-    assert!(told.contains("run the command again"), "{told}");
+    let printed = rig.fails(7, by(&format!("{first}; echo second"), &[]));
+    assert!(printed.contains("run the command again"), "{printed}");
     // An append does not change the range.
     let more = r#"[{"id":"m21","role":"user","parts":[{"type":"text","text":"more"}]}]"#;
     let file = text(&rig.file("more.json", more));
@@ -396,8 +403,8 @@ fn expand_prints_one_level_or_all_messages() {
     assert_eq!(read(&[&ids[2]]), [&*second, "m14", "m15", "m16", "m17", "m18"]);
     assert_eq!(read(&[&second]).len(), 6);
     assert_eq!(read(&[&ids[2][ids[2].len() - 12..], "--raw"]).len(), 15);
-    let told = rig.ok(["expand", "long", &ids[2]]);
-    assert!(told.contains("[summary]\n  number 13\n"), "{told}");
+    let printed = rig.ok(["expand", "long", &ids[2]]);
+    assert!(printed.contains("[summary]\n  number 13\n"), "{printed}");
     rig.fails(1, ["expand", "long", "nobody"]);
 }
 

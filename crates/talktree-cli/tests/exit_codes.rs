@@ -27,8 +27,8 @@ fn other_commands_than_import_create_no_store() {
         &["rename", "x", "y"],
         &["rm", "x", "--yes"],
     ] {
-        let told = rig.fails(3, args);
-        assert!(told.contains("there is no store at"), "{args:?}: {told}");
+        let printed = rig.fails(3, args);
+        assert!(printed.contains("there is no store at"), "{args:?}: {printed}");
     }
     assert!(!rig.store().exists());
 }
@@ -47,8 +47,8 @@ fn reading_creates_no_session() {
         &["compact", "nobody", "--summarizer-cmd", "cat"],
         &["expand", "nobody", "x"],
     ] {
-        let told = rig.fails(1, args);
-        assert!(told.contains("talktree sessions"), "{args:?}: {told}");
+        let printed = rig.fails(1, args);
+        assert!(printed.contains("talktree sessions"), "{args:?}: {printed}");
     }
     assert_eq!(rig.json(["sessions"]).len(), 1);
 }
@@ -56,8 +56,8 @@ fn reading_creates_no_session() {
 #[test]
 fn an_unknown_message_comes_with_a_hint() {
     let rig = Rig::toured();
-    let told = rig.fails(1, ["show", "tour", "nobody"]);
-    assert!(told.contains("talktree tree tour"), "{told}");
+    let printed = rig.fails(1, ["show", "tour", "nobody"]);
+    assert!(printed.contains("talktree tree tour"), "{printed}");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn a_damaged_store_is_four() -> Outcome {
     let answer = rig.run(["--store", &text(&rig.path("copy.db")), "verify"]);
     assert_eq!(answer.code, 4, "{answer:?}");
     // Every command reports it with the same code.
-    let told = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
-    assert!(told.contains("damaged"), "{told}");
+    let printed = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
+    assert!(printed.contains("damaged"), "{printed}");
     Ok(())
 }
 
@@ -152,8 +152,8 @@ fn a_truncated_store_is_four_for_every_command() -> Outcome {
         ] {
             // Each command gets its own copy: the one before may have left lock files.
             let store = text(&rig.file(&format!("{length}-{}.db", args[0]), &whole[..length]));
-            let told = rig.fails(4, ["--store", &store].iter().chain(args));
-            assert_eq!(told.contains("talktree verify"), args[0] != "verify", "{told}");
+            let printed = rig.fails(4, ["--store", &store].iter().chain(args));
+            assert_eq!(printed.contains("talktree verify"), args[0] != "verify", "{printed}");
         }
     }
     // Damages the header, which is in the first page.
@@ -174,8 +174,8 @@ fn a_file_that_cannot_be_imported_is_five() {
     rig.fails(5, ["import", "--format", "openai", &file]);
     assert!(!rig.store().exists(), "the store created for a failed import is removed");
     let nowhere = text(&rig.path("nowhere/talk.db"));
-    let told = rig.fails(3, ["--store", &nowhere, "import", &text(&rig.file("a.json", "[]"))]);
-    assert!(told.contains("there is no folder"), "{told}");
+    let printed = rig.fails(3, ["--store", &nowhere, "import", &text(&rig.file("a.json", "[]"))]);
+    assert!(printed.contains("there is no folder"), "{printed}");
     assert!(!rig.path("nowhere").exists());
     let damaged = text(&rig.file("damaged.json", r#"[{"role":"user","content":"hi"},7]"#));
     rig.fails(5, ["import", "--strict", &damaged]);

@@ -55,13 +55,13 @@ fn sessions_and_messages_are_found_by_id_part_of_id_name_and_label() {
 #[test]
 fn an_ambiguous_argument_is_an_error() {
     let rig = Rig::toured();
-    let told = rig.fails(2, ["show", "tour", "answer-"]);
-    assert!(told.contains("answer-1") && told.contains("answer-2"), "{told}");
+    let printed = rig.fails(2, ["show", "tour", "answer-"]);
+    assert!(printed.contains("answer-1") && printed.contains("answer-2"), "{printed}");
     rig.ok(["fork", "tour", "look-up", "A trip to Jena"]);
-    let told = rig.fails(2, ["log", "A trip to Jena"]);
+    let printed = rig.fails(2, ["log", "A trip to Jena"]);
     assert!(
-        told.contains("more than one session") && told.contains("tour (A trip to Jena)"),
-        "{told}"
+        printed.contains("more than one session") && printed.contains("tour (A trip to Jena)"),
+        "{printed}"
     );
 }
 
@@ -102,10 +102,10 @@ fn labels_are_set_moved_listed_and_removed() {
 #[test]
 fn head_and_message_ids_cannot_be_labels() {
     let rig = Rig::toured();
-    let told = rig.fails(2, ["label", "tour", "head", "ask"]);
-    assert!(told.contains("always means the head"), "{told}");
-    let told = rig.fails(2, ["label", "tour", "ask", "museum"]);
-    assert!(told.contains("the id of a message"), "{told}");
+    let printed = rig.fails(2, ["label", "tour", "head", "ask"]);
+    assert!(printed.contains("always means the head"), "{printed}");
+    let printed = rig.fails(2, ["label", "tour", "ask", "museum"]);
+    assert!(printed.contains("the id of a message"), "{printed}");
     assert!(rig.ok(["show", "tour", "head"]).contains("museum on Saturday"));
 }
 
@@ -126,8 +126,8 @@ fn head_means_the_head_even_if_a_message_has_that_id() {
 fn a_name_that_is_part_of_another_id_is_ambiguous() {
     let rig = Rig::toured();
     rig.ok(["fork", "tour", "look-up", "to"]);
-    let told = rig.fails(2, ["rm", "to", "--yes"]);
-    assert!(told.contains("tour (A trip to Jena)") && told.contains("(to)"), "{told}");
+    let printed = rig.fails(2, ["rm", "to", "--yes"]);
+    assert!(printed.contains("tour (A trip to Jena)") && printed.contains("(to)"), "{printed}");
     rig.ok(["rename", "tour", "x"]);
     rig.fails(2, ["log", "to"]);
     assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) deleted\n");
@@ -167,9 +167,9 @@ fn a_compaction_is_added_listed_shown_and_removed() -> Outcome {
 #[test]
 fn a_range_that_is_not_on_one_path_is_refused() {
     let rig = Rig::toured();
-    let told =
+    let printed =
         rig.fails(2, ["compact", "tour", "--summary", "x", "--from", "how-far", "--to", "look-up"]);
-    assert!(told.contains("\"how-far\"") && told.contains("\"look-up\""), "{told}");
+    assert!(printed.contains("\"how-far\"") && printed.contains("\"look-up\""), "{printed}");
     rig.fails(2, ["compact", "tour", "--summary", " ", "--from", "ask", "--to", "look-up"]);
     rig.fails(2, ["compact", "tour", "--summary", "x", "--from", "ask"]);
     rig.fails(2, ["compact", "tour", "--summary", "x", "--to", "ask"]);
@@ -198,8 +198,8 @@ fn rm_deletes_messages_branches_and_sessions() {
         "tour (A trip to Jena): 3 messages deleted\n"
     );
 
-    let told = rig.fails(2, ["rm", "tour"]);
-    assert!(told.contains("--yes"), "{told}");
+    let printed = rig.fails(2, ["rm", "tour"]);
+    assert!(printed.contains("--yes"), "{printed}");
     rig.ok(["rm", "tour", "--yes"]);
     rig.fails(1, ["log", "tour"]);
 }
@@ -234,8 +234,8 @@ fn usage_shows_the_arguments_in_order() {
         ("compact", "talktree compact [OPTIONS] <SESSION> --summarizer-cmd <COMMAND>"),
         ("export", "talktree export [OPTIONS] --all"),
     ] {
-        let told = rig.fails(2, [verb]);
-        assert!(told.contains(usage) && !told.contains("--store"), "{told}");
+        let printed = rig.fails(2, [verb]);
+        assert!(printed.contains(usage) && !printed.contains("--store"), "{printed}");
     }
 }
 
@@ -301,8 +301,8 @@ fn a_backup_is_a_store() {
     let copy = text(&rig.path("copy.db"));
     rig.ok(["backup", &copy]);
     assert_eq!(rig.ok(["--store", &copy, "tree", "tour"]), rig.ok(["tree", "tour"]));
-    let told = rig.fails(2, ["backup", &copy]);
-    assert!(told.contains("already exists"), "{told}");
+    let printed = rig.fails(2, ["backup", &copy]);
+    assert!(printed.contains("already exists"), "{printed}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
 
-    /// Search text, reasoning and tool calls (`tools`), or both (`all`) [default: all].
+    /// Search text, or reasoning and tool calls (`tools`), or both (`all`) [default: text].
     #[arg(long = "in", value_name = "WHERE")]
     column: Option<Column>,
 

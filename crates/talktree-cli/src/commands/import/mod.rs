@@ -16,8 +16,8 @@ use crate::failure::{Failure, Result, tell};
 use crate::paint;
 use crate::progress::Bar;
 
-/// How many remarks on one file are told to people; JSON has all.
-const MAX_REMARKS: usize = 3;
+/// The maximum number of notes on one file that are printed; JSON has all.
+const MAX_NOTES: usize = 3;
 
 /// Import conversations from files, ZIP exports or folders
 ///
@@ -60,7 +60,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 /// A file to import.
 struct Source {
     path: PathBuf,
-    /// Whether it was found in a folder, where not every file is a conversation.
+    /// Whether it was found in a folder; not every file in a folder is a conversation.
     is_found: bool,
 }
 
@@ -81,12 +81,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     done
 }
 
-/// Removes the store that was made for an import that brought nothing.
+/// Removes the new store of an import that added nothing.
 fn remove_store(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        // What cannot be removed is an empty store: no harm, and the import's own error is told.
+        // A store that cannot be removed is empty and does no harm; the error of the import is reported.
         let _ = std::fs::remove_file(file);
     }
 }
@@ -114,7 +114,7 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
                     total.is_refused |= !source.is_found;
                 }
             }
-            // Of a store that fails, the next file will tell nothing new.
+            // A store that fails would fail for the next file, too.
             Err(failure @ (Failure::Store(_) | Failure::Damaged(_) | Failure::Output(_))) => {
                 return Err(failure);
             }
@@ -147,7 +147,7 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
     }
 }
 
-/// Returns whether anything of a file could be used; an empty one is used up, too.
+/// Returns whether the import used any record; an empty file counts as used.
 fn brought_something(report: &ImportReport) -> bool {
     report.records == 0 || report.kept + report.converted > 0
 }
@@ -169,7 +169,7 @@ impl Total {
     }
 }
 
-/// Opens the store, which is made if it is not there; a dry run makes none.
+/// Opens the store and creates it if it is missing; a dry run creates none.
 fn open(args: &Args, context: &Context) -> Result<Store> {
     match args.dry_run && !context.store_path()?.exists() {
         true => Ok(Store::open_in_memory()?),
@@ -189,7 +189,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         } else if path.exists() || is_stdin(path) {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
-            // Before a store is made for nothing.
+            // Checked first, so that no store is created for a missing file.
             return Err(Failure::Input(format!("{} does not exist", path.display())));
         }
     }
@@ -238,7 +238,7 @@ fn import_file(
     let imported = store.import_reader(name, file, options, |progress| bar.show(progress));
     drop(bar);
     imported.map_err(|error| match error {
-        // What cannot be read is the file here, not the store.
+        // Here such an error is about the input file, not the store.
         error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
         error => error.into(),
     })
@@ -269,10 +269,10 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
         context.out.line(&[(paint::PLAIN, &format!("  {} sessions", report.sessions.len()))])?;
     }
     let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
-    for note in report.notes.iter().take(MAX_REMARKS) {
+    for note in report.notes.iter().take(MAX_NOTES) {
         tell(&format!("{}{}: {}", report.path.display(), place(note.line), note.why));
     }
-    let more = report.notes.len().saturating_sub(MAX_REMARKS) as u64 + report.notes_left_out;
+    let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
     if more > 0 {
         tell(&format!("{}: {more} more notes; --json prints all", report.path.display()));
     }
