@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     Stopped(u8),
 }
 
-/// What a damaged store needs reported.
+/// How a damaged store is reported.
 #[derive(Debug)]
 pub(crate) enum Damage {
     /// A command met this damage.

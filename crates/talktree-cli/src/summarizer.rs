@@ -1,9 +1,9 @@
 //! A summarizer that is a shell command: it reads the prompt on stdin and writes the summary to
 //! stdout.
 //!
-//! Three threads serve the pipes of the command and a fourth waits for its exit. All of them send
-//! [`Event`]s to the caller's thread, which alone decides when to stop. So a command that blocks on
-//! its pipes, or leaves them open, cannot block the caller.
+//! One thread writes the prompt to stdin, two read stdout and stderr, and one waits for the exit. The
+//! last three send [`Event`]s to the caller's thread, which alone decides when to stop. So a command
+//! that does not read its stdin, or leaves its pipes open, cannot block the caller.
 //!
 //! Invariant: a command that is stopped is killed together with all processes it started.
 

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The compaction: its id, or the start or the end of its id.
     compaction: String,
 
-    /// Print the stored messages of nested compactions, too, and no summaries.
+    /// Print only stored messages, including those of nested compactions.
     #[arg(long)]
     raw: bool,
 

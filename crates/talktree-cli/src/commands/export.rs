@@ -135,7 +135,12 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
         (Selection::Store(store), _) if args.skip_damaged => {
             store.export_readable_jsonl(output, |id, error| {
                 skipped += 1;
-                tell(&format!("session {id} is skipped: {error}"));
+                // Without the advice to run `verify`, which the error's own text ends with.
+                let why = match error {
+                    Error::Corrupt { what } => what.clone(),
+                    error => error.to_string(),
+                };
+                tell(&format!("session {id} is skipped: {why}"));
             })
         }
         (Selection::Store(store), _) => store.export_jsonl(output),

@@ -54,7 +54,7 @@ pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Re
             let mut out = Exact::new(&mut context.out, false);
             out.write_all(plan.prompt().as_bytes())?;
             out.flush()?;
-            // The range is named because the plan may be a different one once messages are appended.
+            // The range is named, because after an append the plan may be a different one.
             let [session, first, last] =
                 [target.session.id().as_str(), plan.first().as_str(), plan.last().as_str()]
                     .map(quote);
