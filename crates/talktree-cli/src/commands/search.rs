@@ -108,41 +108,6 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
         return Ok(());
     }
-    let search = match (&session, &args.branch) {
-        (Some(session), Some(leaf)) => session.at(&lookup::message(session, leaf)?).search(text),
-        (Some(session), None) => session.search(text),
-        (None, _) => store.search(text),
-    };
-    let found = search.limit(args.limit).offset(args.offset).run()?;
-    notice(&found.notices, found.matched, found.sessions.is_empty());
-        if found.sessions.is_empty() {
-            return Err(nothing());
-        }
-        let names = Names::of(&store)?;
-        for session in &found.sessions {
-            if context.is_json {
-                context.out.json(session)?;
-                continue;
-            }
-            let name = crate::text::one_line(session.name.as_deref().unwrap_or_default());
-            context.out.line_cut(&[
-                (style::ID, names.0.of(session.session.as_str())),
-                (style::PLAIN, "  "),
-                (style::STRONG, &name),
-            ])?;
-            for hit in session.hits.iter().take(3) {
-                let mut pieces = vec![
-                    (style::PLAIN, "  "),
-                    (style::role(&hit.role), hit.role.as_str()),
-                    (style::PLAIN, "  "),
-                ];
-                pieces.extend(snippet(&hit.snippet, context.out.is_coloured()));
-                context.out.line(&pieces)?;
-            }
-            context.out.line(&[])?;
-        }
-        return Ok(());
-    }
     let found = search.run()?;
     notice(&found.notices, found.matched, found.hits.is_empty());
     if found.hits.is_empty() {

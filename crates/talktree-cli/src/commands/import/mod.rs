@@ -13,8 +13,8 @@ use talktree::{Error, SessionId, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
-use crate::style;
 use crate::progress::Bar;
+use crate::style;
 
 /// The maximum number of notes on one file that are printed; JSON has all.
 const MAX_NOTES: usize = 3;
