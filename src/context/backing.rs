@@ -14,11 +14,11 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    pub(super) fn store(&self) -> Result<&dyn ContextStore> {
+    pub(crate) fn store(&self) -> Result<&dyn ContextStore> {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }
 
-    pub(super) fn conversation(&self) -> Result<&dyn SessionProvider> {
+    pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {
         let what = "a conversation beside the context";
         self.conversation.as_deref().ok_or(Error::Unsupported { what })
     }

@@ -5,15 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::label::collapse_whitespace;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 use crate::error::{self, BoxError, Error};
 use crate::id::shorten;
-
-/// The longest label, in characters.
-pub(crate) const MAX_LABEL_CHARS: usize = 80;
-
-/// The longest description in a list of documents, in characters: the list stands in every prompt.
-pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1_024;
 
 /// One block of what a model should know: what is behind it, and how it is shown.
 ///
@@ -138,7 +133,7 @@ impl Block {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let open = |id| store.session_builder(id).context("house rules", Block::shared()).open();
+    /// let open = |id| store.session_builder(id).block("house rules", Block::shared()).open();
     /// open("monday")?.context().set("house rules", "Be brief.")?;
     /// assert_eq!(open("tuesday")?.block("house rules")?.unwrap().content, "Be brief.");
     /// # Ok::<(), talktree::Error>(())
@@ -257,10 +252,10 @@ impl Block {
     ///
     /// let store = Store::open_in_memory()?;
     /// let knowledge = Block::knowledge().across_sessions();
-    /// let monday = store.session_builder("monday").context("knowledge", knowledge).open()?;
+    /// let monday = store.session_builder("monday").block("knowledge", knowledge).open()?;
     ///
     /// let soul = Block::text("Be brief.").across_sessions();
-    /// let refused = store.session_builder("monday").context("soul", soul).open();
+    /// let refused = store.session_builder("monday").block("soul", soul).open();
     /// assert!(matches!(refused, Err(Error::BlockCannot { .. })));
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -279,7 +274,7 @@ impl Block {
     /// let editor = store.context("editor").block("faq", knowledge()).open()?;
     /// editor.set_document("faq", &Document::new("hours", "We open at nine."))?;
     ///
-    /// let chat = store.session_builder("s").context("faq", knowledge().read_only()).open()?;
+    /// let chat = store.session_builder("s").block("faq", knowledge().read_only()).open()?;
     /// assert_eq!(chat.context().search("faq", "open", 5)?.len(), 1);
     /// assert!(chat.context().remove_document("faq", "hours").is_err());
     /// # Ok::<(), talktree::Error>(())
@@ -382,46 +377,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from((part * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
 }
 
-/// Checks that a block may have this label.
-///
-/// It stands in one line of the prompt, and the model has to write it exactly.
-pub(crate) fn check_label(label: &str) -> error::Result<()> {
-    let chars = label.chars().count();
-    let why = if label.trim().is_empty() {
-        "it is blank".to_owned()
-    } else if chars > MAX_LABEL_CHARS {
-        format!("it has {chars} characters, over the limit of {MAX_LABEL_CHARS}")
-    } else if label.contains(breaks_line) {
-        "it has a line break or a control character".to_owned()
-    } else if label.trim() != label {
-        "it begins or ends with white space".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
-}
-
-/// Returns the text in one line, with one space for each run of white space.
-pub(crate) fn collapse_whitespace(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns whether a character would end the line of a prompt that it stands in, or is none to be read.
-pub(crate) fn breaks_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Returns the line of a document in the list of those that can be loaded.
-pub(crate) fn listed(key: &str, description: &str) -> String {
-    let description = collapse_whitespace(description);
-    match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("- {key}: {}…", &description[..end]),
-        None if description.is_empty() => format!("- {key}"),
-        None => format!("- {key}: {description}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::provider::Document;
@@ -505,32 +460,6 @@ mod tests {
         };
         assert_eq!(provider.get().unwrap_err().to_string(), "invalid digit found in string");
         Ok(())
-    }
-
-    #[test]
-    fn labels_are_one_line_of_at_most_80_characters() {
-        for label in
-            ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)]
-        {
-            check_label(label).unwrap_or_else(|error| panic!("{error}"));
-        }
-        let cases = [
-            ("", "it is blank"),
-            (" \u{3000}", "it is blank"),
-            ("a\nb", "it has a line break or a control character"),
-            ("a\u{2028}b", "it has a line break or a control character"),
-            ("a\0", "it has a line break or a control character"),
-            ("a\u{85}b", "it has a line break or a control character"),
-            (" memory", "it begins or ends with white space"),
-            (&"é".repeat(81), "it has 81 characters, over the limit of 80"),
-        ];
-        for (label, rule) in cases {
-            let Err(Error::InvalidName { what: "context label", why, .. }) = check_label(label)
-            else {
-                panic!("{label:?} is refused");
-            };
-            assert_eq!(why, rule, "{label:?}");
-        }
     }
 
     #[test]

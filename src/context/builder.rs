@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::block::Block;
-use super::mounted::Mounted;
+use super::labelled::LabelledBlock;
 use super::{Backing, Context, Options, push};
 use crate::error::Result;
 
@@ -29,7 +29,7 @@ use crate::error::Result;
 pub struct ContextBuilder {
     places: Backing,
     blocks: Vec<(String, Block)>,
-    options: Options,
+    pub(crate) options: Options,
 }
 
 impl ContextBuilder {
@@ -58,26 +58,6 @@ impl ContextBuilder {
         self
     }
 
-    /// Offers tools by which a model looks into its own conversation: `history_search`, `history_expand` (what a
-    /// summary stands for), `history_branches`.
-    pub fn history_tools(mut self) -> Self {
-        self.options.has_history_tools = true;
-        self
-    }
-
-    /// Offers a tool that searches all sessions of the store, `session_search`: only where whoever talks to the model may
-    /// read them all.
-    pub fn session_search(mut self) -> Self {
-        self.options.has_session_search = true;
-        self
-    }
-
-    /// Cuts the answers of tools to this size, in estimated tokens; 10 000 if it is not called.
-    pub fn max_answer_tokens(mut self, tokens: u64) -> Self {
-        self.options.max_answer_tokens = Some(tokens);
-        self
-    }
-
     /// Returns the context.
     ///
     /// # Errors
@@ -89,7 +69,7 @@ impl ContextBuilder {
         }
         let mut blocks = Vec::new();
         for (label, block) in self.blocks {
-            push(&mut blocks, Mounted::new(&label, block)?)?;
+            push(&mut blocks, LabelledBlock::new(&label, block)?)?;
         }
         Ok(Context::over(self.places, blocks, self.options))
     }

@@ -12,8 +12,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::block::{breaks_line, listed};
 use super::front_matter;
+use super::label::{breaks_line, listed};
 use super::provider::{ReadProvider, SkillProvider};
 use crate::error::{BoxError, Error, Result};
 use crate::id::shorten;

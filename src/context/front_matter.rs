@@ -1,11 +1,11 @@
 //! Front matter: the few fields above a Markdown document, between two lines of `---`.
 //!
-//! What skills use of YAML, and no more: `key: value` with plain, quoted, compacted (`>`) and literal
+//! What skills use of YAML, and no more: `key: value` with plain, quoted, folded (`>`) and literal
 //! (`|`) values. What is nested is passed over.
 
 use std::collections::BTreeMap;
 
-use super::block::collapse_whitespace;
+use super::label::collapse_whitespace;
 
 /// Returns the fields and the document below them; a text without front matter has none.
 pub(crate) fn split(text: &str) -> (BTreeMap<String, String>, &str) {
@@ -60,7 +60,7 @@ fn is_further(line: &str) -> bool {
 fn value_of(first: &str, below: &[&str]) -> Option<String> {
     let mut letters = first.chars();
     match letters.next() {
-        Some('>') => Some(compacted(below)),
+        Some('>') => Some(folded(below)),
         Some('|') => Some(literal(below).join("\n").trim_end().to_owned()),
         Some(quote @ ('"' | '\'')) => {
             let mut text = letters.as_str().to_owned();
@@ -95,7 +95,7 @@ fn literal<'a>(below: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Returns the lines of a block, joined by spaces; an empty line is a line break.
-fn compacted(below: &[&str]) -> String {
+fn folded(below: &[&str]) -> String {
     let mut text = String::new();
     for line in literal(below) {
         let line = line.trim();

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::block::check_label;
+use super::label::check_label;
 use crate::error::Result;
 
 /// The label of what stands above the first heading.

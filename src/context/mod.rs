@@ -16,18 +16,17 @@ mod block;
 mod builder;
 mod documents;
 mod drift;
-mod exchange;
 mod folder;
 mod front_matter;
-mod frozen;
-mod loaded;
+mod frozen_prompt;
+mod import;
+mod label;
+mod labelled;
 mod markdown;
-mod mounted;
-mod prompt;
 mod provider;
-mod slug;
-mod tool;
-mod versions;
+pub(crate) mod slug;
+mod stored;
+mod system_prompt;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,11 +39,10 @@ pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
 pub use folder::SkillFolder;
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
-pub use tool::{ToolDefinition, Tools};
 
 pub(crate) use backing::Backing;
-use mounted::Mounted;
-use tool::{Reach, answer};
+pub(crate) use label::collapse_whitespace;
+use labelled::LabelledBlock;
 
 /// The most blocks of one context: each stands in every prompt.
 const MAX_BLOCKS: usize = 1_000;
@@ -74,20 +72,28 @@ pub struct Context {
 }
 
 struct Shared {
-    blocks: RwLock<Vec<Arc<Mounted>>>,
+    blocks: RwLock<Vec<Arc<LabelledBlock>>>,
     places: Backing,
     options: Options,
 }
 
-/// What was asked for beside blocks.
+/// What the builder sets besides blocks.
 #[derive(Debug, Clone, Copy, Default)]
-struct Options {
+pub(crate) struct Options {
     /// Whether the prompt stays frozen until it is refreshed.
     is_cached: bool,
-    has_history_tools: bool,
-    has_session_search: bool,
-    /// The longest answer of a tool, in estimated tokens, if not the usual.
-    max_answer_tokens: Option<u64>,
+    pub(crate) tools: ToolOptions,
+}
+
+/// What `tools` offers beyond the blocks; kept here because a context is what they are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ToolOptions {
+    /// Offers the search of all sessions.
+    pub(crate) has_sessions: bool,
+    /// Offers what looks into the session's own history.
+    pub(crate) has_history: bool,
+    /// The longest answer, in estimated tokens, if not the default.
+    pub(crate) max_answer_tokens: Option<u64>,
 }
 
 impl Context {
@@ -96,13 +102,13 @@ impl Context {
         Self::over(places, Vec::new(), Options::default())
     }
 
-    fn over(places: Backing, blocks: Vec<Arc<Mounted>>, options: Options) -> Self {
+    fn over(places: Backing, blocks: Vec<Arc<LabelledBlock>>, options: Options) -> Self {
         Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), places, options }) }
     }
 
     /// Returns a context of the same blocks over other places: that of a fork.
     pub(crate) fn moved_to(&self, places: Backing) -> Self {
-        Self::over(places, self.mounted(), self.shared.options)
+        Self::over(places, self.all(), self.shared.options)
     }
 
     /// Returns the block of this label as it reads now; `None` if there is none.
@@ -144,7 +150,7 @@ impl Context {
     /// # Errors
     /// As [`block`](Self::block).
     pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        self.mounted().iter().map(|block| block.info(self.places())).collect()
+        self.all().iter().map(|block| block.info(self.places())).collect()
     }
 
     /// Replaces the content of a block. Of a stored one, this makes a new version.
@@ -205,7 +211,7 @@ impl Context {
     /// # Errors
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
-        let mounted = Mounted::new(label, block)?;
+        let mounted = LabelledBlock::new(label, block)?;
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
         push(&mut blocks, mounted)
     }
@@ -228,37 +234,25 @@ impl Context {
         blocks.len() < count
     }
 
-    /// Returns the tools that a model needs for these blocks.
-    ///
-    /// [`Tools`] has an example.
-    pub fn tools(&self) -> Tools {
-        let options = self.shared.options;
-        let reach = Reach {
-            has_sessions: options.has_session_search,
-            has_history: options.has_history_tools,
-        };
-        Tools::of(self.clone(), reach)
-    }
-
     /// Returns what the blocks can do; their contents are not read.
-    fn kinds(&self) -> Vec<BlockInfo> {
-        self.mounted().iter().map(|block| block.kind()).collect()
+    pub(crate) fn kinds(&self) -> Vec<BlockInfo> {
+        self.all().iter().map(|block| block.kind()).collect()
     }
 
-    fn max_answer_tokens(&self) -> u64 {
-        self.shared.options.max_answer_tokens.unwrap_or(answer::MAX_TOKENS)
+    pub(crate) fn tool_options(&self) -> ToolOptions {
+        self.shared.options.tools
     }
 
-    fn mounted(&self) -> Vec<Arc<Mounted>> {
+    pub(crate) fn all(&self) -> Vec<Arc<LabelledBlock>> {
         self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn find(&self, label: &str) -> Option<Arc<Mounted>> {
+    fn find(&self, label: &str) -> Option<Arc<LabelledBlock>> {
         let blocks = self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner);
         blocks.iter().find(|block| block.label == label).cloned()
     }
 
-    fn require(&self, label: &str) -> Result<Arc<Mounted>> {
+    pub(crate) fn require(&self, label: &str) -> Result<Arc<LabelledBlock>> {
         self.find(label).ok_or_else(|| Error::UnknownBlock { label: label.to_owned() })
     }
 
@@ -266,14 +260,14 @@ impl Context {
         self.shared.places.store.as_deref()
     }
 
-    fn places(&self) -> &Backing {
+    pub(crate) fn places(&self) -> &Backing {
         &self.shared.places
     }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let blocks = self.mounted();
+        let blocks = self.all();
         let labels = blocks.iter().map(|block| &block.label);
         f.debug_struct("Context")
             .field("blocks", &labels.collect::<Vec<_>>())
@@ -282,7 +276,7 @@ impl fmt::Debug for Context {
 }
 
 /// Puts a block behind the others, unless its label is taken.
-fn push(blocks: &mut Vec<Arc<Mounted>>, block: Mounted) -> Result<()> {
+fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: LabelledBlock) -> Result<()> {
     if blocks.iter().any(|known| known.label == block.label) {
         return Err(Error::BlockExists { label: block.label });
     }

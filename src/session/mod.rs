@@ -6,8 +6,8 @@
 
 mod builder;
 mod compact;
+mod context;
 mod head;
-mod knowing;
 mod read;
 mod recent;
 mod search;
@@ -89,7 +89,7 @@ impl Session {
     /// use talktree::{Block, Session};
     ///
     /// let storage = MemorySession::new("s".into());
-    /// let chat = Session::builder(storage).context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = Session::builder(storage).block("soul", Block::text("Be brief.")).open()?;
     /// assert!(chat.prompt()?.ends_with("Be brief."));
     /// # Ok::<(), talktree::Error>(())
     /// ```

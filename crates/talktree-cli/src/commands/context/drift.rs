@@ -1,7 +1,7 @@
 //! `talktree context drift`: where texts have moved on since the prompt was frozen.
 
 use serde::Serialize;
-use talktree::DriftKind;
+use talktree::{Drift, DriftKind};
 
 use super::scope::Scope;
 use super::{diff, prompt};
@@ -24,6 +24,8 @@ pub(super) struct Args {
 struct Row<'a> {
     label: &'a str,
     kind: &'static str,
+    frozen: &'a str,
+    current: &'a str,
     diff: &'a str,
 }
 
@@ -45,14 +47,15 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             _ => continue,
         };
         count += 1;
+        let Drift { label, frozen, current, .. } = &drift;
+        let diff = diff::unified(frozen, current);
         if context.is_json {
-            context.out.json(&Row { label: &drift.label, kind, diff: &drift.diff })?;
+            context.out.json(&Row { label, kind, frozen, current, diff: &diff })?;
             continue;
         }
-        let text = drift.to_string();
-        let head = text.strip_suffix(&*drift.diff).unwrap_or_default();
-        context.out.block(paint::STRONG, "", head)?;
-        diff::write(&mut context.out, &drift.diff)?;
+        let old = if kind == "added" { "(not frozen)" } else { &format!("{label} (frozen)") };
+        context.out.block(paint::STRONG, "", &format!("--- {old}\n+++ {label} (now)\n"))?;
+        diff::write(&mut context.out, &diff)?;
     }
     if count == 0 && !context.is_json {
         tell("what is stored is as the frozen prompt has it");

@@ -7,9 +7,118 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::tool::{LOAD_CONTEXT, UNLOAD_CONTEXT, answer};
+use super::answer;
+use super::definition::{LOAD_CONTEXT, UNLOAD_CONTEXT};
+use crate::context::Context;
+use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::{Json, Message, Part, Tool};
+use crate::view::{Order, View};
+
+/// How many messages back it is looked for what is loaded.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// How many of them are read at once.
+const BATCH: usize = 100;
+
+impl Context {
+    /// Returns label and key of each document that the model has loaded and not unloaded, by what the path to the head
+    /// says: the calls of `load_context` in its last 10 000 messages.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Block, Document, Message, Part, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
+    /// chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    ///
+    /// let input = json!({"label": "skills", "key": "pdf"});
+    /// let answer = chat.tools().call("load_context", &input)?;
+    /// chat.append(Message::new("assistant", vec![Part::tool_call("load_context", "c1", input)]))?;
+    /// chat.append(Message::new("tool", vec![Part::tool_result("load_context", "c1", json!(answer))]))?;
+    /// assert_eq!(chat.context().loaded()?, [("skills".to_owned(), "pdf".to_owned())]);
+    ///
+    /// assert_eq!(chat.context().unload("skills", "pdf")?, Some(1)); // one copy is hidden
+    /// assert!(chat.context().loaded()?.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn loaded(&self) -> Result<Vec<(String, String)>> {
+        if !self.all().iter().any(|block| block.block.source.is_skill()) {
+            return Ok(Vec::new());
+        }
+        let loaded = loaded(&self.newest()?);
+        let mut documents = Vec::new();
+        for (label, key) in loaded.documents() {
+            if self.is_shown(&loaded, label, key)? {
+                documents.push((label.to_owned(), key.to_owned()));
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Returns whether a copy of a document is shown: one that a program unloaded is not, though no call of the model's
+    /// says so.
+    fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
+        let Some(store) = self.store() else { return Ok(true) };
+        for (message, call) in loaded.results(label, key) {
+            if !store.is_elided(message, call)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Hides each copy of a loaded document on the path to the head, and returns how many; `None` if it is not loaded.
+    ///
+    /// Histories show a short marker in its place from then on. The stored messages stay as they are.
+    ///
+    /// [`loaded`](Self::loaded) has an example.
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`](crate::Error::UnknownBlock); as every write.
+    pub fn unload(&self, label: &str, key: &str) -> Result<Option<usize>> {
+        let block = self.require(label)?;
+        if !block.block.source.is_skill() {
+            return Err(block.cannot("be unloaded from: it holds no skills"));
+        }
+        let loaded = loaded(&self.newest()?);
+        if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
+            return Ok(None);
+        }
+        let results = loaded.results(label, key);
+        let results: Vec<_> =
+            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
+        self.places().store()?.elide(&results, &answer::elided(label, key))?;
+        Ok(Some(results.len()))
+    }
+
+    /// Returns the calls of skills in the newest messages of the path to the head, oldest first.
+    fn newest(&self) -> Result<Vec<Message>> {
+        let Some(conversation) = &self.places().conversation else { return Ok(Vec::new()) };
+        let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
+        let (mut messages, mut looked_at) = (Vec::new(), 0);
+        while looked_at < MAX_LOOKED_AT {
+            let batch = cursor.next(BATCH)?;
+            if batch.is_empty() {
+                break;
+            }
+            looked_at += batch.len();
+            for mut message in batch {
+                // Ten thousand answers of other tools would be a lot to hold.
+                message.parts.retain(is_of_skills);
+                if !message.parts.is_empty() {
+                    messages.push(message);
+                }
+            }
+        }
+        messages.reverse();
+        Ok(messages)
+    }
+}
 
 /// The documents that the conversation has loaded.
 #[derive(Debug, Default)]

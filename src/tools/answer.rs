@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::context::block::BlockInfo;
+use crate::context::BlockInfo;
 use crate::search::Matched;
 use crate::tokens::estimate_tokens;
 

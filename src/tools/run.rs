@@ -3,8 +3,7 @@
 use super::answer;
 use super::call::{Action, Call};
 use super::nearest::suggestion;
-use crate::context::provider::Document;
-use crate::context::{BlockInfo, Context};
+use crate::context::{BlockInfo, Context, Document};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
@@ -113,12 +112,11 @@ fn near(context: &Context, label: &str, key: &str) -> Result<String> {
 
 /// Tells how large a document is now. It is written even where it cannot be read back.
 fn written(context: &Context, label: &str, key: &str) -> Result<String> {
-    let max_tokens = context.require(label)?.block.max_tokens;
+    let block = context.require(label)?.kind();
     Ok(match context.load(label, key) {
         Ok(Some(content)) => {
-            let (label, tokens) = (label.to_owned(), estimate_tokens(&content));
-            let info = BlockInfo { label, tokens, max_tokens, ..BlockInfo::default() };
-            answer::written(&info, Some(key))
+            let document = BlockInfo { tokens: estimate_tokens(&content), ..block };
+            answer::written(&document, Some(key))
         }
         _ => format!("Written to {label:?} under the key {key:?}."),
     })

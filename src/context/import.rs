@@ -1,12 +1,13 @@
 //! Taking blocks over: from a system prompt or a document, into one, and what the store holds already.
 
-use super::block::{Block, Source, check_label};
+use super::block::Block;
+use super::label::check_label;
+use super::labelled::LabelledBlock;
 use super::markdown::{self, Passage};
-use super::mounted::Mounted;
-use super::prompt;
+use super::system_prompt;
 use super::{Context, MAX_BLOCKS};
 use crate::error::{Error, Result};
-use crate::storage::context::{NewEntry, Owner, StoredLabel};
+use crate::storage::context::NewEntry;
 use crate::tokens::estimate_tokens;
 
 impl Context {
@@ -55,12 +56,12 @@ impl Context {
     /// [`Error::InvalidName`] if a heading cannot be a label, [`Error::BlockExists`] if one comes twice; as
     /// [`set`](Self::set).
     pub fn import(&self, text: &str) -> Result<Vec<String>> {
-        let passages = match prompt::read(text, |label| self.label_like(label)) {
+        let passages = match system_prompt::read(text, |label| self.label_like(label)) {
             Some(passages) => passages,
             None => markdown::read(text)?,
         };
         let is_new = |passage: &&Passage| self.find(&passage.label).is_none();
-        if self.mounted().len() + passages.iter().filter(is_new).count() > MAX_BLOCKS {
+        if self.all().len() + passages.iter().filter(is_new).count() > MAX_BLOCKS {
             return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
         }
         for (at, passage) in passages.iter().enumerate() {
@@ -95,62 +96,15 @@ impl Context {
         Ok(passages.into_iter().map(|passage| passage.label).collect())
     }
 
-    /// Returns the labels under which the store holds something of this session or of all, each with a block that reads
-    /// it, whether or not the context has one.
-    ///
-    /// What is not stored, as a description or a limit, such a block does not have. Of a label that is of the session and
-    /// of all, the session's is returned.
-    ///
-    /// ```
-    /// use talktree::{Block, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
-    /// context.set("memory", "Likes coffee.")?;
-    ///
-    /// let other = store.context("assistant").open()?; // knows of no block
-    /// for (label, block) in other.stored()? {
-    ///     other.add(&label, block)?;
-    /// }
-    /// assert_eq!(other.block("memory")?.unwrap().content, "Likes coffee.");
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As every read.
-    pub fn stored(&self) -> Result<Vec<(String, Block)>> {
-        let Some(store) = self.store() else { return Ok(Vec::new()) };
-        let own = store.labels(Owner::Session)?;
-        let mut shared = store.labels(Owner::Shared)?;
-        shared.retain(|label| own.iter().all(|other| other.label != label.label));
-        let shared = shared.into_iter().map(|found| {
-            let block = block_of(&found).across_sessions();
-            (found.label, block)
-        });
-        let own = own.into_iter().map(|found| {
-            let block = block_of(&found);
-            (found.label, block)
-        });
-        Ok(own.chain(shared).collect())
-    }
-
     /// Returns whether a block that cannot be written, or not as a whole, reads so already.
-    fn stands(&self, block: &Mounted, content: &str) -> Result<bool> {
+    fn stands(&self, block: &LabelledBlock, content: &str) -> Result<bool> {
         Ok(block.check_plain().is_err() && block.content(self.places())? == content)
     }
 
     /// Returns the label of the block that a prompt shows so, in upper case.
     fn label_like(&self, shown: &str) -> Option<String> {
-        let blocks = self.mounted();
+        let blocks = self.all();
         let found = blocks.iter().find(|block| block.label.to_uppercase() == shown);
         found.map(|block| block.label.clone())
     }
-}
-
-fn block_of(found: &StoredLabel) -> Block {
-    Block::of(match found {
-        StoredLabel { has_text: true, .. } => Source::Stored,
-        StoredLabel { is_searchable: true, .. } => Source::Knowledge,
-        _ => Source::StoredSkills,
-    })
 }

@@ -1,8 +1,9 @@
 //! What the model should know: the session's context, and short ways to what is needed each turn.
 
 use super::Session;
-use crate::context::{BlockInfo, Context, Drift, Tools};
+use crate::context::{BlockInfo, Context, Drift};
 use crate::error::Result;
+use crate::tools::Tools;
 
 impl Session {
     /// Returns the context: blocks, the prompt of them, documents, versions.
@@ -11,7 +12,7 @@ impl Session {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("memory", Block::stored()).open()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
     /// chat.context().append("memory", "Likes coffee.")?;
     /// assert_eq!(chat.context().versions("memory", None)?.len(), 1);
     /// # Ok::<(), talktree::Error>(())
@@ -27,7 +28,7 @@ impl Session {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).open()?;
     /// assert_eq!(chat.block("soul")?.unwrap().content, "Be brief.");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -52,7 +53,7 @@ impl Session {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).open()?;
     /// assert!(chat.prompt()?.ends_with("\nBe brief."));
     /// # Ok::<(), talktree::Error>(())
     /// ```

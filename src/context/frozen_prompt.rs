@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::drift::{Drift, drifts};
-use super::prompt::{section, text};
+use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
 use crate::storage::context::Section;
 
@@ -116,29 +116,16 @@ impl Context {
         Ok(store.frozen()?.map(|sections| text(&sections)))
     }
 
-    /// Returns the blocks that read otherwise than the frozen prompt has them; none if no prompt is frozen.
+    /// Returns the blocks that differ from the frozen prompt, with both texts; none if no prompt is frozen.
     ///
-    /// ```
-    /// use talktree::{Block, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).cached_prompt().open()?;
-    /// context.set("memory", "Likes tea.")?;
-    /// context.prompt()?;
-    /// context.set("memory", "Likes coffee.")?;
-    ///
-    /// let drift = context.drift()?;
-    /// assert_eq!(drift[0].label, "memory");
-    /// assert!(drift[0].to_string().contains("-Likes tea."));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
+    /// [`Drift`] has an example.
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub fn drift(&self) -> Result<Vec<Drift>> {
         let Some(store) = &self.places().store else { return Ok(Vec::new()) };
         let Some(frozen) = store.frozen()? else { return Ok(Vec::new()) };
-        Ok(drifts(&contents(&frozen), &contents(&self.sections()?)))
+        Ok(drifts(frozen, self.sections()?))
     }
 
     /// Returns what to tell a model beside the frozen prompt: the blocks marked by
@@ -163,7 +150,7 @@ impl Context {
         let Some(store) = &self.places().store else { return Ok(None) };
         let Some(frozen) = store.frozen()? else { return Ok(None) };
         let mut texts = Vec::new();
-        for block in self.mounted().iter().filter(|block| block.block.is_reminding) {
+        for block in self.all().iter().filter(|block| block.block.is_reminding) {
             let was = frozen.iter().find(|section| section.label == block.label);
             let was = was.map(|section| section.content.as_str()).unwrap_or_default();
             let (label, now) = (&block.label, block.content(self.places())?);
@@ -185,8 +172,4 @@ impl Context {
         let blocks = self.blocks()?;
         Ok(blocks.iter().filter_map(section).collect())
     }
-}
-
-fn contents(sections: &[Section]) -> Vec<(&str, &str)> {
-    sections.iter().map(|section| (section.label.as_str(), section.content.as_str())).collect()
 }

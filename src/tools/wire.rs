@@ -112,9 +112,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::call::Call;
-    use super::super::{Reach, Tools, fixture};
+    use super::super::{Tools, fixture};
     use super::*;
-    use crate::context::Block;
+    use crate::context::{Block, ToolOptions};
 
     fn tool(name: &str, list: &Value) -> Value {
         let mut tools = list.as_array().into_iter().flatten();
@@ -173,7 +173,7 @@ mod tests {
             "strict": true, "parameters": strict,
         });
         assert_eq!(tool("load_context", &tools.openai_responses()), responses);
-        assert_eq!(fixture::of(&[], Reach::default()).mcp(), json!([]));
+        assert_eq!(fixture::of(&[], ToolOptions::default()).mcp(), json!([]));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let is_strict = |labels: Vec<String>| {
             let blocks: Vec<_> =
                 labels.iter().map(|label| Block::stored().info(label, String::new())).collect();
-            let tools = fixture::of(&blocks, Reach::default()).openai_chat();
+            let tools = fixture::of(&blocks, ToolOptions::default()).openai_chat();
             let function = tools[0]["function"].clone();
             let is_closed = jsonschema::meta::is_valid(&function["parameters"]);
             assert!(is_closed);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::schema;
-use crate::context::block::BlockInfo;
+use crate::context::{BlockInfo, ToolOptions};
 
 pub(crate) const SET_CONTEXT: &str = "set_context";
 pub(crate) const LOAD_CONTEXT: &str = "load_context";
@@ -33,15 +33,6 @@ pub struct ToolDefinition {
     pub is_readonly: bool,
     /// Whether it may overwrite something.
     pub is_destructive: bool,
-}
-
-/// What a model may look up beside its blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Reach {
-    /// All conversations.
-    pub(crate) has_sessions: bool,
-    /// What lies under the summaries and on the branches of its own.
-    pub(crate) has_history: bool,
 }
 
 /// What has to be there for a tool to be offered.
@@ -275,19 +266,19 @@ impl Spec {
         schema::object(fields, &self.labels(blocks))
     }
 
-    /// Returns whether it is for blocks, or for something within reach.
-    pub(super) fn is_open(&self, reach: Reach) -> bool {
+    /// Returns whether it is for blocks, or for something within options.
+    pub(super) fn is_open(&self, options: ToolOptions) -> bool {
         match self.need {
-            Need::Sessions => reach.has_sessions,
-            Need::History => reach.has_history,
+            Need::Sessions => options.has_sessions,
+            Need::History => options.has_history,
             _ => true,
         }
     }
 
-    fn is_offered(&self, blocks: &[BlockInfo], reach: Reach) -> bool {
+    fn is_offered(&self, blocks: &[BlockInfo], options: ToolOptions) -> bool {
         let is_for_blocks = self.need.participle().is_some();
         let is_met = || blocks.iter().any(|block| self.need.is_met_by(block));
-        self.is_open(reach) && (!is_for_blocks || is_met())
+        self.is_open(options) && (!is_for_blocks || is_met())
     }
 
     fn definition(&self, blocks: &[BlockInfo]) -> ToolDefinition {
@@ -303,8 +294,8 @@ impl Spec {
 }
 
 /// Returns the tools that something is there for, in a fixed order.
-pub(super) fn definitions(blocks: &[BlockInfo], reach: Reach) -> Vec<ToolDefinition> {
-    let offered = SPECS.iter().filter(|spec| spec.is_offered(blocks, reach));
+pub(super) fn definitions(blocks: &[BlockInfo], options: ToolOptions) -> Vec<ToolDefinition> {
+    let offered = SPECS.iter().filter(|spec| spec.is_offered(blocks, options));
     offered.map(|spec| spec.definition(blocks)).collect()
 }
 
@@ -314,14 +305,14 @@ mod tests {
     use super::*;
     use crate::context::Block;
 
-    fn names(blocks: &[BlockInfo], reach: Reach) -> Vec<&'static str> {
-        definitions(blocks, reach).iter().map(|tool| tool.name).collect()
+    fn names(blocks: &[BlockInfo], options: ToolOptions) -> Vec<&'static str> {
+        definitions(blocks, options).iter().map(|tool| tool.name).collect()
     }
 
     #[test]
     fn only_tools_that_something_needs_are_offered() {
         let info = |block: Block| [block.info("label", String::new())];
-        let none = Reach::default();
+        let none = ToolOptions::default();
         assert_eq!(names(&[], none), [""; 0]);
         assert_eq!(names(&info(Block::text("x")), none), [""; 0]);
         assert_eq!(names(&info(Block::stored()), none), ["set_context"]);
@@ -329,9 +320,9 @@ mod tests {
         assert_eq!(names(&info(Block::stored_skills()), none), skills);
         assert_eq!(names(&info(Block::knowledge()), none), ["set_context", "search_context"]);
         assert_eq!(names(&info(Block::history()), none), ["search_context"]);
-        assert_eq!(names(&[], Reach { has_sessions: true, ..none }), ["session_search"]);
+        assert_eq!(names(&[], ToolOptions { has_sessions: true, ..none }), ["session_search"]);
         let history = ["history_search", "history_expand", "history_branches"];
-        assert_eq!(names(&[], Reach { has_history: true, ..none }), history);
+        assert_eq!(names(&[], ToolOptions { has_history: true, ..none }), history);
         assert_eq!(names(&fixture::blocks(), fixture::ALL).len(), SPECS.len());
     }
 
@@ -353,7 +344,7 @@ mod tests {
     #[test]
     fn metadata_is_asked_for_only_where_documents_can_be_written() {
         let fields = |block: Block| {
-            let tools = definitions(&[block.info("label", String::new())], Reach::default());
+            let tools = definitions(&[block.info("label", String::new())], ToolOptions::default());
             let fields = tools.first()?.input["properties"].as_object()?.clone();
             Some(fields.contains_key(METADATA))
         };

@@ -8,10 +8,12 @@
 //! Invariant: a call refuses what its schema refuses, and beyond that only what no schema of these
 //! few keywords can say: a blank key, the metadata of a document for a block that has none.
 
-pub(crate) mod answer;
-pub(crate) mod call;
+mod answer;
+mod call;
 mod definition;
+mod loaded_skills;
 mod nearest;
+mod options;
 mod run;
 mod schema;
 mod wire;
@@ -21,9 +23,8 @@ use std::borrow::Borrow;
 use serde_json::Value;
 
 pub use definition::ToolDefinition;
-pub(crate) use definition::{LOAD_CONTEXT, Reach, UNLOAD_CONTEXT};
 
-use super::Context;
+use crate::context::{Context, ToolOptions};
 use crate::error::Result;
 
 use call::Call;
@@ -38,7 +39,7 @@ use call::Call;
 /// use talktree::{Block, Store};
 ///
 /// let store = Store::open_in_memory()?;
-/// let chat = store.session_builder("s").context("memory", Block::stored().max_tokens(1_100)).open()?;
+/// let chat = store.session_builder("s").block("memory", Block::stored().max_tokens(1_100)).open()?;
 /// let tools = chat.tools();
 /// assert_eq!(tools.anthropic()[0]["name"], "set_context");
 ///
@@ -53,16 +54,22 @@ use call::Call;
 #[must_use]
 pub struct Tools {
     definitions: Vec<ToolDefinition>,
-    reach: Reach,
+    options: ToolOptions,
     context: Context,
 }
 
-impl Tools {
-    /// Returns the tools for the blocks of a context and what else there is to look up.
-    pub(crate) fn of(context: Context, reach: Reach) -> Self {
-        Self { definitions: definition::definitions(&context.kinds(), reach), reach, context }
+impl Context {
+    /// Returns the tools that a model needs for these blocks.
+    ///
+    /// [`Tools`] has an example.
+    pub fn tools(&self) -> Tools {
+        let options = self.tool_options();
+        let definitions = definition::definitions(&self.kinds(), options);
+        Tools { definitions, options, context: self.clone() }
     }
+}
 
+impl Tools {
     /// Runs a call by its name and input, and answers with text for the model.
     ///
     /// The input is a JSON object, or a string that holds one. Where the call makes no sense or cannot be done, the text
@@ -73,8 +80,8 @@ impl Tools {
     /// [`Error::DiskFull`](crate::Error::DiskFull): that is for the program to mend. Nothing that a model writes leads to
     /// an error.
     pub fn call(&self, name: &str, input: impl Borrow<Value>) -> Result<String> {
-        let max_tokens = self.context.max_answer_tokens();
-        let text = match Call::parse(name, input.borrow(), &self.context.kinds(), self.reach) {
+        let max_tokens = self.options.max_answer_tokens.unwrap_or(answer::MAX_TOKENS);
+        let text = match Call::parse(name, input.borrow(), &self.context.kinds(), self.options) {
             Ok(call) => run::run(&self.context, call, max_tokens)?,
             Err(what) => answer::error(what),
         };
@@ -120,11 +127,10 @@ impl Tools {
 }
 
 #[cfg(test)]
-pub(super) mod fixture {
-    use super::super::block::Block;
-    use crate::context::{Backing, BlockInfo, Context};
+mod fixture {
+    use crate::context::{Backing, Block, BlockInfo, Context, ToolOptions};
 
-    use super::{Reach, Tools, definition};
+    use super::{Tools, definition};
 
     /// One block of each kind.
     pub(crate) fn blocks() -> Vec<BlockInfo> {
@@ -139,14 +145,15 @@ pub(super) mod fixture {
         ]
     }
 
-    pub(crate) const ALL: Reach = Reach { has_sessions: true, has_history: true };
+    pub(crate) const ALL: ToolOptions =
+        ToolOptions { has_sessions: true, has_history: true, max_answer_tokens: None };
 
     pub(crate) fn tools() -> Tools {
         of(&blocks(), ALL)
     }
     /// Tools that offer themselves; there is nothing behind them to call.
-    pub(crate) fn of(blocks: &[BlockInfo], reach: Reach) -> Tools {
-        let definitions = definition::definitions(blocks, reach);
-        Tools { definitions, reach, context: Context::empty(Backing::default()) }
+    pub(crate) fn of(blocks: &[BlockInfo], options: ToolOptions) -> Tools {
+        let definitions = definition::definitions(blocks, options);
+        Tools { definitions, options, context: Context::empty(Backing::default()) }
     }
 }

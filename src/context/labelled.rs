@@ -6,11 +6,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::backing::Backing;
-use super::block::{Block, BlockInfo, Source, breaks_line, check_label, listed};
+use super::block::{Block, BlockInfo, Source};
+use super::label::{check_key, check_label, listed};
 use super::provider::{Document, ReadProvider, WriteProvider};
 use super::slug;
 use crate::error::{BoxError, Error, Result};
-use crate::id::shorten;
 use crate::search::{Hit, Matched, Scope, SearchRequest};
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
 
@@ -19,9 +19,9 @@ const MAX_TRIES: usize = 1_000;
 
 /// A block under its label; forks of a session share it.
 #[derive(Debug)]
-pub(super) struct Mounted {
-    pub(super) label: String,
-    pub(super) block: Block,
+pub(crate) struct LabelledBlock {
+    pub(crate) label: String,
+    pub(crate) block: Block,
     /// Whether the provider was told its label.
     is_begun: Mutex<bool>,
     /// Held while a provider is written: an addition reads what is there first, and what another thread wrote between
@@ -29,7 +29,7 @@ pub(super) struct Mounted {
     writing: Mutex<()>,
 }
 
-impl Mounted {
+impl LabelledBlock {
     pub(super) fn new(label: &str, block: Block) -> Result<Self> {
         check_label(label)?;
         let label = label.to_owned();
@@ -46,7 +46,7 @@ impl Mounted {
     }
 
     /// Returns what the block can do; its content is not read.
-    pub(super) fn kind(&self) -> BlockInfo {
+    pub(crate) fn kind(&self) -> BlockInfo {
         self.block.info(&self.label, String::new())
     }
 
@@ -351,7 +351,7 @@ impl Mounted {
         if self.block.is_shared { Owner::Shared } else { Owner::Session }
     }
 
-    pub(super) fn cannot(&self, what: &'static str) -> Error {
+    pub(crate) fn cannot(&self, what: &'static str) -> Error {
         Error::BlockCannot { label: self.label.clone(), what }
     }
 
@@ -423,19 +423,6 @@ fn keyed(document: Document) -> Document {
         }
         false => document,
     }
-}
-
-/// Checks that a key can stand in a line of the prompt, for a model to name the document by.
-fn check_key(key: &str) -> Result<()> {
-    let why = if key.trim().is_empty() {
-        "it is blank"
-    } else if key.contains(breaks_line) {
-        "it has a line break or a control character"
-    } else {
-        return Ok(());
-    };
-    let (what, given) = ("document key", shorten(key).into_owned());
-    Err(Error::InvalidName { what, given, why: why.to_owned() })
 }
 
 /// Returns the content with a text on a line of its own behind it.

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::definition::{
-    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, Reach,
-    SEARCH_CONTEXT, SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
+    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, SEARCH_CONTEXT,
+    SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
 };
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
-use crate::context::block::{BlockInfo, collapse_whitespace};
 use crate::context::slug;
+use crate::context::{BlockInfo, ToolOptions, collapse_whitespace};
 use crate::id::{CompactionId, MessageId, shorten};
 
 /// A call of a tool with an input that makes sense.
@@ -69,9 +69,9 @@ impl Call {
         name: &str,
         input: &Value,
         blocks: &[BlockInfo],
-        reach: Reach,
+        options: ToolOptions,
     ) -> Result<Self, String> {
-        let offered = || SPECS.iter().filter(|spec| spec.is_open(reach));
+        let offered = || SPECS.iter().filter(|spec| spec.is_open(options));
         let Some(spec) = offered().find(|spec| spec.name == name) else {
             let names: Vec<_> = offered().map(|spec| spec.name).collect();
             let given = shorten(name);
