@@ -592,7 +592,7 @@ fn a_call_that_makes_no_sense_is_told_how_to_be_mended_and_does_nothing() -> Res
         (
             "set_context",
             json!({"label": "memory", "content": "x", "title": "t"}),
-            vec!["it belongs into \"metadata\""],
+            vec!["it belongs in \"metadata\""],
         ),
         (
             "set_context",

@@ -442,7 +442,7 @@ fn history_branches_lists_places_and_what_leads_here() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = all(&store, "s").open()?;
     let branches = |input: Value| chat.tools().call("history_branches", input);
-    assert_eq!(branches(json!({}))?, "This conversation has one course only.");
+    assert_eq!(branches(json!({}))?, "This conversation has no branches.");
     branched(&chat)?;
     let list = "After [q]:\n- [first, assistant] The elephant Jumbo\n\
                 - [second, assistant] (leads here) The elephant Babar";

@@ -1,4 +1,4 @@
-//! Documents of a block: skills that are loaded by key, knowledge that is searched.
+//! Documents of a block: skills are loaded by key, knowledge is searched.
 
 use super::Context;
 use super::provider::Document;
@@ -7,10 +7,10 @@ use crate::search::Matched;
 use crate::storage::context::EntryInfo;
 
 impl Context {
-    /// Stores a document of a block of skills or knowledge, in place of one under its key, and returns the key.
+    /// Stores a document in a block of skills or knowledge and returns its key. A document with the same key is replaced.
     ///
-    /// Without a key it is made of the title, else of the content: the same title has the same key, two titles never
-    /// share one.
+    /// Without a key, the key is made from the title or, without a title, from the content: equal titles have equal keys,
+    /// different titles have different keys.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -25,15 +25,15 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents,
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is no line of text; as [`set`](Self::set).
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is not one line of text; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
         let keys = self.set_documents(label, [document.clone()])?;
         Ok(keys.into_iter().next().unwrap_or_default())
     }
 
-    /// Stores many documents, as [`set_document`](Self::set_document) does one, and returns their keys.
+    /// Stores many documents as [`set_document`](Self::set_document) stores one, and returns their keys.
     ///
-    /// In the store it is all of them or none, and much faster than one by one.
+    /// In a stored block either all of them are written or none, much faster than one by one.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -53,10 +53,10 @@ impl Context {
         documents: impl IntoIterator<Item = Document>,
     ) -> Result<Vec<String>> {
         let documents = documents.into_iter().collect();
-        self.require(label)?.set_documents(self.places(), documents)
+        self.require(label)?.set_documents(self.backing(), documents)
     }
 
-    /// Takes a stored document away, `false` if there is none. Its versions stay, so that it can be restored.
+    /// Removes a stored document; `false` if there is none. Its versions stay, so that it can be restored.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -72,10 +72,10 @@ impl Context {
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block keeps no documents in the store; as every write.
     pub fn remove_document(&self, label: &str, key: &str) -> Result<bool> {
-        self.require(label)?.remove_document(self.places(), key)
+        self.require(label)?.remove_document(self.backing(), key)
     }
 
-    /// Returns the stored documents of a block, by key, without their contents.
+    /// Returns the stored documents of a block, sorted by key, without their contents.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -90,7 +90,7 @@ impl Context {
     /// # Errors
     /// As [`remove_document`](Self::remove_document).
     pub fn documents(&self, label: &str) -> Result<Vec<EntryInfo>> {
-        self.require(label)?.documents(self.places())
+        self.require(label)?.documents(self.backing())
     }
 
     /// Returns the document of this key; `None` if there is none.
@@ -101,14 +101,13 @@ impl Context {
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents to load; as
     /// [`block`](Self::block).
     pub fn load(&self, label: &str, key: &str) -> Result<Option<String>> {
-        self.require(label)?.load(self.places(), key)
+        self.require(label)?.load(self.backing(), key)
     }
 
-    /// Returns at most `limit` documents of a block that match, best first: of knowledge, of a provider, or messages of
-    /// the conversation.
+    /// Returns at most `limit` documents of a block that match, best first. A block of the history returns messages.
     ///
-    /// The query is in the language of [`Store::search`](crate::Store::search). If nothing holds all words, any word will
-    /// do.
+    /// The query is in the language of [`Store::search`](crate::Store::search). If no document has all words, those with
+    /// any of them are returned.
     ///
     /// [`set_document`](Self::set_document) has an example.
     ///
@@ -118,19 +117,20 @@ impl Context {
         Ok(self.look_up(label, query, limit)?.0)
     }
 
+    /// Searches as [`search`](Self::search) does, and says whether a document has all words.
     pub(crate) fn look_up(
         &self,
         label: &str,
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Document>, Matched)> {
-        self.require(label)?.search(self.places(), query, limit)
+        self.require(label)?.search(self.backing(), query, limit)
     }
 
-    /// Adds to the content of a document, on a line of its own, and returns its key; it comes into being if it is not
-    /// there. Title and description stay as they are where the document given has none.
+    /// Adds a text to the end of a document, on a new line, and returns the key. A missing document is created. Title and
+    /// description stay as they are if the given document has none.
     ///
-    /// Of texts that several threads or processes add to a stored document, none is lost.
+    /// Several threads and processes may append to a stored document at once; no text is lost.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -146,10 +146,11 @@ impl Context {
     /// # Errors
     /// As [`set_document`](Self::set_document).
     pub fn append_document(&self, label: &str, document: &Document) -> Result<String> {
-        self.require(label)?.append_document(self.places(), document)
+        self.require(label)?.append_document(self.backing(), document)
     }
 
+    /// Replaces the content of a document; title and description stay as they are if the given document has none.
     pub(crate) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
-        self.require(label)?.rewrite_document(self.places(), document)
+        self.require(label)?.rewrite_document(self.backing(), document)
     }
 }

@@ -1,13 +1,13 @@
-//! Front matter: the few fields above a Markdown document, between two lines of `---`.
+//! Front matter: the fields above a Markdown document, between two lines of `---`.
 //!
-//! What skills use of YAML, and no more: `key: value` with plain, quoted, folded (`>`) and literal
-//! (`|`) values. What is nested is passed over.
+//! Only the part of YAML that skills use: `key: value` with plain, quoted, folded (`>`) and literal (`|`) values. Nested
+//! values are ignored.
 
 use std::collections::BTreeMap;
 
 use super::label::collapse_whitespace;
 
-/// Returns the fields and the document below them; a text without front matter has none.
+/// Returns the fields and the document below them; no fields and the whole text if there is no front matter.
 pub(crate) fn split(text: &str) -> (BTreeMap<String, String>, &str) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let none = (BTreeMap::new(), text);
@@ -70,7 +70,7 @@ fn value_of(first: &str, below: &[&str]) -> Option<String> {
             }
             Some(if quote == '"' { double_quoted(&text) } else { single_quoted(&text) })
         }
-        // A list or fields of its own.
+        // A list or a nested map.
         None if below.iter().find(|line| !line.trim().is_empty()).is_some_and(|line| {
             let line = line.trim();
             line.starts_with('-') || field(line).is_some()
@@ -111,7 +111,6 @@ fn folded(below: &[&str]) -> String {
     text.trim().to_owned()
 }
 
-/// Returns what stands before a comment.
 fn without_comment(line: &str) -> &str {
     if line.starts_with('#') {
         return "";

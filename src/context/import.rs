@@ -1,4 +1,4 @@
-//! Taking blocks over: from a system prompt or a document, into one, and what the store holds already.
+//! Import of blocks from Markdown or a system prompt, and export to Markdown.
 
 use super::block::Block;
 use super::label::check_label;
@@ -11,8 +11,8 @@ use crate::storage::context::NewEntry;
 use crate::tokens::estimate_tokens;
 
 impl Context {
-    /// Returns the blocks that are one text as one Markdown document: a heading for each, its description, its content.
-    /// Documents of skills and knowledge are not in it.
+    /// Returns all blocks of one text as a Markdown document: for each a heading, the description, the content. Documents
+    /// of skills and knowledge are left out.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -36,11 +36,11 @@ impl Context {
         Ok(markdown::write(&passages.collect::<Vec<_>>()))
     }
 
-    /// Writes the blocks that a text holds, and returns their labels in its order.
+    /// Writes the blocks that a text describes, and returns their labels in its order.
     ///
-    /// The text is a document as [`to_markdown`](Self::to_markdown) makes it, a prompt as [`prompt`](Self::prompt) renders
-    /// it, or any system prompt: what stands under no heading becomes the block `system`. A label without a block gets a
-    /// stored one. All of it is checked before anything is written.
+    /// The text is a document from [`to_markdown`](Self::to_markdown), a prompt from [`prompt`](Self::prompt), or any
+    /// system prompt: text above the first heading becomes the block `system`. A label without a block gets a stored one.
+    /// The whole text is checked before anything is written.
     ///
     /// ```
     /// use talktree::Store;
@@ -53,7 +53,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a heading cannot be a label, [`Error::BlockExists`] if one comes twice; as
+    /// [`Error::InvalidName`] if a heading cannot be a label, [`Error::BlockExists`] if two are the same; as
     /// [`set`](Self::set).
     pub fn import(&self, text: &str) -> Result<Vec<String>> {
         let passages = match system_prompt::read(text, |label| self.label_like(label)) {
@@ -72,7 +72,7 @@ impl Context {
             check_label(label)?;
             let block = self.find(label);
             if let Some(block) = &block {
-                if self.stands(block, &passage.content)? {
+                if self.is_written(block, &passage.content)? {
                     continue;
                 }
                 block.check_plain()?;
@@ -80,7 +80,7 @@ impl Context {
             }
             if block.is_none_or(|block| block.block.source.is_stored()) {
                 let entry = NewEntry { content: &passage.content, ..NewEntry::default() };
-                self.places().store()?.check(label, &entry)?;
+                self.backing().store()?.check(label, &entry)?;
             }
         }
         for passage in &passages {
@@ -89,19 +89,19 @@ impl Context {
                 self.add(&passage.label, Block::stored().describe(described))?;
             }
             let block = self.require(&passage.label)?;
-            if !self.stands(&block, &passage.content)? {
-                block.set(self.places(), &passage.content)?;
+            if !self.is_written(&block, &passage.content)? {
+                block.set(self.backing(), &passage.content)?;
             }
         }
         Ok(passages.into_iter().map(|passage| passage.label).collect())
     }
 
-    /// Returns whether a block that cannot be written, or not as a whole, reads so already.
-    fn stands(&self, block: &LabelledBlock, content: &str) -> Result<bool> {
-        Ok(block.check_plain().is_err() && block.content(self.places())? == content)
+    /// Returns whether the block needs no write: it cannot be written as a whole, but has this content already.
+    fn is_written(&self, block: &LabelledBlock, content: &str) -> Result<bool> {
+        Ok(block.check_plain().is_err() && block.content(self.backing())? == content)
     }
 
-    /// Returns the label of the block that a prompt shows so, in upper case.
+    /// Returns the label that a prompt shows as `shown`, in upper case.
     fn label_like(&self, shown: &str) -> Option<String> {
         let blocks = self.all();
         let found = blocks.iter().find(|block| block.label.to_uppercase() == shown);

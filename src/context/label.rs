@@ -6,12 +6,12 @@ use crate::id::shorten;
 /// The longest label, in characters.
 pub(crate) const MAX_LABEL_CHARS: usize = 80;
 
-/// The longest description in a list of documents, in characters: the list stands in every prompt.
+/// The longest description in a list of documents, in characters: every prompt shows the list.
 pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1_024;
 
 /// Checks that a block may have this label.
 ///
-/// It stands in one line of the prompt, and the model has to write it exactly.
+/// The prompt shows it in one line, and the model has to repeat it exactly.
 pub(crate) fn check_label(label: &str) -> Result<()> {
     let chars = label.chars().count();
     let why = if label.trim().is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn check_label(label: &str) -> Result<()> {
     Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
 }
 
-/// Checks that a key can stand in a line of the prompt, for a model to name the document by.
+/// Checks that a document may have this key: the prompt lists it in one line.
 pub(crate) fn check_key(key: &str) -> Result<()> {
     let why = if key.trim().is_empty() {
         "it is blank"
@@ -47,12 +47,12 @@ pub(crate) fn collapse_whitespace(text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether a character would end the line of a prompt that it stands in, or is none to be read.
+/// Returns whether a character cannot be in a line of the prompt: a line break or a control character.
 pub(crate) fn breaks_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Returns the line of a document in the list of those that can be loaded.
+/// Returns the line of a document in the list of a block of skills.
 pub(crate) fn listed(key: &str, description: &str) -> String {
     let description = collapse_whitespace(description);
     match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {

@@ -1,4 +1,4 @@
-//! Former versions of what is stored.
+//! What the store keeps of blocks: labels and versions.
 
 use super::Context;
 use super::block::{Block, Source};
@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::storage::context::{EntryVersion, Owner, StoredLabel};
 
 impl Context {
-    /// Returns the labels under which the store holds something of this session or of all, each with a block that reads
-    /// it, whether or not the context has one.
+    /// Returns the labels under which the store keeps texts of this session or of all sessions, each with a block that
+    /// reads them, whether or not the context has one.
     ///
-    /// What is not stored, as a description or a limit, such a block does not have. Of a label that is of the session and
-    /// of all, the session's is returned.
+    /// Descriptions and limits are not stored, so these blocks have none. If both the session and all sessions have texts
+    /// under a label, only the session's block is returned.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -21,7 +21,7 @@ impl Context {
     /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
     /// context.set("memory", "Likes coffee.")?;
     ///
-    /// let other = store.context("assistant").open()?; // knows of no block
+    /// let other = store.context("assistant").open()?; // without blocks
     /// for (label, block) in other.stored()? {
     ///     other.add(&label, block)?;
     /// }
@@ -47,9 +47,10 @@ impl Context {
         Ok(own.chain(shared).collect())
     }
 
-    /// Returns the versions of a stored block, oldest first; the last is the present one.
+    /// Returns the versions of a stored block or, with a `key`, of a document of the block, oldest first; the last one is
+    /// the current version.
     ///
-    /// The last 1 000 are kept. With a `key`, those of a document of the block.
+    /// The newest 1 000 versions are kept.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -70,7 +71,7 @@ impl Context {
     /// # Errors
     /// [`Error::BlockCannot`] if the block is not kept in the store; as every read.
     pub fn versions(&self, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
-        self.require(label)?.versions(self.places(), key.unwrap_or_default())
+        self.require(label)?.versions(self.backing(), key.unwrap_or_default())
     }
 
     /// Returns one version of a stored block or, with a `key`, of a document of the block. The other versions are not
@@ -90,18 +91,18 @@ impl Context {
     /// # Errors
     /// [`Error::UnknownVersion`]; as [`versions`](Self::versions).
     pub fn version(&self, label: &str, key: Option<&str>, version: u64) -> Result<EntryVersion> {
-        self.require(label)?.version(self.places(), key.unwrap_or_default(), version)
+        self.require(label)?.version(self.backing(), key.unwrap_or_default(), version)
     }
 
-    /// Brings a version back, as a new one. Of a version that was a removal, the text is removed again.
+    /// Restores a version by writing it as a new one. If the version was a removal, the text is removed again.
     ///
     /// [`versions`](Self::versions) has an example.
     ///
     /// # Errors
-    /// [`Error::UnknownVersion`], [`Error::BlockOverLimit`]; [`Error::BlockKeyed`] without a key where there are documents,
-    /// [`Error::BlockCannot`] with one where there are none; as [`versions`](Self::versions) and as every write.
+    /// [`Error::UnknownVersion`], [`Error::BlockOverLimit`]; [`Error::BlockKeyed`] if a block of documents is given no key,
+    /// [`Error::BlockCannot`] if a block of one text is given a key; as [`versions`](Self::versions) and as every write.
     pub fn restore(&self, label: &str, key: Option<&str>, version: u64) -> Result<()> {
-        self.require(label)?.restore(self.places(), key.unwrap_or_default(), version)
+        self.require(label)?.restore(self.backing(), key.unwrap_or_default(), version)
     }
 }
 

@@ -51,10 +51,10 @@ impl SessionBuilder {
         in_progress: InProgress,
         store: Option<Arc<dyn ContextStore>>,
     ) -> Self {
-        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
         let compaction =
             CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
-        Self { provider, events, context: ContextBuilder::over(places), compaction }
+        Self { provider, events, context: ContextBuilder::over(backing), compaction }
     }
 
     /// Adds a context block under a label.

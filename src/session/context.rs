@@ -1,4 +1,4 @@
-//! What the model should know: the session's context, and short ways to what is needed each turn.
+//! The context of the session, and shortcuts to what a turn needs of it.
 
 use super::Session;
 use crate::context::{BlockInfo, Context, Drift};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::tools::Tools;
 
 impl Session {
-    /// Returns the context: blocks, the prompt of them, documents, versions.
+    /// Returns the context: blocks, their prompt, documents, versions.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -22,7 +22,7 @@ impl Session {
         &self.context
     }
 
-    /// Returns the context block of this label as it reads now; as [`Context::block`].
+    /// Returns the context block of this label with its current content; as [`Context::block`].
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -39,7 +39,7 @@ impl Session {
         self.context.block(label)
     }
 
-    /// Returns all context blocks as they read now; as [`Context::blocks`].
+    /// Returns all context blocks with their current contents; as [`Context::blocks`].
     ///
     /// # Errors
     /// As [`Context::block`].
@@ -64,7 +64,7 @@ impl Session {
         self.context.prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
-    /// Renders the system prompt anew; as [`Context::refresh_prompt`].
+    /// Renders the system prompt again; as [`Context::refresh_prompt`].
     ///
     /// # Errors
     /// As [`Context::refresh_prompt`].
@@ -72,7 +72,7 @@ impl Session {
         self.context.refresh_prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
-    /// Returns the blocks that read otherwise than the frozen prompt has them; as [`Context::drift`].
+    /// Returns the blocks that differ from the frozen prompt; as [`Context::drift`].
     ///
     /// # Errors
     /// As [`Context::drift`].
@@ -88,7 +88,7 @@ impl Session {
         self.context.reminder()
     }
 
-    /// Returns the tools that the model needs for the context.
+    /// Returns the tools for the context; as [`Context::tools`].
     ///
     /// [`Tools`] has an example.
     pub fn tools(&self) -> Tools {

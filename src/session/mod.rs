@@ -71,11 +71,11 @@ impl Session {
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         let provider: Arc<dyn SessionProvider> = Arc::new(provider);
-        let places = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
         Self {
             provider,
             events: Events::default(),
-            context: Context::empty(places),
+            context: Context::empty(backing),
             compaction: CompactionSettingsBuilder::default().build(),
         }
     }
@@ -263,8 +263,8 @@ impl Session {
     /// Returns a session over another storage of the same store, set up as this one is.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
         let store = self.context.store().map(|store| store.of(provider.id()));
-        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
-        let context = self.context.moved_to(places);
+        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let context = self.context.moved_to(backing);
         Self {
             provider,
             events: self.events.clone(),

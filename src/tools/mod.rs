@@ -1,12 +1,12 @@
-//! Tools: how a model itself writes, loads and searches its context.
+//! Tools: a model itself writes, loads and searches its context, and reads its history and other sessions.
 //!
-//! A [`definition`] says what a tool is called, what it does and what it takes; all else is made
-//! from it: the [`schema`] of its input, what each provider is told ([`wire`]) and what a [`call`]
-//! is checked against. An [`answer`] is text, also where something went wrong: a model can mend its
-//! call, its host cannot.
+//! A [`definition`] has the name, the description and the input of a tool. All else is made from it: the [`schema`] of the
+//! input, the form for each provider ([`wire`]), and the check of a [`call`]. An [`answer`] is text, also after a failed
+//! call: the model can correct its call, the host cannot. [`loaded_skills`] reads from a conversation which skills the
+//! model has loaded.
 //!
-//! Invariant: a call refuses what its schema refuses, and beyond that only what no schema of these
-//! few keywords can say: a blank key, the metadata of a document for a block that has none.
+//! Invariant: a call refuses what its schema refuses, and beyond that only what no schema of these few keywords can say: a
+//! blank key, the metadata of a document for a block without documents.
 
 mod answer;
 mod call;
@@ -29,10 +29,10 @@ use crate::error::Result;
 
 use call::Call;
 
-/// The tools that a context offers to a model, and the running of what the model calls.
+/// The tools that a context offers to a model; also runs the calls of the model.
 ///
-/// Only those that something is there for: without a block to write, no `set_context`. Each provider has its own form
-/// for them, to be passed as the `tools` of a request.
+/// A tool is offered only if it can do something: without a writable block there is no `set_context`. Each provider has
+/// its own form of the list, to be passed as the `tools` of a request.
 ///
 /// ```
 /// use serde_json::json;
@@ -43,7 +43,7 @@ use call::Call;
 /// let tools = chat.tools();
 /// assert_eq!(tools.anthropic()[0]["name"], "set_context");
 ///
-/// // What the model calls is run, and answered with text, also where it makes no sense.
+/// // A call is answered with text, also if it makes no sense.
 /// let done = tools.call("set_context", json!({"label": "memory", "content": "Likes coffee."}))?;
 /// assert_eq!(done, r#"Written to "memory": 0% (4/1100 tokens)"#);
 /// let wrong = tools.call("set_context", json!({"label": "memry", "content": "Likes tea."}))?;
@@ -59,7 +59,7 @@ pub struct Tools {
 }
 
 impl Context {
-    /// Returns the tools that a model needs for these blocks.
+    /// Returns the tools for these blocks, and those that the builder asked for.
     ///
     /// [`Tools`] has an example.
     pub fn tools(&self) -> Tools {
@@ -70,15 +70,14 @@ impl Context {
 }
 
 impl Tools {
-    /// Runs a call by its name and input, and answers with text for the model.
+    /// Runs a call, given the name of the tool and the input, and returns a text for the model.
     ///
-    /// The input is a JSON object, or a string that holds one. Where the call makes no sense or cannot be done, the text
-    /// begins with `Error: ` and says how to mend it. A long answer is cut, and says so.
+    /// The input is a JSON object, or a string that holds one. If the call makes no sense or fails, the text begins with
+    /// `Error: ` and says how to correct the call. A long answer is cut, and says so.
     ///
     /// # Errors
-    /// What the store itself failed with, as [`Error::Busy`](crate::Error::Busy) or
-    /// [`Error::DiskFull`](crate::Error::DiskFull): that is for the program to mend. Nothing that a model writes leads to
-    /// an error.
+    /// Failures of the store itself, such as [`Error::Busy`](crate::Error::Busy) or
+    /// [`Error::DiskFull`](crate::Error::DiskFull), which the program has to handle. No input of a model leads to an error.
     pub fn call(&self, name: &str, input: impl Borrow<Value>) -> Result<String> {
         let max_tokens = self.options.max_answer_tokens.unwrap_or(answer::MAX_TOKENS);
         let text = match Call::parse(name, input.borrow(), &self.context.kinds(), self.options) {
@@ -88,7 +87,7 @@ impl Tools {
         Ok(answer::cut(&text, max_tokens))
     }
 
-    /// Returns what the tools are, for a provider whose form is not among those here.
+    /// Returns the definitions, for a provider whose form is not among those here.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
@@ -102,7 +101,7 @@ impl Tools {
 
     /// Returns the list that OpenAI's Chat Completions API takes as `tools`.
     ///
-    /// In strict mode, wherever its limits allow it: a field that may be left out is `null` there.
+    /// In strict mode if its limits allow it; there an optional field is `null` if it is left out.
     #[must_use]
     pub fn openai_chat(&self) -> Value {
         self.rendered(wire::openai_chat)
@@ -115,7 +114,7 @@ impl Tools {
         self.rendered(wire::openai_responses)
     }
 
-    /// Returns the list that a server of the Model Context Protocol answers `tools/list` with.
+    /// Returns the list with which a server of the Model Context Protocol answers `tools/list`.
     #[must_use]
     pub fn mcp(&self) -> Value {
         self.rendered(wire::mcp)
@@ -151,7 +150,8 @@ mod fixture {
     pub(crate) fn tools() -> Tools {
         of(&blocks(), ALL)
     }
-    /// Tools that offer themselves; there is nothing behind them to call.
+
+    /// Tools without blocks behind them: they can be listed, not called.
     pub(crate) fn of(blocks: &[BlockInfo], options: ToolOptions) -> Tools {
         let definitions = definition::definitions(blocks, options);
         Tools { definitions, options, context: Context::empty(Backing::default()) }
