@@ -335,11 +335,7 @@ impl Model {
         if spec.is_shared { &self.shared } else { &self.chats[chat].texts }
     }
 
-    fn mounted(
-        &self,
-        chat: usize,
-        label: &str,
-    ) -> std::result::Result<&'static Spec, &'static str> {
+    fn spec(&self, chat: usize, label: &str) -> std::result::Result<&'static Spec, &'static str> {
         let found = self.chats[chat].blocks.iter().find(|spec| spec.label == label);
         found.copied().ok_or("UnknownBlock")
     }
@@ -460,7 +456,7 @@ impl Model {
 
     /// Replaces a text or adds to it.
     fn write(&mut self, chat: usize, label: &str, text: &str, is_added: bool) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_writable() {
             return Err("BlockReadOnly");
         }
@@ -483,7 +479,7 @@ impl Model {
     }
 
     fn set_documents(&mut self, chat: usize, label: &str, all: &[Document]) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         match spec.kind {
             Kind::History => return Err("BlockReadOnly"),
             _ if !spec.is_keyed() => return Err("BlockCannot"),
@@ -499,7 +495,7 @@ impl Model {
     }
 
     fn append_document(&mut self, chat: usize, label: &str, more: &Document) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         match spec.kind {
             Kind::History => return Err("BlockReadOnly"),
             _ if !spec.is_keyed() => return Err("BlockCannot"),
@@ -519,7 +515,7 @@ impl Model {
     }
 
     fn remove_document(&mut self, chat: usize, label: &str, key: &str) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_keyed() {
             return Err("BlockCannot");
         }
@@ -532,7 +528,7 @@ impl Model {
     }
 
     fn restore(&mut self, chat: usize, label: &str, key: Option<&str>, version: u64) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_stored() {
             return Err("BlockCannot");
         }
@@ -610,7 +606,7 @@ impl Model {
                 self.chats[chat].blocks.retain(|spec| spec.label != *label);
                 Ok(())
             }
-            Step::Give(label) => match self.mounted(chat, label) {
+            Step::Give(label) => match self.spec(chat, label) {
                 Ok(_) => Err("BlockExists"),
                 Err(_) => {
                     self.chats[chat].blocks.extend(Spec::of(label));

@@ -209,9 +209,9 @@ impl Context {
     /// # Errors
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
-        let mounted = LabelledBlock::new(label, block)?;
+        let block = LabelledBlock::new(label, block)?;
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        push(&mut blocks, mounted)
+        push(&mut blocks, block)
     }
 
     /// Removes a block; `false` if there is none. Its texts stay in the store.

@@ -1,4 +1,4 @@
-//! `talktree context drift`: where texts have moved on since the prompt was frozen.
+//! `talktree context drift`: stored texts that differ from the frozen prompt.
 
 use serde::Serialize;
 use talktree::{Drift, DriftKind};
@@ -9,10 +9,10 @@ use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::paint;
 
-/// Show what is stored otherwise than the frozen prompt has it
+/// Show the stored texts that differ from the frozen prompt
 ///
-/// What a program tells its model from elsewhere is not known here and left out; so is what is of
-/// all conversations and not in the prompt.
+/// Texts that a program takes from elsewhere are left out, and so are shared texts that the prompt
+/// does not have.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context drift [OPTIONS] <SESSION>")]
 pub(super) struct Args {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     for drift in blocks.drift()? {
         let kind = match drift.kind {
             DriftKind::Changed => "changed",
-            // Of all sessions' labels a program shows its model those that it knows.
+            // Which shared labels a program shows its model is not known here.
             DriftKind::Added if own.contains(&drift.label) => "added",
             _ => continue,
         };
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         diff::write(&mut context.out, &diff)?;
     }
     if count == 0 && !context.is_json {
-        tell("what is stored is as the frozen prompt has it");
+        tell("nothing that is stored differs from the frozen prompt");
     }
     Ok(())
 }

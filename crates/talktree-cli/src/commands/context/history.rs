@@ -1,4 +1,4 @@
-//! `talktree context history`: what a text was before.
+//! `talktree context history`: the versions of a text or a document.
 
 use anstyle::Style;
 use serde::Serialize;
@@ -14,17 +14,17 @@ use crate::table::{Table, minute};
 
 /// List the versions of a text or a document, oldest first
 ///
-/// The last 1 000 are kept, those of a document also when it is taken away.
+/// The newest 1 000 are kept, also those of a removed document.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context history [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What it is under.
+    /// The label of the text.
     label: String,
 
-    /// The document.
+    /// The key of a document.
     #[arg(value_parser = scope::key())]
     key: Option<String>,
 
@@ -32,7 +32,7 @@ pub(super) struct Args {
     #[arg(long)]
     diff: bool,
 
-    /// List the newest N only.
+    /// List only the newest N.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -48,7 +48,7 @@ struct Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.scope)?;
     let versions = find(&scope, &args.label, args.key.as_deref())?;
     let left_out = versions.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
     let mut table = Table::new([
@@ -129,7 +129,7 @@ fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVe
 
 /// Returns the versions under a label whose documents were all removed.
 fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
-    for scope in [Some(scope.clone()), scope.beside()].into_iter().flatten() {
+    for scope in [Some(scope.clone()), scope.shared_beside()].into_iter().flatten() {
         let versions = scope.empty(label, Kind::Skills)?.versions(key)?;
         if !versions.is_empty() {
             return Ok(versions);
