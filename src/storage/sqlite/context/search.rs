@@ -1,4 +1,4 @@
-//! Searching the texts of one block, by the search of messages ([`ranked`]).
+//! Searching the texts of one block, by the search of messages: see [`ranked`](super::super::search::ranked).
 //!
 //! Everything is asked for within the block's range of addresses, which FTS5 skips to. How common a word is, is counted in
 //! the block alone: FTS5's own figures are those of all blocks.
@@ -77,7 +77,7 @@ impl Texts for Search<'_> {
         self.reading
     }
 
-    /// A block holds few texts beside a store of messages: one that has all words of a question answers it best.
+    /// A document that has all words of a question answers it best; a message rarely repeats the words of its question.
     fn is_relaxed_at_once(&self) -> bool {
         false
     }

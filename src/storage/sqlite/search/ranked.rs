@@ -29,8 +29,8 @@ pub(in super::super) trait Texts {
     /// Returns whether any word is looked for at once, without looking for all words first.
     fn is_relaxed_at_once(&self) -> bool;
 
-    /// Returns all that match an expression, in ascending order; `None` if they are more than [`MAX_ALL`] or too many
-    /// to look at.
+    /// Returns all that match an expression, in ascending order; `None` if they are more than [`MAX_ALL`], or if FTS5 is
+    /// to choose however many there are.
     fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>>;
 
     /// Returns the best that match an expression by FTS5's own ranking.
