@@ -1,4 +1,4 @@
-//! `talktree context prompt`: what a model was told.
+//! `talktree context prompt`: the frozen prompt.
 
 use serde::Serialize;
 use talktree::SessionId;
@@ -10,7 +10,7 @@ use crate::paint;
 
 /// Read the frozen prompt
 ///
-/// It is what a program froze, with its fixed texts, too; nothing is rendered.
+/// This is the prompt as a program froze it, with its fixed texts; nothing is rendered again.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context prompt [OPTIONS] <SESSION>")]
 pub(super) struct Args {
