@@ -7,7 +7,7 @@ use anstyle::Style;
 use similar::{ChangeTag, TextDiff};
 
 use crate::output::Output;
-use crate::paint;
+use crate::style;
 
 /// After this long the difference need no longer be the shortest one. Two texts of many lines that have none in common
 /// would take minutes.
@@ -48,11 +48,11 @@ pub(super) fn write(out: &mut Output, diff: &str) -> io::Result<()> {
 
 fn style(line: &str) -> Style {
     match line.as_bytes().first() {
-        Some(b'+') => paint::GOOD,
-        Some(b'-') => paint::BAD,
-        Some(b'@') => paint::COMPACTION,
-        Some(b'\\') => paint::FAINT,
-        _ => paint::PLAIN,
+        Some(b'+') => style::GOOD,
+        Some(b'-') => style::BAD,
+        Some(b'@') => style::COMPACTION,
+        Some(b'\\') => style::FAINT,
+        _ => style::PLAIN,
     }
 }
 

@@ -7,7 +7,7 @@ use super::scope::Scope;
 use super::{diff, prompt};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::paint;
+use crate::style;
 
 /// Show the stored texts that differ from the frozen prompt
 ///
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             continue;
         }
         let old = if kind == "added" { "(not frozen)" } else { &format!("{label} (frozen)") };
-        context.out.block(paint::STRONG, "", &format!("--- {old}\n+++ {label} (now)\n"))?;
+        context.out.block(style::STRONG, "", &format!("--- {old}\n+++ {label} (now)\n"))?;
         diff::write(&mut context.out, &diff)?;
     }
     if count == 0 && !context.is_json {

@@ -6,11 +6,11 @@ use talktree::EntryVersion;
 
 use super::diff;
 use super::scope::{self, Kind, Scope, ScopeArgs};
-use crate::clean::{one_line, plural};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::{one_line, plural};
 
 /// List the versions of a text or a document, oldest first
 ///
@@ -52,10 +52,10 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let versions = find(&scope, &args.label, args.key.as_deref())?;
     let left_out = versions.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
     let mut table = Table::new([
-        ("version", paint::ID),
-        ("changed", paint::FAINT),
-        ("tokens", paint::PLAIN),
-        ("text", paint::PLAIN),
+        ("version", style::ID),
+        ("changed", style::FAINT),
+        ("tokens", style::PLAIN),
+        ("text", style::PLAIN),
     ]);
     for (at, version) in versions.iter().enumerate().skip(left_out) {
         let content = version.content.as_deref().unwrap_or_default();
@@ -78,12 +78,12 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         };
         let (style, size) = match version.content {
             Some(_) => (Style::new(), plural(tokens, "token")),
-            None => (paint::BAD, REMOVED.to_owned()),
+            None => (style::BAD, REMOVED.to_owned()),
         };
         context.out.line(&[
-            (paint::STRONG, "version "),
-            (paint::ID, &version.version.to_string()),
-            (paint::FAINT, &format!("  {}  ", minute(version.changed_at))),
+            (style::STRONG, "version "),
+            (style::ID, &version.version.to_string()),
+            (style::FAINT, &format!("  {}  ", minute(version.changed_at))),
             (style, &size),
         ])?;
         diff::write(&mut context.out, &diff)?;

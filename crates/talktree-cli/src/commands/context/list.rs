@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::scope::{Kind, Scope, ScopeArgs, StoredLabel};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
 
 /// List what is stored: texts, skills, knowledge
@@ -60,13 +60,13 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let seen = Scope::of(&store, &args.scope)?.seen()?;
     let mut table = Table::new([
-        ("label", paint::LABEL),
-        ("kind", paint::PLAIN),
-        ("documents", paint::PLAIN),
-        ("tokens", paint::PLAIN),
-        ("versions", paint::PLAIN),
-        ("changed", paint::FAINT),
-        ("of", paint::FAINT),
+        ("label", style::LABEL),
+        ("kind", style::PLAIN),
+        ("documents", style::PLAIN),
+        ("tokens", style::PLAIN),
+        ("versions", style::PLAIN),
+        ("changed", style::FAINT),
+        ("of", style::FAINT),
     ]);
     for held in &seen {
         let row = Row::of(held)?;

@@ -7,11 +7,11 @@ use serde::Serialize;
 use talktree::{Block, Error, Store};
 
 use super::scope::{Kind, Scope, ScopeArgs, tell_written};
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Exact;
 use crate::stdin;
+use crate::text::plural;
 
 /// Write the texts as one Markdown page, a heading for each label
 ///

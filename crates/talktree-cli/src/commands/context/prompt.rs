@@ -6,7 +6,7 @@ use talktree::SessionId;
 use super::scope::Scope;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
 
 /// Read the frozen prompt
 ///
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         let tokens = talktree::estimate_tokens(prompt);
         return Ok(context.out.json(&Answer { session: scope.id(), prompt, tokens })?);
     }
-    Ok(context.out.block(paint::PLAIN, "", prompt)?)
+    Ok(context.out.block(style::PLAIN, "", prompt)?)
 }
 
 pub(super) fn not_frozen(scope: &Scope<'_>) -> Failure {

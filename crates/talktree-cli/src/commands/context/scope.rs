@@ -10,7 +10,7 @@ use talktree::{Block, EntryInfo, EntryVersion, SessionId, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{find, paint};
+use crate::{lookup, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ScopeArgs {
@@ -78,8 +78,8 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) fn session(store: &'a Store, given: &str) -> Result<Self> {
-        let session = find::session(store, given)?;
-        let name = find::title(&session)?;
+        let session = lookup::session(store, given)?;
+        let name = lookup::title(&session)?;
         Ok(Self { store, id: session.id().clone(), name, is_shared: false })
     }
 
@@ -313,15 +313,15 @@ pub(super) fn tell_written(
         return Ok(context.out.json(&Written { session, shared, label, key, version, tokens })?);
     }
     let done = match content {
-        Some(_) => format!(" holds {}, version {version}", crate::clean::plural(tokens, "token")),
+        Some(_) => format!(" holds {}, version {version}", crate::text::plural(tokens, "token")),
         None => format!(" is removed, version {version}"),
     };
     Ok(context.out.line(&[
-        (paint::PLAIN, &scope.name),
-        (paint::PLAIN, ": "),
-        (paint::LABEL, label),
-        (paint::PLAIN, if key.is_some() { " " } else { "" }),
-        (paint::ID, key.unwrap_or_default()),
-        (paint::PLAIN, &done),
+        (style::PLAIN, &scope.name),
+        (style::PLAIN, ": "),
+        (style::LABEL, label),
+        (style::PLAIN, if key.is_some() { " " } else { "" }),
+        (style::ID, key.unwrap_or_default()),
+        (style::PLAIN, &done),
     ])?)
 }

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::scope::{Kind, Scope, ScopeArgs};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
+use crate::text::one_line;
 
 /// Find documents of knowledge, best first
 ///
@@ -69,17 +69,17 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         }
         let title = one_line(row.title.unwrap_or_default());
         context.out.line_cut(&[
-            (paint::ID, row.key),
-            (paint::PLAIN, if title.is_empty() { "" } else { "  " }),
-            (paint::STRONG, &title),
+            (style::ID, row.key),
+            (style::PLAIN, if title.is_empty() { "" } else { "  " }),
+            (style::STRONG, &title),
         ])?;
         if let Some(description) = row.description {
             context
                 .out
-                .line_cut(&[(paint::PLAIN, "  "), (paint::FAINT, &one_line(description))])?;
+                .line_cut(&[(style::PLAIN, "  "), (style::FAINT, &one_line(description))])?;
         }
         let first = row.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        context.out.line_cut(&[(paint::PLAIN, "  "), (paint::PLAIN, &one_line(first))])?;
+        context.out.line_cut(&[(style::PLAIN, "  "), (style::PLAIN, &one_line(first))])?;
         context.out.line(&[])?;
     }
     Ok(())

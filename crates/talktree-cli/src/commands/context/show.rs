@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::scope::{self, Kind, Scope, ScopeArgs, StoredLabel};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::Result;
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::one_line;
 
 /// Read the text under a label, or a document of it
 ///
@@ -82,17 +82,17 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
 fn write(context: &mut Context, answer: &Answer<'_>) -> Result<()> {
     match context.is_json {
         true => Ok(context.out.json(answer)?),
-        false => Ok(context.out.block(paint::PLAIN, "", answer.content)?),
+        false => Ok(context.out.block(style::PLAIN, "", answer.content)?),
     }
 }
 
 fn documents(context: &mut Context, held: &StoredLabel<'_>) -> Result<()> {
     let mut table = Table::new([
-        ("key", paint::ID),
-        ("version", paint::PLAIN),
-        ("changed", paint::FAINT),
-        ("title", paint::STRONG),
-        ("description", paint::PLAIN),
+        ("key", style::ID),
+        ("version", style::PLAIN),
+        ("changed", style::FAINT),
+        ("title", style::STRONG),
+        ("description", style::PLAIN),
     ]);
     for document in held.documents()? {
         if context.is_json {
