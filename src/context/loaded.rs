@@ -5,11 +5,13 @@
 //! it, also of calls before an unloading.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::tool::{LOAD_CONTEXT, UNLOAD_CONTEXT, answer};
 use crate::id::MessageId;
-use crate::message::{Json, Message, Part, Tool};
+use crate::message::{
+    Json, Message, OldestFirst, Pairing, Part, Tool, input_of, output_of, tool_of,
+};
 
 /// The documents that the conversation has loaded.
 #[derive(Debug, Default)]
@@ -29,8 +31,8 @@ struct Holder {
 }
 
 /// What a call of either tool asks for.
-#[derive(Debug, Clone)]
-struct Call {
+#[derive(Debug)]
+struct Request {
     label: String,
     key: String,
     is_load: bool,
@@ -62,25 +64,23 @@ impl Loaded {
 /// Returns what these messages, oldest first, have loaded.
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
-    // Calls whose result stands in a later part. Some models count calls from one each turn, so
-    // that an id means the newest call that has it.
-    let mut open: HashMap<String, Call> = HashMap::new();
-    for message in messages {
-        for part in &message.parts {
-            let part = part.typed();
-            let Part::Tool(tool) = part.as_ref() else { continue };
-            let Some(is_load) = is_load(tool) else { continue };
-            if let Some(call) = call_of(tool, is_load) {
-                open.insert(tool.call_id.clone(), call);
-            }
-            if !has_succeeded(tool) {
-                // Of a call that failed, no later answer can come.
-                if tool.error_text.is_some() || tool.output.is_some() {
-                    open.remove(&tool.call_id);
-                }
+    let mut pairs = OldestFirst::default();
+    // One for each part: a result is taken for the request of its call.
+    let mut requests = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        for tool in message.parts.iter().filter_map(tool_of) {
+            let Some(is_load) = is_load(&tool) else { continue };
+            let here = requests.len();
+            requests.push(request_of(&tool, is_load));
+            let call = match pairs.take(at, &tool, here) {
+                Pairing::Complete => here,
+                Pairing::Answers(call) => call,
+                Pairing::Started | Pairing::Call | Pairing::Repeats(_) | Pairing::Stray => continue,
+            };
+            if !has_succeeded(&tool) {
                 continue;
             }
-            let Some(Call { label, key, is_load }) = open.remove(&tool.call_id) else { continue };
+            let Some(Request { label, key, is_load }) = requests[call].take() else { continue };
             if is_load {
                 let (message, call) = (message.id.clone(), tool.call_id.clone());
                 let (label, key) = (label.clone(), key.clone());
@@ -94,7 +94,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
 
 /// Returns whether a part is a call that loads or unloads, or the answer to one.
 pub(crate) fn is_of_skills(part: &Part) -> bool {
-    matches!(part.typed().as_ref(), Part::Tool(tool) if is_load(tool).is_some())
+    tool_of(part).is_some_and(|tool| is_load(&tool).is_some())
 }
 
 fn is_load(tool: &Tool) -> Option<bool> {
@@ -105,20 +105,20 @@ fn is_load(tool: &Tool) -> Option<bool> {
     }
 }
 
-fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
-    let input = tool.input.as_ref()?.value();
+fn request_of(tool: &Tool, is_load: bool) -> Option<Request> {
+    let input = input_of(tool)?.value();
     // Arguments are kept as text where they came as text.
     let input = match input.as_str() {
         Some(text) => serde_json::from_str(text).ok()?,
         None => input,
     };
     let field = |name: &str| input.get(name)?.as_str().map(str::to_owned);
-    Some(Call { label: field("label")?, key: field("key")?, is_load })
+    Some(Request { label: field("label")?, key: field("key")?, is_load })
 }
 
 fn has_succeeded(tool: &Tool) -> bool {
     let is_error = tool.error_text.is_some() || tool.state.as_deref() == Some("output-error");
-    let output = tool.output.as_ref().filter(|output| !output.is_null());
+    let output = output_of(tool).filter(|output| !output.is_null());
     !is_error && output.is_some_and(|output| !answer::is_error(&text_of(output)))
 }
 

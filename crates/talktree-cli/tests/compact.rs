@@ -173,7 +173,7 @@ fn a_prompt_can_be_answered_by_hand() {
     let rig = long();
     let args = [&["compact", "long", "--plan", "--prompt"][..], &SHORT].concat();
     let prompt = rig.run(&args);
-    assert!(prompt.stdout.starts_with("Summarize a stretch"), "{prompt:?}");
+    assert!(prompt.stdout.starts_with("Summarize a range of messages"), "{prompt:?}");
     assert_eq!(rig.json(&args)[0]["prompt"], prompt.stdout);
     // Where the answer belongs is told beside it.
     let stretch = prompt.stderr.trim_end().split_once("--summary-file FILE ").unwrap().1;
@@ -222,7 +222,10 @@ fn nothing_to_compact_is_no_failure_and_says_why() {
     let told = rig.run(["compact", "long", "--plan"]);
     assert_eq!((told.code, told.stdout.starts_with("window  1440 tokens")), (0, true), "{told:?}");
     let plan = rig.json(["compact", "long", "--plan", "--prompt"]).remove(0);
-    assert!(plan["nothing"].as_str().unwrap().starts_with("nothing lies between"), "{plan}");
+    assert!(
+        plan["nothing"].as_str().unwrap().starts_with("there are no messages between"),
+        "{plan}"
+    );
     assert_eq!((&plan["usage"]["total"], &plan["first"]), (&json!(1440), &Value::Null));
     let prompt = rig.run(["compact", "long", "--plan", "--prompt"]);
     assert_eq!((prompt.code, prompt.stdout.as_str()), (0, ""));
