@@ -32,7 +32,7 @@ struct Holder {
 
 /// What a call of either tool asks for.
 #[derive(Debug)]
-struct Request {
+struct Call {
     label: String,
     key: String,
     is_load: bool,
@@ -65,13 +65,13 @@ impl Loaded {
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
     let mut pairs = OldestFirst::default();
-    // One for each part: a result is taken for the request of its call.
-    let mut requests = Vec::new();
+    // What each part asks for, in order; a result asks for nothing.
+    let mut calls = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         for tool in message.parts.iter().filter_map(tool_of) {
             let Some(is_load) = is_load(&tool) else { continue };
-            let here = requests.len();
-            requests.push(request_of(&tool, is_load));
+            let here = calls.len();
+            calls.push(call_of(&tool, is_load));
             let call = match pairs.take(at, &tool, here) {
                 Pairing::Complete => here,
                 Pairing::Answers(call) => call,
@@ -80,7 +80,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
             if !has_succeeded(&tool) {
                 continue;
             }
-            let Some(Request { label, key, is_load }) = requests[call].take() else { continue };
+            let Some(Call { label, key, is_load }) = calls[call].take() else { continue };
             if is_load {
                 let (message, call) = (message.id.clone(), tool.call_id.clone());
                 let (label, key) = (label.clone(), key.clone());
@@ -105,7 +105,7 @@ fn is_load(tool: &Tool) -> Option<bool> {
     }
 }
 
-fn request_of(tool: &Tool, is_load: bool) -> Option<Request> {
+fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
     let input = input_of(tool)?.value();
     // Arguments are kept as text where they came as text.
     let input = match input.as_str() {
@@ -113,7 +113,7 @@ fn request_of(tool: &Tool, is_load: bool) -> Option<Request> {
         None => input,
     };
     let field = |name: &str| input.get(name)?.as_str().map(str::to_owned);
-    Some(Request { label: field("label")?, key: field("key")?, is_load })
+    Some(Call { label: field("label")?, key: field("key")?, is_load })
 }
 
 fn has_succeeded(tool: &Tool) -> bool {
@@ -232,6 +232,37 @@ mod tests {
             answered("2", "unload_context", "pdf", "Error: busy"),
         ];
         assert!(loaded(&messages).has("skills", "pdf"));
+    }
+
+    #[test]
+    fn calls_that_wait_under_one_id_are_answered_newest_first() {
+        let said = |part| Message::new(Role::Assistant, vec![part]);
+        let messages = [
+            said(call("load_context", "1", "pdf")),
+            said(call("load_context", "1", "web")),
+            said(result("load_context", "1", "Use curl.")),
+        ];
+        assert_eq!(keys(&loaded(&messages)), ["web"]);
+        let more = said(result("load_context", "1", "Use pdftotext."));
+        assert_eq!(keys(&loaded(&[&messages[..], &[more]].concat())), ["pdf", "web"]);
+    }
+
+    #[test]
+    fn an_answer_of_any_shape_counts() {
+        for fields in [
+            json!({"output": "text"}),
+            json!({"result": "text"}),
+            json!({"output": "text", "errorText": null}),
+        ] {
+            let mut part = json!({"type": "tool-load_context", "toolCallId": 7});
+            part["input"] = json!({"label": "skills", "key": "pdf"});
+            for (field, value) in fields.as_object().unwrap() {
+                part[field] = value.clone();
+            }
+            let part = serde_json::from_value(part).unwrap();
+            let messages = [Message::new(Role::Assistant, vec![part])];
+            assert!(loaded(&messages).has("skills", "pdf"), "{fields}");
+        }
     }
 
     #[test]

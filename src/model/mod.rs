@@ -1,7 +1,7 @@
 //! Requests to model providers, and their responses as messages.
 //!
-//! A history is a list of messages as people and programs stored them: tool calls whose results are
-//! hidden by a summary, results without a call, two user messages in a row, an image from another
+//! A history is a list of messages as people and programs stored them: tool calls whose results a
+//! summary replaced, results without a call, two user messages in a row, an image from another
 //! program. Providers refuse most of that. [`sanitize()`] repairs the pairs of calls and results,
 //! [`truncate()`] shortens old messages, and [`to_anthropic`], [`to_openai_chat`] and
 //! [`to_openai_responses`] convert the result to a provider's format. [`from_anthropic`] and the

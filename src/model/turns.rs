@@ -4,8 +4,8 @@
 //! less strict: calls may be spread over several messages, and a result may be in its call's
 //! message, in any later one, or missing. So a model's turn is held back until the next one begins
 //! and collects the results until then. What others say while calls wait comes after the turn. A
-//! call without a result gets one that says so. A result without a call in the open turn becomes
-//! a user's text.
+//! call without a result gets one that says so. A result that no call of the open turn waits for
+//! becomes a user's text.
 //!
 //! Invariant: no more is held than the open turn and what others said since it began.
 
