@@ -197,10 +197,7 @@ fn a_summary_by_hand_is_added_over_what_would_be_compacted() {
     assert_eq!(texts(&rig)[3], "On and on.");
     let told = rig.run(by_hand("--summary", "And on."));
     assert_eq!(told.code, 0);
-    assert!(
-        told.stderr.contains("nothing is compacted: between head and tail lie only"),
-        "{told:?}"
-    );
+    assert!(told.stderr.contains("nothing is compacted: only summaries are between"), "{told:?}");
     rig.fails(5, by_hand("--summary-file", &text(&rig.path("nowhere"))));
 }
 
