@@ -12,10 +12,10 @@ use super::super::fault::Outcome;
 use super::super::interrupt::Watch;
 use super::super::search::among;
 use super::entry;
-use crate::search::choose::choose;
+use crate::search::analysis::Analysis;
+use crate::search::pruning::prune;
 use crate::search::rank::{Candidate, Corpus, rank};
-use crate::search::reading::Reading;
-use crate::search::scan::Scanner;
+use crate::search::scanner::Scanner;
 use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
@@ -29,7 +29,7 @@ const MAX_SCAN_BYTES: usize = 64 << 10;
 
 /// What is looked for.
 pub(super) struct Request {
-    reading: Reading,
+    reading: Analysis,
     limit: usize,
 }
 
@@ -38,7 +38,7 @@ impl Request {
         let mut query = Query::parse(text);
         // What narrows messages says nothing of documents; their names and texts are searched together.
         query.filters = Filters { columns: Columns::All, ..Filters::default() };
-        Self { reading: Reading::of(query, text), limit }
+        Self { reading: Analysis::of(query, text), limit }
     }
 
     /// Searches a block.
@@ -71,7 +71,7 @@ impl Request {
 /// A search at one moment.
 struct Search<'c> {
     conn: &'c Connection,
-    reading: &'c Reading,
+    reading: &'c Analysis,
     range: (Address, Address),
     watch: &'c Watch,
 }
@@ -93,8 +93,8 @@ impl Search<'_> {
             return self.rank(&all, None, limit);
         }
         let (frequencies, corpus) = self.figures()?;
-        let choice = choose(frequencies, corpus.messages);
-        let any = self.reading.any(choice.looked_for.into_iter());
+        let choice = prune(frequencies, corpus.messages);
+        let any = self.reading.any(choice.lookups.into_iter());
         let best = any.map(|any| self.best_of(&any, limit)).transpose()?.unwrap_or_default();
         self.rank(&best, Some((choice.frequencies, corpus)), limit)
     }

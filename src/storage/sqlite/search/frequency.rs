@@ -4,8 +4,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::fault::Outcome;
 use super::candidates::Index;
+use crate::search::analysis::{Analysis, Unit};
 use crate::search::rank::Corpus;
-use crate::search::reading::{Reading, Unit};
 use crate::search::{Columns, Query};
 
 /// Up to so many messages of a phrase are counted: they must be looked up one by one.
@@ -16,7 +16,7 @@ const MAX_STARTING: usize = 200;
 /// Returns in how many messages each unit stands, and what is known of all messages.
 pub(super) fn of_store(
     conn: &Connection,
-    reading: &Reading,
+    reading: &Analysis,
     indexes: &[Index],
 ) -> Outcome<(Vec<f64>, Corpus)> {
     let mut counts = vec![0.0; reading.units.len()];

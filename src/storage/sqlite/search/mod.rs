@@ -28,11 +28,11 @@ use super::fault::Outcome;
 use super::interrupt::Watch;
 use super::message::time;
 use crate::error::Result;
-use crate::search::choose::choose;
+use crate::search::analysis::Analysis;
+use crate::search::date_hint::{DateRange, date_hint};
+use crate::search::pruning::prune;
 use crate::search::rank::{Candidate, Corpus, Ranking, rank};
-use crate::search::reading::Reading;
-use crate::search::scan::{Scan, Scanner};
-use crate::search::when::{Window, window};
+use crate::search::scanner::{Scan, Scanner};
 use crate::search::{Found, Matched, Query, SearchRequest, SessionHit, SessionsFound};
 use crate::tree::Address;
 
@@ -95,12 +95,12 @@ impl Database {
         run: impl FnOnce(&Search<'_>) -> Outcome<(Vec<T>, Matched)>,
     ) -> Result<(Vec<T>, Matched, Vec<String>)> {
         let watch = self.interrupt_signal().watch();
-        let reading = Reading::of(Query::parse(&request.text), &request.text);
+        let reading = Analysis::of(Query::parse(&request.text), &request.text);
         let is_empty = reading.query.is_empty();
         if !is_empty {
             self.catch_up_for_search(&watch)?;
         }
-        let window = window(&request.text, request.now.unwrap_or_else(Utc::now));
+        let window = date_hint(&request.text, request.now.unwrap_or_else(Utc::now));
         let mut notices = reading.query.notices.clone();
         let (found, matched) = self.read_long(|conn| {
             let range = Range::of(conn, &request.scope, &reading.query, &mut notices)?;
@@ -132,11 +132,11 @@ fn page(request: &SearchRequest) -> (usize, usize) {
 /// A search at one moment.
 struct Search<'c> {
     conn: &'c Connection,
-    reading: &'c Reading,
+    reading: &'c Analysis,
     range: Range,
     bounds: Bounds,
     /// The time the question speaks of.
-    window: Option<Window>,
+    window: Option<DateRange>,
     indexes: Vec<Index>,
     watch: &'c Watch,
 }
@@ -208,8 +208,8 @@ impl Search<'_> {
             return self.rank_all(&all, Matched::Relaxed);
         }
         let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
-        let choice = choose(known.0, known.1.messages);
-        let any = self.reading.any(choice.looked_for.into_iter());
+        let choice = prune(known.0, known.1.messages);
+        let any = self.reading.any(choice.lookups.into_iter());
         let found = any.map(|any| self.best_of(&any, wanted)).transpose()?.unwrap_or_default();
         self.rank_best(&found, Matched::Relaxed, (choice.frequencies, known.1))
     }
@@ -352,7 +352,7 @@ impl Search<'_> {
     fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
         let is_in_time = match self.window {
-            Some(window) => window.holds(time(row.created_at)?),
+            Some(window) => window.contains(time(row.created_at)?),
             None => false,
         };
         Ok(Candidate {
