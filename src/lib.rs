@@ -74,7 +74,7 @@ pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
-pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
+pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
 /// Compiles the examples of the README.

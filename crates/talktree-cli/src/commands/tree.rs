@@ -42,8 +42,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let mut options = if args.all { DrawOptions::everything() } else { DrawOptions::default() };
     options.is_ascii = args.ascii;
     for line in tree.lines(&options) {
-        let pieces: Vec<_> =
-            line.pieces.iter().map(|(ink, text)| (paint::ink(*ink), text.as_str())).collect();
+        let pieces: Vec<_> = line
+            .pieces
+            .iter()
+            .map(|(kind, text)| (paint::style_of(*kind), text.as_str()))
+            .collect();
         context.out.line_cut(&pieces)?;
     }
     if args.labels {
