@@ -1,7 +1,7 @@
-//! Messages of the OpenAI chat API, written as they are read.
+//! Exports messages of the OpenAI chat API.
 //!
-//! What becomes of a message is told in [`model`](crate::model): the conversion is the same, but
-//! for what tools are called with, which stays as the model wrote it.
+//! The conversion is that of [`model`](crate::model), except that the input of a tool call is exported as the model
+//! wrote it.
 
 use std::io::Write;
 
@@ -14,9 +14,9 @@ use crate::session::Session;
 use crate::view::View;
 
 impl Session {
-    /// Writes a view as messages of the OpenAI chat API: `{"id", "title", "messages": [..]}`.
+    /// Writes a history as messages of the OpenAI chat API: `{"id", "title", "messages": [..]}`.
     ///
-    /// Reasoning is left out. The messages are ones that the API takes.
+    /// Reasoning is omitted. The API accepts the messages.
     ///
     /// ```
     /// use talktree::{Message, Store, View};
@@ -31,8 +31,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if the view's leaf is not in this session; [`Error::Io`] if
-    /// `output` fails; as every read.
+    /// [`Error::UnknownMessage`] if the view's leaf is not in this session; [`Error::Io`] if a write to `output` fails;
+    /// and those of every read.
     pub fn export_openai(&self, view: &View, output: &mut impl Write) -> Result<()> {
         let title = self.info()?.and_then(|info| info.name);
         let head = json!({"id": self.id(), "title": title}).to_string();
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-/// A JSON list as it is written.
+/// A JSON list that is written item by item.
 struct List<'a, W> {
     output: &'a mut W,
     is_first: bool,
