@@ -1,4 +1,4 @@
-//! An embedded, synchronous store of conversations: trees of messages on SQLite.
+//! An embedded, synchronous library that stores conversations on SQLite as trees of messages.
 //!
 //! ```
 //! use talktree::{Message, Store};

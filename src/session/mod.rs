@@ -274,7 +274,7 @@ impl Session {
     }
 
     fn tell(&self, change: impl FnOnce() -> Change) {
-        self.events.tell(self.id(), change);
+        self.events.notify(self.id(), change);
     }
 }
 

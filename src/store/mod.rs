@@ -268,7 +268,7 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        self.events.tell(id, || Change::Remove);
+        self.events.notify(id, || Change::Remove);
         Ok(())
     }
 

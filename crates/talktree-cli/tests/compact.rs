@@ -343,12 +343,12 @@ fn what_changed_meanwhile_is_not_compacted() {
     let rig = long();
     let talktree = env!("CARGO_BIN_EXE_talktree");
     let told = refused(&rig, &format!("{talktree} rm long m9 > /dev/null; echo brief"), &[]);
-    assert!(told.contains("the plan no longer stands: message \"m9\" was deleted"), "{told}");
+    assert!(told.contains("the plan is stale: message \"m9\" was deleted"), "{told}");
     assert!(told.contains("run it again"), "{told}");
     // Nor is what another summary was laid over first.
     let first = format!("{talktree} compact long --summary first --from m10 --to m11 > /dev/null");
     let told = rig.fails(7, by(&format!("{first}; echo second"), &[]));
-    assert!(told.contains("it was compacted under the summary"), "{told}");
+    assert!(told.contains("the range was compacted into the summary"), "{told}");
     // A word more at the end is no such change.
     let more = r#"[{"id":"m21","role":"user","parts":[{"type":"text","text":"more"}]}]"#;
     let file = text(&rig.file("more.json", more));
