@@ -1,6 +1,6 @@
 //! Analyzes a query: what must match, what may match, and what counts in ranking.
 //!
-//!  A message must contain every word of the query. If too few do, or if the query is a question rather than a list of
+//! A message must contain every word of the query. If too few do, or if the query is a question rather than a list of
 //! keywords, the query is *relaxed*: a message must contain at least one *unit*. Units are the words, phrases and
 //! prefixes of the query without its stop words. Terms with an operator (quotes, `OR`, a star, a minus) are never
 //! relaxed.

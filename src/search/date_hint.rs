@@ -1,6 +1,6 @@
 //! The date range that a query mentions: `two weeks ago`, `last Saturday`, `in March`.
 //!
-//!  English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
+//! English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
 //! have been written in April.
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};

@@ -1,6 +1,6 @@
 //! The stems and prefixes of a query, each with an id, and a fast lookup of the words of a text.
 //!
-//!  A filter of the first two letters, which stemming does not change, rejects most words of a text: few are normalized
+//! A filter of the first two letters, which stemming does not change, rejects most words of a text: few are normalized
 //! and stemmed.
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl Dictionary {
     /// Calls `found` with the position, token and id of each word of `text` that matches a stem or prefix. Returns the
     /// number of words visited; `Break` ends the visit.
     ///
-    ///  A prefix must match the word itself. The index can only compare stems, so it matches more words.
+    /// A prefix must match the word itself. The index can only compare stems, so it matches more words.
     pub(crate) fn for_each_match<'t>(
         &self,
         text: &'t str,

@@ -98,7 +98,7 @@ pub struct Found {
 impl Hit {
     /// Returns a hit that contains every word, off the head's path, with a score of 0.
     ///
-    ///  For storages of your own, which set the other fields.
+    /// For storages of your own, which set the other fields.
     ///
     /// ```
     /// use talktree::{Found, Hit, Matched, Message, Snippet};

@@ -1,9 +1,9 @@
 //! Finds the words of a query in a text, for snippets.
 //!
-//!  A *target* is a sequence of words to find: each term of the query, and the pieces of each term for texts that do
+//! A *target* is a sequence of words to find: each term of the query, and the pieces of each term for texts that do
 //! not contain the whole term.
 //!
-//!  Invariant: a target matches where FTS5 would match, except for prefixes, which match only words that start with
+//! Invariant: a target matches where FTS5 would match, except for prefixes, which match only words that start with
 //! them. The work is linear in the text.
 
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ const MAX_COMPARISONS: usize = 20_000_000;
 
 /// A word is worth one point a letter, up to this many; a unigram is worth four.
 const LONG_WORD_CHARS: usize = 8;
-const CUT_VALUE: usize = 4;
+const UNIGRAM_VALUE: usize = 4;
 
 /// A match of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Matcher {
         words.push(self.word(last, term.is_prefix));
         let value_of = |token: &Token<'_>| {
             if token.is_unigram() {
-                CUT_VALUE
+                UNIGRAM_VALUE
             } else {
                 token.text().chars().take(LONG_WORD_CHARS).count()
             }

@@ -1,6 +1,6 @@
 //! Prefix search in an index of stems.
 //!
-//!  The index holds the stem `run` for `running`, and FTS5 stems a prefix like a word: `runn*` would not match
+//! The index holds the stem `run` for `running`, and FTS5 stems a prefix like a word: `runn*` would not match
 //! `running`, and `play*` would be looked up as `plai*` and miss `player`. Two measures correct this. A prefix is
 //! *spelled* with a suffix that the stemmer strips (`playe*` is looked up as `play*`). And its *completions* are
 //! searched too: words that start with the prefix but whose stems do not. Such a stem has other words as well, so

@@ -1,6 +1,6 @@
 //! Selects the units of a query that are looked up in a large index.
 //!
-//!  FTS5 reads the full posting list of each word it is asked for. Rare words find the candidates; common words only
+//! FTS5 reads the full posting list of each word it is asked for. Rare words find the candidates; common words only
 //! affect their order, and ranking counts those outside the index.
 
 /// The units looked up may match this many messages in total ..

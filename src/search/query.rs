@@ -1,10 +1,10 @@
 //! A parsed query: what must match, what must not, and filters.
 //!
-//!  A *term* is a word, or a phrase of several tokens. A *clause* is a list of alternative terms: one of them must
+//! A *term* is a word, or a phrase of several tokens. A *clause* is a list of alternative terms: one of them must
 //! match, and so must every clause. Terms keep the original spelling: FTS5 normalizes and stems them as it does the
 //! text.
 //!
-//!  Invariant: FTS5 receives only quoted tokens and this module's operators, whatever the fields of a term hold.
+//! Invariant: FTS5 receives only quoted tokens and this module's operators, whatever the fields of a term hold.
 
 use chrono::{DateTime, Utc};
 
@@ -222,7 +222,7 @@ impl Query {
 
     /// Returns the FTS5 expression that matches any excluded term; `None` if there is none.
     ///
-    ///  For a query without a required term: its result is the messages that pass the filters, minus these.
+    /// For a query without a required term: its result is the messages that pass the filters, minus these.
     ///
     /// ```
     /// use talktree::Query;
@@ -257,7 +257,7 @@ impl Query {
 impl Term {
     /// Returns the pieces that are searched if the whole term is not found; none for a word or a quoted phrase.
     ///
-    ///  Each word is a piece, except single letters (the `t` of `don't`). Of adjacent unigrams each pair is a piece:
+    /// Each word is a piece, except single letters (the `t` of `don't`). Of adjacent unigrams each pair is a piece:
     /// one character is too common, and a whole sentence too rare.
     pub(crate) fn pieces(&self) -> Vec<Term> {
         if self.is_quoted || self.tokens.len() < 2 {
@@ -287,7 +287,7 @@ impl Term {
 
     /// Returns the alternatives that FTS5 searches: the quoted term, and for a prefix also its completions.
     ///
-    ///  The fields are public and may hold anything, so only tokens are written: a quote or a NUL is never part of one.
+    /// The fields are public and may hold anything, so only tokens are written: a quote or a NUL is never part of one.
     fn to_fts(&self) -> Vec<String> {
         let words = self.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
         let mut words: Vec<_> = words.take(MAX_TERM_TOKENS).collect();

@@ -1,11 +1,11 @@
 //! Scores the candidates of a search.
 //!
-//!  A unit of the query weighs more the fewer messages contain it. The score of a message is the sum of its units'
+//! A unit of the query weighs more the fewer messages contain it. The score of a message is the sum of its units'
 //! weights, with diminishing returns for repetition and a penalty for length (BM25). It is greater if neighbours of the
 //! query are also near each other in the message, if a person wrote the message, and if its time is the one that the
 //! query mentions. The score of the whole session is added to each of its messages.
 //!
-//!  The constants were tuned on one half of the LongMemEval questions and checked on the other half; see
+//! The constants were tuned on one half of the LongMemEval questions and checked on the other half; see
 //! `benches/longmemeval.rs`. The same questions showed that people ask about things they said themselves.
 
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ pub(crate) struct Ranking {
 
 /// Scores the candidates.
 ///
-///  `frequencies` holds the number of messages that contain each unit, 0 for one that is ignored; `pairs` holds the
+/// `frequencies` holds the number of messages that contain each unit, 0 for one that is ignored; `pairs` holds the
 /// units that are neighbours in the query.
 pub(crate) fn rank(
     analysis: &Analysis,

@@ -1,6 +1,6 @@
 //! Counts the units of a query in a text, for ranking.
 //!
-//!  One pass over the words of the text. The dictionary rejects most words by their first two letters, so few are
+//! One pass over the words of the text. The dictionary rejects most words by their first two letters, so few are
 //! stemmed.
 
 use std::ops::ControlFlow;

@@ -1,19 +1,19 @@
 //! Segments scripts that are written without spaces into tokens of one character (unigrams).
 //!
-//!  FTS5's `unicode61` makes a whole Chinese clause one token, so no word inside it would be found. Before a text is
+//! FTS5's `unicode61` makes a whole Chinese clause one token, so no word inside it would be found. Before a text is
 //! indexed, and before a query reaches the index, each character of such a script, and each symbol, gets a U+200B ZERO
 //! WIDTH SPACE on both sides. `unicode61` treats U+200B as a separator. So the character becomes a token, and several
 //! of them in a query become a phrase. A separator between two unigrams alone is not enough: in `gen重跑` the `gen` would
 //! be joined to `重`.
 //!
-//!  Hangul is segmented too, although Korean has spaces: particles are attached to the noun, and people search for the
+//! Hangul is segmented too, although Korean has spaces: particles are attached to the noun, and people search for the
 //! noun. Conjoining jamo (Korean in NFD) are unigrams.
 //!
-//!  Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar; the dakuten U+3099) are separators for `unicode61`, as
+//! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar; the dakuten U+3099) are separators for `unicode61`, as
 //! are the variation selector and the joiner of emoji. They are in neither the index nor the query, so a query finds
 //! the same texts with or without them.
 //!
-//!  Invariant: whether a character is a unigram does not depend on the text around it. So the tokens of a substring are
+//! Invariant: whether a character is a unigram does not depend on the text around it. So the tokens of a substring are
 //! a substring of the tokens, and a query of unigrams finds every text that contains it.
 
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub(crate) fn is_unigram(c: char) -> bool {
 
 /// Returns `text` with a U+200B on both sides of each unigram, and one between two of them.
 ///
-///  Borrowed if the text has no unigram. ASCII text is recognized by its bytes alone.
+/// Borrowed if the text has no unigram. ASCII text is recognized by its bytes alone.
 #[must_use]
 pub(crate) fn segment(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {

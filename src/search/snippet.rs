@@ -1,6 +1,6 @@
 //! The part of a message that shows why it was found.
 //!
-//!  Words are compared as in the index: normalized and stemmed. The snippet is the part with the greatest value of
+//! Words are compared as in the index: normalized and stemmed. The snippet is the part with the greatest value of
 //! matches; rare and long words count more, so `what did I say about Lisbon` shows Lisbon.
 
 use std::fmt;
@@ -26,7 +26,7 @@ const ZERO_WIDTH_JOINER: char = '\u{200D}';
 
 /// A part of a message, with the positions of the matches.
 ///
-///  On one line: any sequence of white space and control characters becomes one blank. `Display` writes matches as
+/// On one line: any sequence of white space and control characters becomes one blank. `Display` writes matches as
 /// `**match**`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snippet {

@@ -33,7 +33,7 @@ const STEP_4: &[&str] = &[
 
 /// Returns the stem of a normalized word: `"running"` gives `"run"`.
 ///
-///  Words under 3 and over 64 bytes are their own stem. Only ASCII suffixes are stripped.
+/// Words under 3 and over 64 bytes are their own stem. Only ASCII suffixes are stripped.
 #[must_use]
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     if !STEMMED_BYTES.contains(&word.len()) {

@@ -1,6 +1,6 @@
 //! English stop words.
 //!
-//!  Words are compared by spelling, not by stem: `being` and `be` are stop words, `beings` is not. The list was tuned
+//! Words are compared by spelling, not by stem: `being` and `be` are stop words, `beings` is not. The list was tuned
 //! on real questions. It has the parts of `don't` and `we'll` after the apostrophe.
 
 use std::collections::HashSet;

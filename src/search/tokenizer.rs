@@ -1,8 +1,8 @@
 //! Splits a text into normalized words as the index does.
 //!
-//!  SQLite tokenizes what it indexes; ranking, snippets and the query language need the same words in Rust.
+//! SQLite tokenizes what it indexes; ranking, snippets and the query language need the same words in Rust.
 //!
-//!  Invariant: [`tokens`] yields what `unicode61 remove_diacritics 2 categories 'L* N* Co So'` makes of the
+//! Invariant: [`tokens`] yields what `unicode61 remove_diacritics 2 categories 'L* N* Co So'` makes of the
 //! [segmented](crate::search::script::segment) text, in the same order. Only the lower case of capitals that SQLite's
 //! older tables do not know may differ.
 
@@ -58,7 +58,7 @@ pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
 
 /// Calls `take` with the start of each word of an ASCII text until it returns true.
 ///
-///  Several times as fast as [`tokens`], because no branch depends on the text.
+/// Several times as fast as [`tokens`], because no branch depends on the text.
 pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
     let mut before = 0;
     for (number, block) in text.chunks(64).enumerate() {
@@ -138,7 +138,7 @@ pub(crate) fn is_token(c: char) -> bool {
 
 /// Returns whether `c` is a blank: white space or a control character.
 ///
-///  No control character is part of a word, and none may reach FTS5 or a terminal.
+/// No control character is part of a word, and none may reach FTS5 or a terminal.
 pub(crate) fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }

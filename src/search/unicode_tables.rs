@@ -1,6 +1,6 @@
 //! Character tables of the tokenizer: unigrams, separators, combining marks, and letters with diacritics.
 //!
-//!  [`SEPARATORS`], [`DIACRITICS`] and [`MARKS`] were generated with FTS5 itself, by indexing every code point with
+//! [`SEPARATORS`], [`DIACRITICS`] and [`MARKS`] were generated with FTS5 itself, by indexing every code point with
 //! `unicode61 remove_diacritics 2 categories 'L* N* Co So'`, so that Rust and the index produce the same words. SQLite
 //! 3.40 and 3.54 agree on all of them. SQLite's own tables are old (about Unicode 6): it treats an unknown character as
 //! part of a word.

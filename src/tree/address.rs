@@ -8,7 +8,7 @@ pub(crate) const MAX_SESSIONS: i64 = i32::MAX as i64;
 
 /// The address of a message: the key of its session, and its number in the session's order of appends.
 ///
-///  Invariant: the number is at least 1, so the address before a session's first message is never used.
+/// Invariant: the number is at least 1, so the address before a session's first message is never used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address(i64);
 

@@ -1,6 +1,6 @@
 //! The shape of a conversation, as pure logic: no I/O, no SQL, no clock.
 //!
-//!  The [`Address`] of a message is its session and its number in the order of appends. A [`Run`] is a sequence of
+//! The [`Address`] of a message is its session and its number in the order of appends. A [`Run`] is a sequence of
 //! messages at consecutive addresses in which each message is the parent of the next. A path is a short list of runs.
 //! [`Walk`] follows it from a leaf back to the root and plans a history: runs of messages, with summaries in place of
 //! compacted ranges. [`Cut`] chooses where a range of a history may begin. [`Tree`] is the outline of a whole session.

@@ -1,6 +1,6 @@
 //! The walk from a leaf back to its root.
 //!
-//!  Every read of a path uses this walk: histories, streams, pages, lengths, membership. It asks a [`TreeSource`] two
+//! Every read of a path uses this walk: histories, streams, pages, lengths, membership. It asks a [`TreeSource`] two
 //! questions and reads no message. The *raw* walk yields the runs of the path. The *visible* walk yields a summary
 //! where a compaction ends on the path, and continues before the first message of that compaction; so compacted
 //! messages are never touched.

@@ -1,6 +1,6 @@
 //! Draws an outline as lines.
 //!
-//!  A segment is followed by its indented branches and then by its main child (see `layout`). A stack of jobs replaces
+//! A segment is followed by its indented branches and then by its main child (see `layout`). A stack of jobs replaces
 //! recursion: drawing a segment pushes its main child and, above it, its branches. Branches and segments over the
 //! limits of [`DrawOptions`] are counted instead of drawn.
 
@@ -97,7 +97,7 @@ impl<'a> Lines<'a> {
 
     /// Pushes branches, and a count of the omitted ones.
     ///
-    ///  `graphs` are those of a branch's first line, of its other lines, and of the count. Branches without indentation
+    /// `graphs` are those of a branch's first line, of its other lines, and of the count. Branches without indentation
     /// are separate trees.
     fn push_branches(&mut self, branches: &[usize], graphs: [&Rc<str>; 3], indent: usize) {
         let [first_graph, graph, more] = graphs;

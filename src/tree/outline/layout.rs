@@ -1,6 +1,6 @@
 //! The layout of a drawing: which child continues without indentation.
 //!
-//!  The *main child* of a segment is drawn directly below it: the child that leads to the head, or else the one with
+//! The *main child* of a segment is drawn directly below it: the child that leads to the head, or else the one with
 //! the most messages. The other children are indented. So each indentation at least halves the number of remaining
 //! messages, which bounds the width of the drawing. The [`Layout`] of a segment depends on all its descendants, so it
 //! is computed before the segment is drawn.

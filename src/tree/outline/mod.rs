@@ -1,12 +1,12 @@
 //! The outline of a whole tree, for people.
 //!
-//!  A tree may be a million messages deep or wide, so an outline consists of *segments*: maximal chains in which each
+//! A tree may be a million messages deep or wide, so an outline consists of *segments*: maximal chains in which each
 //! message has one child. A segment has a count of its messages, and *landmarks*: the messages at its ends, and those
 //! between them that are the head, have a label, or start or end a summary. [`SegmentMap`] splits the runs of a session
 //! into segments without reading a message; the storage reads the landmarks; [`Tree::lines`] draws them: `layout`
 //! chooses the branches, `draw` the order of the lines, `render` their text.
 //!
-//!  Invariant: nothing here recurses, so a tree may be of any depth.
+//! Invariant: nothing here recurses, so a tree may be of any depth.
 
 mod draw;
 mod layout;
@@ -31,7 +31,7 @@ const PREVIEW_CHARS: usize = 60;
 
 /// The shape of a session's tree.
 ///
-///  `Display` draws it:
+/// `Display` draws it:
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -133,7 +133,7 @@ pub struct CompactionMark {
 impl Tree {
     /// Returns the lines of the drawing, the root first.
     ///
-    ///  One branch continues without indentation: the one that leads to the head, or else the one with the most
+    /// One branch continues without indentation: the one that leads to the head, or else the one with the most
     /// messages. The others are indented. So the drawing of a tree of a million messages is indented at most twenty
     /// times. Lines are produced lazily.
     ///

@@ -1,10 +1,10 @@
 //! Renders one line of a drawing.
 //!
-//!  A [`Line`] is a list of texts, each with a [`PieceKind`] so that it can be coloured. A line starts with the graph:
+//! A [`Line`] is a list of texts, each with a [`PieceKind`] so that it can be coloured. A line starts with the graph:
 //! the lines and branches of the tree. Then follows a message (dot, role, short id, head and labels, preview), the
 //! summary of a compaction, or a count of omitted messages. [`Renderer`] chooses between Unicode and ASCII.
 //!
-//!  Invariant: no text of a line has a control character, even if a name or an id has one.
+//! Invariant: no text of a line has a control character, even if a name or an id has one.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! Splits the runs of a session into segments, without reading a message.
 //!
-//!  A run is split after each message that has a child in another run; the parts are *pieces*. A piece that is the only
+//! A run is split after each message that has a child in another run; the parts are *pieces*. A piece that is the only
 //! child of its parent continues the segment of its parent. A piece of tombstones only is skipped: its children become
 //! those of its parent.
 //!
-//!  Invariant: a piece comes after its parent, so one pass in order is enough.
+//! Invariant: a piece comes after its parent, so one pass in order is enough.
 
 use crate::error::{Error, Result};
 use crate::tree::{Address, Run};
