@@ -1,7 +1,7 @@
 //! The error type of the library.
 //!
-//! A caller can act on each variant; for the others there is [`Error::Storage`]. Each text names the place, the
-//! offender and the limit.
+//! Each variant is something that a caller can act on; every other failure is [`Error::Storage`]. Each text names the place,
+//! the offender and the limit.
 
 use std::path::PathBuf;
 

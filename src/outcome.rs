@@ -117,7 +117,7 @@ pub enum Upserted {
 /// let reply = chat.append(Message::assistant("Noted."))?.id;
 /// let compaction = chat.add_compaction("They shared a password.", &secret, &reply)?;
 ///
-/// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary speaks of it
+/// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary mentions the message
 /// assert_eq!(chat.delete([&reply])?.compactions_gone, [compaction]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
