@@ -166,7 +166,7 @@ impl Events {
     }
 
     /// Calls every listener in the current thread. `change` is only evaluated if there is a listener.
-    pub(crate) fn notify(&self, session: &SessionId, change: impl FnOnce() -> Change) {
+    pub(crate) fn emit(&self, session: &SessionId, change: impl FnOnce() -> Change) {
         if self.0.count.load(Ordering::Acquire) == 0 {
             return;
         }

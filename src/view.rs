@@ -11,8 +11,8 @@ use crate::id::MessageId;
 /// let question = chat.append(Message::user("2 + 2?"))?.id;
 /// chat.append(Message::assistant("4"))?;
 ///
-/// assert_eq!(chat.stream(View::head()).count(), 2);
-/// assert_eq!(chat.stream(View::at(&question).raw()).count(), 1);
+/// assert_eq!(chat.iter().count(), 2);
+/// assert_eq!(chat.at(&question).raw().iter().count(), 1);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

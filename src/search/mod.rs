@@ -11,6 +11,7 @@
 //! Invariant: each character of a script written without spaces is a token, so words of one or two characters are found.
 
 pub(crate) mod analysis;
+mod builder;
 pub(crate) mod date_hint;
 mod dictionary;
 mod hit;
@@ -31,7 +32,10 @@ pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
 
+pub(crate) use builder::SearchTarget;
+pub use builder::{Search, SearchBySession};
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
 pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+pub(crate) use request::HITS_PER_SESSION;
 pub use request::{Scope, SearchRequest};
 pub use snippet::{SNIPPET_CHARS, Snippet};
