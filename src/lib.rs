@@ -34,6 +34,7 @@ mod session;
 mod storage;
 mod store;
 mod tokens;
+mod tools;
 mod tree;
 mod view;
 
@@ -52,7 +53,7 @@ pub use compaction::policy::{
 pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
+    SearchProvider, SkillFolder, SkillProvider, WriteProvider,
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
@@ -75,6 +76,7 @@ pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
+pub use tools::{ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 

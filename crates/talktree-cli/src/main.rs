@@ -19,9 +19,6 @@ mod summarizer;
 mod table;
 mod text;
 
-// The names that `commands/context` and `commands/import` use.
-use {lookup as find, style as paint, text as clean};
-
 use std::process::ExitCode;
 
 use clap::Parser;
