@@ -1,20 +1,20 @@
-//! The one error type.
+//! The error type of the library.
 //!
-//! A variant stands for something a caller would act on; what only a person can look into is
-//! [`Error::Storage`]. Each text names the place, the offender and the limit.
+//! Each variant is something that a caller can act on; every other failure is [`Error::Storage`]. Each text names the place,
+//! the offender and the limit.
 
 use std::path::PathBuf;
 
 use crate::compaction::{Stale, SummaryRefused};
 use crate::id::{CompactionId, MessageId, SessionId};
 
-/// Any error, so that what a caller hands in can use `?` on whatever it calls.
+/// Any error. Callbacks return it, so that they can use `?` on any error type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A [`Result`](std::result::Result) whose error is talktree's [`Error`], unless it is said to be another.
+/// A [`Result`](std::result::Result) with talktree's [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
+/// Any error of this library.
 ///
 /// ```
 /// use talktree::{Error, Message, Store};
@@ -27,53 +27,53 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No message of this id is in the session; nothing was done.
+    /// The session has no message of this id. Nothing was changed.
     #[error("session {session:?} has no message {id:?}")]
     UnknownMessage {
-        /// The session that was asked.
+        /// The session.
         session: SessionId,
-        /// The id it does not hold.
+        /// The unknown id.
         id: MessageId,
     },
-    /// No session of this id is in the store.
+    /// The store has no session of this id.
     #[error("the store has no session {id:?}")]
     UnknownSession {
-        /// The id the store does not hold.
+        /// The unknown id.
         id: SessionId,
     },
-    /// No compaction of this id is in the session.
+    /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {
-        /// The session that was asked.
+        /// The session.
         session: SessionId,
-        /// The id it does not hold.
+        /// The unknown id.
         id: CompactionId,
     },
-    /// No tool call of this id has a result in the message.
-    #[error("message {message:?} holds no result of tool call {call:?}")]
+    /// The message has no result of this tool call.
+    #[error("message {message:?} has no result of tool call {call:?}")]
     UnknownCall {
-        /// The message that was asked.
+        /// The message.
         message: MessageId,
-        /// The id of the call, cut after 80 characters.
+        /// The id of the call, truncated to 80 characters.
         call: String,
     },
-    /// A session of this id stands already.
+    /// The store already has a session of this id.
     #[error("the store already has a session {id:?}")]
     SessionExists {
-        /// The id that is taken.
+        /// The id in use.
         id: SessionId,
     },
-    /// An id, a name or a label that may not be used as one.
+    /// An id, name or label is not allowed.
     #[error("{what} {given:?} cannot be used: {why}")]
     InvalidName {
-        /// Which argument: `message id`, `session id`, `label`, ..
+        /// The kind of name: `message id`, `session id`, `label`, ..
         what: &'static str,
-        /// The text, cut after 80 characters.
+        /// The name, truncated to 80 characters.
         given: String,
-        /// The rule it breaks, with the limit.
+        /// The rule, with its limit.
         why: String,
     },
-    /// A message larger than the store's limit.
+    /// A message is larger than the store's limit.
     #[error("message {id:?} is {bytes} bytes of JSON, over the store's limit of {max}")]
     MessageTooLarge {
         /// The message.
@@ -83,69 +83,69 @@ pub enum Error {
         /// The limit, in bytes.
         max: usize,
     },
-    /// Something beside a message that is larger than the store's limit for messages.
+    /// A value other than a message is larger than the store's limit for messages.
     #[error("{what} is {bytes} bytes, over the store's limit of {max}")]
     TooLarge {
-        /// What: `a summary`, `session metadata`, ..
+        /// The kind of value: `a summary`, `session metadata`, ..
         what: &'static str,
         /// Its size, in bytes.
         bytes: usize,
         /// The limit, in bytes.
         max: usize,
     },
-    /// The head was not where the caller believed it to be; nothing was appended.
+    /// The head is not where the caller expected it. Nothing was appended.
     #[error("the head is at {found:?}, not at {expected:?}")]
     HeadMoved {
-        /// Where the caller took the head to be.
+        /// The head that the caller expected.
         expected: Option<MessageId>,
-        /// Where it is.
+        /// The actual head.
         found: Option<MessageId>,
     },
-    /// A stretch whose first message does not lie on the path to its last.
+    /// The first message of a range is not on the path to its last.
     #[error("message {first:?} is not an ancestor of {last:?}")]
     NotAncestor {
-        /// The message meant as the start.
+        /// The first message of the range.
         first: MessageId,
-        /// The message meant as the end.
+        /// The last message of the range.
         last: MessageId,
     },
-    /// An end of a new compaction lies inside a summary that is shown there.
+    /// An end of a new compaction is inside the range of a visible summary.
     #[error(
-        "message {id:?} lies inside the summary {compaction:?}; compaction the whole summary or remove it first"
+        "message {id:?} is inside the summary {compaction:?}; compact the whole summary or remove it first"
     )]
     InsideSummary {
-        /// The message that was given as an end.
+        /// The end.
         id: MessageId,
-        /// The compaction it lies under.
+        /// The compaction of that summary.
         compaction: CompactionId,
     },
-    /// A stretch that holds nothing a model sees, so that a summary of it would lengthen the history.
-    #[error("from {first:?} to {last:?} there is nothing that a model sees")]
+    /// The range has no visible message, so a summary would lengthen the history.
+    #[error("no message from {first:?} to {last:?} is visible to a model")]
     NothingVisible {
-        /// The first message of the stretch.
+        /// The first message of the range.
         first: MessageId,
-        /// The last message of the stretch.
+        /// The last message of the range.
         last: MessageId,
     },
-    /// A summary that may not stand in place of anything, or not of this; ask for another.
+    /// The summary is blank or not shorter than its range. The caller may try another summary.
     #[error("{why}")]
     SummaryRefused {
-        /// What is wrong with it.
+        /// The reason.
         why: SummaryRefused,
     },
-    /// A plan that no longer stands; make another. Nothing was stored.
-    #[error("the plan no longer stands: {why}")]
+    /// The plan is stale, and nothing was stored. The caller may make another plan.
+    #[error("the plan is stale: {why}")]
     Stale {
-        /// What changed meanwhile.
+        /// What changed since the plan was made.
         why: Stale,
     },
-    /// The summarizer failed or panicked; the conversation is as it was.
+    /// The summarizer failed or panicked. The session is unchanged.
     #[error("the summarizer failed: {source}")]
     Summarizer {
-        /// What it said.
+        /// The error of the summarizer.
         source: BoxError,
     },
-    /// A summary was asked for, and the session has no summarizer.
+    /// A summary is needed, and the session has no summarizer.
     #[error(
         "session {session:?} has no summarizer; give its builder one, or plan and commit by hand"
     )]
@@ -153,23 +153,23 @@ pub enum Error {
         /// The session.
         session: SessionId,
     },
-    /// A content larger than the limit of its context block; the block is as it was.
+    /// A text is larger than the limit of its context block. The block is unchanged.
     #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
     BlockOverLimit {
         /// The block.
         label: String,
-        /// What it would hold, in estimated tokens.
+        /// The size of the text, in estimated tokens.
         tokens: u64,
         /// The block's limit.
         max: u64,
     },
-    /// A write to a context block that can only be read.
+    /// The context block is read-only.
     #[error("context block {label:?} is read-only")]
     BlockReadOnly {
         /// The block.
         label: String,
     },
-    /// A plain write to a context block that holds documents under keys.
+    /// The context block holds documents, so a write needs a key.
     #[error("context block {label:?} holds documents under keys; write one with {call}")]
     BlockKeyed {
         /// The block.
@@ -177,113 +177,113 @@ pub enum Error {
         /// The call that writes a document.
         call: &'static str,
     },
-    /// Something that the kind of a context block does not allow.
+    /// The kind of the context block does not allow this.
     #[error("context block {label:?} cannot {what}")]
     BlockCannot {
         /// The block.
         label: String,
-        /// What was asked of it.
+        /// The rejected operation.
         what: &'static str,
     },
-    /// No context block of this label is there.
+    /// There is no context block of this label.
     #[error("there is no context block {label:?}")]
     UnknownBlock {
-        /// The label nothing bears.
+        /// The unknown label.
         label: String,
     },
-    /// A context block of this label is there already.
-    #[error("there already is a context block {label:?}")]
+    /// There already is a context block of this label.
+    #[error("there is already a context block {label:?}")]
     BlockExists {
-        /// The label that is taken.
+        /// The label in use.
         label: String,
     },
-    /// More context blocks than a context takes.
+    /// A context has too many blocks.
     #[error("a context holds at most {max} blocks")]
     TooManyBlocks {
-        /// How many it may hold.
+        /// The maximum number of blocks.
         max: usize,
     },
-    /// A version that a stored text of a context block never had, or that was dropped since.
+    /// The text has no such version, or no longer has it.
     #[error("context block {label:?} has no version {version}{}", of_document(key.as_deref()))]
     UnknownVersion {
         /// The block.
         label: String,
-        /// The document, if it is not the block's own text.
+        /// The key of the document; `None` for the text of the block itself.
         key: Option<String>,
-        /// The version that was asked for.
+        /// The unknown version.
         version: u64,
     },
-    /// What is behind a context block failed; the block is as it was.
+    /// The provider of a context block failed. The block is unchanged.
     #[error("the provider of context block {label:?} failed: {source}")]
     Provider {
         /// The block.
         label: String,
-        /// What the provider said.
+        /// The error of the provider.
         source: BoxError,
     },
-    /// The session has used up its 4 294 967 294 places.
-    #[error("session {session:?} is full: it has taken {max} messages")]
+    /// The session has had 4 294 967 294 messages. Deleted messages count.
+    #[error("session {session:?} is full: it has had {max} messages, its limit")]
     SessionFull {
         /// The session.
         session: SessionId,
-        /// The number of messages a session can take in its life.
+        /// The limit.
         max: u64,
     },
-    /// The store has used up the keys that sessions are stored under.
-    #[error("the store is full: it has held {max} sessions")]
+    /// The store has had the maximum number of sessions. Deleted sessions count.
+    #[error("the store is full: it has had {max} sessions, its limit")]
     StoreFull {
-        /// The number of sessions a store can hold in its life.
+        /// The limit.
         max: i64,
     },
-    /// The store has used up the places that texts of context blocks are stored at.
-    #[error("no place is left: there have been {max} {what}")]
+    /// A store has had the maximum number of context blocks, or a block that of texts. Deleted ones count.
+    #[error("the limit of {max} {what} is reached; deleted ones count")]
     ContextFull {
-        /// Of what: `context blocks` in the store, `texts` in a block.
+        /// The kind: `context blocks` of the store, `texts` of a block.
         what: &'static str,
-        /// The number that there can be in the store's life.
+        /// The limit.
         max: u64,
     },
-    /// The file is no talktree store.
-    #[error("{} is no talktree store: {why}", path.display())]
+    /// The file is not a talktree store.
+    #[error("{} is not a talktree store: {why}", path.display())]
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// How that is known.
+        /// The reason.
         why: String,
     },
     /// The store was written by a newer talktree.
     #[error("store has schema version {found}; this build reads up to {supported}")]
     NewerStore {
-        /// The version in the file.
+        /// The version of the file.
         found: u32,
-        /// The newest version this build knows.
+        /// The newest version that this build supports.
         supported: u32,
     },
-    /// A write to a store that was opened, or lies, read-only.
+    /// The store was opened as read-only, or its file is read-only.
     #[error("the store is read-only")]
     ReadOnly,
-    /// Other writers held the store for longer than the busy timeout.
-    #[error("the store is busy: other writers held it for over {waited_ms} ms")]
+    /// Other writers held the lock for longer than the busy timeout.
+    #[error("the store is busy: other writers held its lock for over {waited_ms} ms")]
     Busy {
         /// The busy timeout, in milliseconds.
         waited_ms: u64,
     },
-    /// No space is left on the disk; the write was undone.
-    #[error("no space is left for the store; the write was undone")]
+    /// The disk is full. The write was rolled back.
+    #[error("the disk is full; the write was rolled back")]
     DiskFull,
-    /// The work was stopped through an interrupt handle.
-    #[error("the work was interrupted")]
+    /// The operation was stopped through an interrupt handle.
+    #[error("the operation was interrupted")]
     Interrupted,
-    /// Data that breaks an invariant of the store.
+    /// The data breaks an invariant of the store.
     #[error("the store is damaged: {what}; `verify` tells more")]
     Corrupt {
-        /// The broken invariant and where.
+        /// The broken invariant and its place.
         what: String,
     },
-    /// The storage behind a session cannot do this.
+    /// The storage does not support this operation.
     #[error("this storage does not support {what}")]
     Unsupported {
-        /// The verb.
+        /// The operation.
         what: &'static str,
     },
     /// A file could not be read or written.
@@ -291,31 +291,31 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Text that should be JSON, or JSON of another shape than needed.
+    /// A text is not JSON, or the JSON has another shape than expected.
     #[error("{what} is not valid: {source}")]
     Json {
-        /// What was read.
+        /// The text: `a message`, `a record`, ..
         what: &'static str,
-        /// What the parser said, with line and column.
+        /// The error of the parser, with line and column.
         source: serde_json::Error,
     },
-    /// A transcript that cannot be imported.
+    /// A file cannot be imported.
     #[error("{}{}: {why}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Import {
         /// The file.
         path: PathBuf,
-        /// The line, from 1, where the format has lines.
+        /// The line, from 1; `None` if the format has no lines.
         line: Option<u64>,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// The database reported something else.
+    /// Any other error of the database.
     #[error("the store failed: {source}")]
     Storage {
-        /// What the database said.
+        /// The error of the database.
         source: BoxError,
     },
 }
@@ -325,7 +325,7 @@ fn of_document(key: Option<&str>) -> String {
 }
 
 impl Error {
-    /// Returns whether the same call may succeed when it is made again later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -334,7 +334,7 @@ impl Error {
         )
     }
 
-    /// Returns whether something that was named does not exist.
+    /// Returns whether a name in the call is unknown.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(

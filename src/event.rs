@@ -1,4 +1,4 @@
-//! Change events: what subscribers in this process hear after a write has been committed.
+//! Change events: after each commit, the subscribers of this process are called.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::id::{CompactionId, MessageId, SessionId};
 
-/// A change to a session, committed.
+/// A committed change to a session.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -28,12 +28,12 @@ use crate::id::{CompactionId, MessageId, SessionId};
 pub struct Event {
     /// The session that changed.
     pub session: SessionId,
-    /// What happened.
+    /// The change.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// What happened to a session.
+/// The kinds of change.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -59,7 +59,7 @@ pub enum Change {
         /// Their ids, in order.
         ids: Vec<MessageId>,
     },
-    /// A message's content was replaced.
+    /// The content of a message was replaced.
     Update {
         /// The message.
         id: MessageId,
@@ -69,58 +69,58 @@ pub enum Change {
         /// Their ids.
         ids: Vec<MessageId>,
     },
-    /// The session was emptied.
+    /// All messages were deleted.
     Clear,
-    /// A summary was laid over a stretch.
+    /// A compaction was added.
     Compact {
         /// The compaction.
         id: CompactionId,
     },
-    /// A summary was taken off.
-    Expand {
-        /// The compaction that was removed.
+    /// A compaction was removed.
+    RemoveCompaction {
+        /// The removed compaction.
         id: CompactionId,
     },
-    /// Historical messages were stored.
+    /// Messages were imported.
     Import {
-        /// How many.
+        /// The number of messages.
         messages: u64,
     },
     /// The head was moved by checkout, undo or redo.
     Head {
-        /// Where it stands now; `None` before the first message.
+        /// The new head; `None` before the first message.
         id: Option<MessageId>,
     },
-    /// How large the window is, in a session with a threshold: after each append, and when its
-    /// compaction begins and ends.
+    /// The size of the window, in a session with a compaction threshold. Sent after each append, and when a compaction
+    /// starts or ends.
     Window {
-        /// What is being done about it.
+        /// Whether a compaction is in progress.
         phase: Phase,
-        /// The tokens of prompt and history.
+        /// The tokens of the prompt and the history.
         tokens: u64,
-        /// Over how many of them the history is compacted.
+        /// The threshold, in tokens.
         threshold: u64,
     },
-    /// The window is over its threshold, and nothing more of it can be compacted: what is protected, or the
-    /// prompt, is too long for it. Told once, until the window is within the threshold again.
+    /// The window is over its threshold, but nothing more can be compacted: the prompt or the protected messages are
+    /// too long. Sent once, until the window is within its threshold again.
     CannotShorten {
-        /// The tokens of prompt and history.
+        /// The tokens of the prompt and the history.
         tokens: u64,
-        /// The threshold.
+        /// The threshold, in tokens.
         threshold: u64,
-        /// Why nothing can be.
+        /// The reason.
         why: String,
     },
-    /// A compaction by itself failed; what it did not come to compact is as it was.
+    /// An automatic compaction failed. Compactions that it added before remain.
     CompactionFailed {
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
-    /// The session was removed with everything of it.
+    /// The session was removed.
     Remove,
 }
 
-/// What is being done about the size of a window.
+/// The state of automatic compaction.
 ///
 /// ```
 /// use talktree::{Change, Phase};
@@ -133,9 +133,9 @@ pub enum Change {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Phase {
-    /// Nothing.
+    /// No compaction is in progress.
     Idle,
-    /// A summarizer is at work.
+    /// A summarizer is running.
     Compacting,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct Events(Arc<Registry>);
 struct Registry {
     listeners: Mutex<Vec<(u64, Listener)>>,
     next_key: AtomicU64,
-    /// So that a write that nobody listens to does not take the lock.
+    /// Without listeners a write does not take the lock.
     count: AtomicUsize,
 }
 
@@ -165,7 +165,7 @@ impl Events {
         Subscription { key, registry: Arc::downgrade(&self.0) }
     }
 
-    /// Tells every subscriber, in the calling thread; the event is made only if there is one.
+    /// Calls every listener in the current thread. `change` is only evaluated if there is a listener.
     pub(crate) fn emit(&self, session: &SessionId, change: impl FnOnce() -> Change) {
         if self.0.count.load(Ordering::Acquire) == 0 {
             return;
@@ -188,7 +188,7 @@ impl fmt::Debug for Events {
     }
 }
 
-/// A subscription to a store's changes; dropping it ends it.
+/// A subscription to the changes of a store. Dropping it ends the subscription.
 ///
 /// ```
 /// use std::sync::mpsc;

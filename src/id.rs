@@ -1,7 +1,7 @@
-//! Ids: what callers name sessions, messages and compactions by.
+//! The ids of sessions, messages and compactions.
 //!
-//! Each is a text of its own type, so that one cannot be passed for another. Any text will do, up to
-//! [`MAX_ID_BYTES`]; what callers do not name gets a UUIDv7, which sorts by time.
+//! Each is a text with a type of its own, so that one cannot be passed for another. Any text of up to [`MAX_ID_BYTES`]
+//! is allowed. A generated id is a UUIDv7, which sorts by time.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The longest id, name or label: 1 024 bytes, so that an index entry stays inside a database page.
+/// The maximum length of an id, name or label: 1 024 bytes, so that an index entry fits into a database page.
 ///
 /// ```
 /// use talktree::{MAX_ID_BYTES, MessageId};
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// ```
 pub const MAX_ID_BYTES: usize = 1024;
 
-/// What the id of a summary starts with when it is read as a message; no message may use it.
+/// The prefix of a summary's id in a history. No message id may start with it.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -132,7 +132,7 @@ macro_rules! id {
 }
 
 id! {
-    /// The name of a message, unique in its session.
+    /// The id of a message, unique in its session.
     ///
     /// ```
     /// use talktree::MessageId;
@@ -145,7 +145,7 @@ id! {
 }
 
 id! {
-    /// The name of a session, unique in its store.
+    /// The id of a session, unique in its store.
     ///
     /// ```
     /// use talktree::SessionId;
@@ -156,7 +156,7 @@ id! {
 }
 
 id! {
-    /// The name of a compaction, unique in its session; forks and exports keep it.
+    /// The id of a compaction, unique in its session. Forks and exports keep it.
     ///
     /// ```
     /// use talktree::CompactionId;
@@ -169,7 +169,7 @@ id! {
 }
 
 impl CompactionId {
-    /// Returns the id under which the summary reads as a message in a history.
+    /// Returns the message id of the summary in a history.
     ///
     /// ```
     /// use talktree::CompactionId;
@@ -181,7 +181,7 @@ impl CompactionId {
         MessageId::from(format!("{COMPACTION_PREFIX}{self}"))
     }
 
-    /// Returns the compaction whose summary reads under this message id, if it is one.
+    /// Returns the compaction of a summary's message id; `None` if the id is not one of a summary.
     ///
     /// ```
     /// use talktree::CompactionId;
@@ -196,7 +196,7 @@ impl CompactionId {
 }
 
 impl MessageId {
-    /// Checks that a message may be stored under this id.
+    /// Checks that the id is allowed for a message.
     pub(crate) fn check_for_writing(&self) -> Result<()> {
         self.check()?;
         if self.0.starts_with(COMPACTION_PREFIX) {
@@ -210,7 +210,7 @@ impl MessageId {
     }
 }
 
-/// Checks a text that names something: not empty, at most [`MAX_ID_BYTES`].
+/// Checks that a name is not empty and has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
     if text.is_empty() {
         let why = "it is empty".to_owned();
@@ -219,7 +219,7 @@ pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
     check_name_length(what, text)
 }
 
-/// Checks that a text that names something has at most [`MAX_ID_BYTES`].
+/// Checks that a name has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
     if text.len() <= MAX_ID_BYTES {
         return Ok(());
@@ -228,7 +228,7 @@ pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
     Err(Error::InvalidName { what, given: shorten(text).into_owned(), why })
 }
 
-/// Returns the first 80 characters, so that an error stays readable whatever was passed.
+/// Truncates a text to 80 characters, for an error.
 pub(crate) fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),

@@ -1,4 +1,4 @@
-//! An embedded, synchronous store of conversations: trees of messages on SQLite.
+//! An embedded, synchronous library that stores conversations on SQLite as trees of messages.
 //!
 //! ```
 //! use talktree::{Message, Store};
@@ -77,7 +77,7 @@ pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolDefinition, Tools};
-pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
+pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
 /// Compiles the examples of the README.

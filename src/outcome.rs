@@ -1,4 +1,4 @@
-//! What the verbs answer.
+//! The results of reads and writes.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message, Role};
 
-/// What an append did.
+/// The result of an append.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -22,29 +22,29 @@ use crate::message::{Json, Message, Role};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Appended {
-    /// The message's id.
+    /// The id of the message.
     pub id: MessageId,
-    /// Whether it was stored now; `false` if a message of this id stood already.
+    /// Whether the message was stored; `false` if its id was already known.
     pub is_new: bool,
-    /// Whether the message that stood already says something else; it was left as it is.
+    /// Whether the id was known and its message has other content. The stored message is unchanged.
     pub differs: bool,
 }
 
 impl Appended {
-    /// Returns the answer for a message that was stored now.
+    /// Returns the result for a stored message.
     #[must_use]
     pub fn new(id: MessageId) -> Self {
         Self { id, is_new: true, differs: false }
     }
 
-    /// Returns the answer for a message whose id stood already.
+    /// Returns the result for a known id.
     #[must_use]
     pub fn known(id: MessageId, differs: bool) -> Self {
         Self { id, is_new: false, differs }
     }
 }
 
-/// What an append came to, and how much a model sees since.
+/// The result of an append, with the visible tokens after it.
 ///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
@@ -57,14 +57,14 @@ impl Appended {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CountedAppend {
-    /// The outcome of each message, in order.
+    /// The result of each message, in order.
     pub appended: Vec<Appended>,
-    /// How many tokens a model sees on the path to the head since, if the storage knows it without
-    /// counting.
+    /// The tokens that a model sees on the path to the head after the append; `None` if the storage would have to count
+    /// them.
     pub visible_tokens: Option<u64>,
 }
 
-/// What an update did.
+/// The result of an update.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -75,19 +75,19 @@ pub struct CountedAppend {
 ///
 /// let updated = chat.update(Message::user("goodbye").with_id("m1"))?;
 /// assert!(updated.is_changed);
-/// assert_eq!(updated.covered_by, [compaction]); // a summary to make anew
+/// assert_eq!(updated.covered_by, [compaction]); // an outdated summary
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Updated {
-    /// Whether anything was written; content that is the same is not.
+    /// Whether the content changed. Equal content is not written.
     pub is_changed: bool,
-    /// The compactions that cover the message: their summaries may still tell its old text.
+    /// The compactions whose range contains the message: their summaries may describe its old content.
     pub covered_by: Vec<CompactionId>,
 }
 
-/// What an upsert did.
+/// The result of an upsert.
 ///
 /// ```
 /// use talktree::{Message, Store, Upserted};
@@ -101,13 +101,13 @@ pub struct Updated {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upserted {
-    /// No message of this id stood: it was appended.
+    /// The id was unknown: the message was appended.
     Appended(Appended),
-    /// A message of this id stood: its content was replaced.
+    /// The id was known: its content was replaced.
     Updated(Updated),
 }
 
-/// What a delete did.
+/// The result of a delete.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -117,24 +117,24 @@ pub enum Upserted {
 /// let reply = chat.append(Message::assistant("Noted."))?.id;
 /// let compaction = chat.add_compaction("They shared a password.", &secret, &reply)?;
 ///
-/// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary speaks of it
+/// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary mentions the message
 /// assert_eq!(chat.delete([&reply])?.compactions_gone, [compaction]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// The messages that are gone, in the order given.
+    /// The deleted messages, in the order given.
     pub messages: Vec<MessageId>,
-    /// Compactions that still stand and cover deleted text: their summaries may speak of it.
+    /// The compactions whose range contains a deleted message: their summaries may describe it.
     pub covered_by: Vec<CompactionId>,
-    /// Compactions that went, because all they covered or the message they ended at is gone.
+    /// The compactions that were removed, because their last message or their whole range was deleted.
     pub compactions_gone: Vec<CompactionId>,
-    /// Compactions that lay under those that went and show again.
+    /// The compactions that became visible again, because a later one was removed.
     pub compactions_back: Vec<CompactionId>,
 }
 
-/// The end of a conversation that fits a budget.
+/// The newest messages that fit a budget.
 ///
 /// ```
 /// use talktree::{Budget, Message, Store};
@@ -151,11 +151,11 @@ pub struct Deleted {
 pub struct Recent {
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// How many older ones (messages and summaries) were left out.
+    /// The number of older messages and summaries that were left out.
     pub left_out: u64,
 }
 
-/// One page of a conversation.
+/// One page of a history.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -174,13 +174,13 @@ pub struct Recent {
 pub struct Page {
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// Where the page before this one ends: pass it to `before`. `None` at the beginning.
+    /// The argument of `before` for the previous page; `None` if this is the first one.
     pub before: Option<MessageId>,
-    /// Where the page after this one begins: pass it to `after`. `None` at the end.
+    /// The argument of `after` for the next page; `None` if this is the last one.
     pub after: Option<MessageId>,
 }
 
-/// The figures of one stored message, without its content.
+/// The statistics of one stored message, without its content.
 ///
 /// ```
 /// use talktree::{Message, Role, Store};
@@ -196,13 +196,13 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RowStat {
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// Stored bytes of parts, metadata and further fields.
+    /// The size of the stored parts, metadata and extra fields, in bytes.
     pub bytes: u64,
-    /// Estimated tokens, stamped when it was written.
+    /// The estimated tokens, counted when the message was written.
     pub tokens: u64,
 }
 
@@ -228,7 +228,7 @@ pub struct Label {
     pub id: MessageId,
 }
 
-/// One entry of the head's log.
+/// An entry of the head's log.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -244,13 +244,13 @@ pub struct Label {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HeadEntry {
-    /// Where the head stood; `None` before the first message.
+    /// The head; `None` before the first message.
     pub id: Option<MessageId>,
-    /// Whether the head stands here now; what comes after can be redone, what comes before undone.
+    /// Whether this is the current head. Later entries can be redone, earlier ones undone.
     pub is_present: bool,
 }
 
-/// What is known of a session without its messages.
+/// The details of a session, without its messages.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -267,29 +267,29 @@ pub struct HeadEntry {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// The name programs know it by.
+    /// The id.
     pub id: SessionId,
-    /// The name people know it by.
+    /// The name, for people.
     pub name: Option<String>,
-    /// The session it was forked from.
+    /// The session that this one was forked from.
     pub parent_session: Option<SessionId>,
-    /// The message of that session at which it was forked.
+    /// The message of that session at which this one was forked.
     pub fork_point: Option<MessageId>,
-    /// The model it talks to, as the caller said.
+    /// The model that the caller set.
     pub model: Option<String>,
-    /// The program or file it comes from.
+    /// The program or file that the session comes from.
     pub source: Option<String>,
-    /// Anything the caller keeps beside it.
+    /// Metadata of the caller.
     pub metadata: Option<Json>,
-    /// Why it was closed, if it was.
+    /// The reason why the caller closed the session.
     pub end_reason: Option<String>,
-    /// When it came into being.
+    /// The time of creation.
     pub created_at: DateTime<Utc>,
-    /// When it was last written to.
+    /// The time of the last write.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What is set beside a session's messages; `None` leaves what is there.
+/// The details of a session to set. `None` leaves a detail unchanged.
 ///
 /// ```
 /// use talktree::{SessionDetails, Store};
@@ -305,26 +305,26 @@ pub struct SessionInfo {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionDetails {
-    /// The name people know it by.
+    /// The name, for people.
     pub name: Option<String>,
-    /// The session it comes from.
+    /// The session that this one was forked from.
     pub parent_session: Option<SessionId>,
-    /// The message of that session at which it was forked.
+    /// The message of that session at which this one was forked.
     pub fork_point: Option<MessageId>,
-    /// The model it talks to.
+    /// The model.
     pub model: Option<String>,
-    /// The program or file it comes from.
+    /// The program or file that the session comes from.
     pub source: Option<String>,
-    /// Anything to keep beside it.
+    /// Metadata of the caller.
     pub metadata: Option<Json>,
-    /// Why it was closed.
+    /// The reason why the session was closed.
     pub end_reason: Option<String>,
-    /// When it came into being, for one that is imported.
+    /// The time of creation, for an imported session.
     pub created_at: Option<DateTime<Utc>>,
 }
 
 impl RowStat {
-    /// Returns the figures of a message, for a storage of your own.
+    /// Returns the statistics of a message, for storages of your own.
     #[must_use]
     pub fn new(id: MessageId, role: Role, bytes: u64, tokens: u64) -> Self {
         Self { id, role, bytes, tokens }
@@ -332,7 +332,7 @@ impl RowStat {
 }
 
 impl Label {
-    /// Returns a label, for a storage of your own.
+    /// Returns a label, for storages of your own.
     #[must_use]
     pub fn new(name: impl Into<String>, id: MessageId) -> Self {
         Self { name: name.into(), id }
@@ -340,7 +340,7 @@ impl Label {
 }
 
 impl HeadEntry {
-    /// Returns an entry of a head's log, for a storage of your own.
+    /// Returns an entry of the head's log, for storages of your own.
     #[must_use]
     pub fn new(id: Option<MessageId>, is_present: bool) -> Self {
         Self { id, is_present }
@@ -348,7 +348,7 @@ impl HeadEntry {
 }
 
 impl SessionInfo {
-    /// Returns what is known of a session that has no more than an id, for a storage of your own.
+    /// Returns the details of a session that has only an id, for storages of your own.
     #[must_use]
     pub fn new(id: SessionId, created_at: DateTime<Utc>) -> Self {
         Self {
@@ -366,7 +366,7 @@ impl SessionInfo {
     }
 }
 
-/// One historical message to store as it is.
+/// A message to import, with its id and time.
 ///
 /// ```
 /// use talktree::{ImportRecord, Message, Store};
@@ -383,16 +383,15 @@ impl SessionInfo {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportRecord {
-    /// What names the record in its source; a record that was imported once is not imported again,
-    /// also when its message was deleted since.
+    /// The name of the record in its source. A record is imported only once, even if its message was deleted later.
     pub record: String,
-    /// The message it follows; `None` for a root.
+    /// The parent of the message; `None` for a root.
     pub parent: Option<MessageId>,
     /// The message, with its id and time.
     pub message: Message,
 }
 
-/// What became of one historical message.
+/// The result of importing one message.
 ///
 /// ```
 /// use talktree::{Imported, Message, Store};
@@ -410,10 +409,10 @@ pub struct ImportRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Imported {
-    /// Stored now.
+    /// The message was stored.
     Added,
-    /// Imported before, or a message of this id and content stands.
+    /// The record was imported before, or the store has the same message.
     Known,
-    /// A message of this id with other content stands, and was left as it is.
+    /// The store has a message of this id with other content, which is unchanged.
     Differs,
 }

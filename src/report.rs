@@ -1,8 +1,8 @@
-//! What long work reports: progress, statistics, damage.
+//! Progress, statistics and damage reports.
 
 use serde::Serialize;
 
-/// How far long work is.
+/// The progress of a long operation.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -18,9 +18,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Units done.
+    /// The units done.
     pub done: u64,
-    /// Units in all, as far as known; it may grow.
+    /// The units in total, as far as known. It may grow.
     pub total: u64,
 }
 
@@ -30,7 +30,7 @@ impl Progress {
     }
 }
 
-/// The figures of a store.
+/// The statistics of a store.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -47,31 +47,31 @@ impl Progress {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct StoreStats {
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u64,
-    /// Messages, hidden not counted.
+    /// The number of messages that are not hidden.
     pub messages: u64,
-    /// Hidden.
+    /// The number of hidden messages.
     pub hidden: u64,
-    /// Messages that more than one message follows.
+    /// The number of messages with several children.
     pub branching_messages: u64,
-    /// The most messages that follow one message directly.
+    /// The maximum number of children of a message.
     pub max_children: u64,
     /// The length of the longest path, in messages.
     pub max_depth: u64,
-    /// Compactions.
+    /// The number of compactions.
     pub compactions: u64,
-    /// Texts of context blocks, documents among them.
+    /// The number of texts of context blocks, including documents.
     pub context_entries: u64,
-    /// Versions that these texts had before and that are kept.
+    /// The number of stored old versions of these texts.
     pub context_versions: u64,
-    /// Elisions: markers laid over the outputs of tools.
+    /// The number of elisions: markers that replace a tool result.
     pub elisions: u64,
-    /// Bytes of the file, with what is not yet moved into it.
+    /// The size of the file and its write-ahead log, in bytes.
     pub bytes: u64,
 }
 
-/// What a check of a store found.
+/// The result of a check of a store.
 ///
 /// ```
 /// use talktree::Store;
@@ -85,9 +85,9 @@ pub struct StoreStats {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Messages that were checked.
+    /// The number of messages checked.
     pub messages: u64,
-    /// Every damage that was found; none in a sound store.
+    /// All damage found; empty for a sound store.
     pub damages: Vec<Damage>,
 }
 
@@ -110,10 +110,10 @@ pub struct Verified {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Damage {
-    /// What kind it is: a fixed word, such as `search-index` or `broken-message`.
+    /// The kind: a fixed word such as `search-index` or `broken-message`.
     pub kind: &'static str,
-    /// Where, and what was found there.
+    /// The place and the damage.
     pub what: String,
-    /// What to do about it.
+    /// The suggested repair.
     pub remedy: &'static str,
 }

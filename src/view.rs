@@ -1,8 +1,8 @@
-//! What a read covers, and where a write is attached.
+//! The arguments of reads and writes: the path to read, the parent to append to, budgets.
 
 use crate::id::MessageId;
 
-/// A path to read: to which leaf, and with or without summaries.
+/// A path to read: its leaf, and whether compactions are applied.
 ///
 /// ```
 /// use talktree::{Message, Store, View};
@@ -22,32 +22,32 @@ pub struct View {
 }
 
 impl View {
-    /// Returns the view of the path to the head, as a model should see it.
+    /// Returns the view of the path to the head, with compactions applied.
     #[must_use]
     pub fn head() -> Self {
         Self::default()
     }
 
-    /// Returns the view of the path to this message, as a model should see it.
+    /// Returns the view of the path to this message, with compactions applied.
     #[must_use]
     pub fn at(leaf: &MessageId) -> Self {
         Self { leaf: Some(leaf.clone()), is_raw: false }
     }
 
-    /// Returns the view of the stored messages, without summaries and with hidden.
+    /// Returns the view of the stored messages, including hidden ones, without compactions applied.
     #[must_use]
     pub fn raw(mut self) -> Self {
         self.is_raw = true;
         self
     }
 
-    /// Returns the message the path leads to; `None` for the head.
+    /// Returns the leaf of the path; `None` for the head.
     #[must_use]
     pub fn leaf(&self) -> Option<&MessageId> {
         self.leaf.as_ref()
     }
 
-    /// Returns whether summaries are left off.
+    /// Returns whether compactions are not applied.
     #[must_use]
     pub fn is_raw(&self) -> bool {
         self.is_raw
@@ -74,7 +74,7 @@ pub enum Order {
     NewestFirst,
 }
 
-/// The message that an appended message becomes a child of.
+/// The parent of an appended message.
 ///
 /// ```
 /// use talktree::{Message, Parent, Store};
@@ -91,13 +91,13 @@ pub enum Order {
 pub enum Parent {
     /// The head.
     Head,
-    /// None: the message begins a tree of its own.
+    /// None: the message is the root of a new tree.
     Root,
     /// This message.
     Message(MessageId),
 }
 
-/// Where the head must be for an append to happen.
+/// The head that an append requires.
 ///
 /// A storage compares it with the head inside the append's transaction and answers
 /// [`Error::HeadMoved`](crate::Error::HeadMoved) if they differ, unless all messages are already
@@ -118,13 +118,13 @@ pub enum Parent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExpectedHead {
-    /// Anywhere.
+    /// Any head.
     Any,
-    /// At this message; `None`: before the first message.
+    /// This message; `None` before the first message.
     At(Option<MessageId>),
 }
 
-/// How much of the end of a conversation to read.
+/// The budget of a read of the newest messages.
 ///
 /// ```
 /// use talktree::Budget;
@@ -134,16 +134,16 @@ pub enum ExpectedHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Budget {
-    /// This many tokens, by the counter of the session.
+    /// A number of tokens, by the counter of the session.
     Tokens(u64),
-    /// This many bytes of the messages' JSON.
+    /// A number of bytes of the messages' JSON.
     Bytes(u64),
-    /// This many messages.
+    /// A number of messages.
     Messages(u64),
 }
 
 impl Budget {
-    /// Returns a budget of estimated tokens.
+    /// Returns a budget of tokens.
     #[must_use]
     pub fn tokens(max: u64) -> Self {
         Self::Tokens(max)

@@ -233,7 +233,7 @@ fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
         }));
         let chat = chat.open()?;
         chat.append_all((0..17).map(message))?;
-        assert_eq!(told.errors(), ["the plan no longer stands: message \"1\" was deleted"]);
+        assert_eq!(told.errors(), ["the plan is stale: message \"1\" was deleted"]);
         assert_eq!((chat.info()?.is_some(), chat.history()?), (!is_removed, vec![]));
         assert!(chat.append(message("again"))?.is_new);
         assert_eq!((chat.visible_tokens()?, chat.history()?.len()), (24, 1));

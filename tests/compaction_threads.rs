@@ -562,11 +562,11 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
         (|chat| chat.append(message("x")).map(drop), ""),
         (
             |chat| chat.delete([&"9".into()]).map(drop),
-            "refused: the plan no longer stands: message \"9\" was deleted",
+            "refused: the plan is stale: message \"9\" was deleted",
         ),
         (
             |chat| chat.add_compaction("mine", &"3".into(), &"15".into()).map(drop),
-            "refused: the plan no longer stands: it was compacted under the summary",
+            "refused: the plan is stale: the range was compacted into the summary",
         ),
     ];
     for (work, refused) in cases {
@@ -599,7 +599,7 @@ fn processes_that_compact_one_conversation_lose_nothing_of_it() -> Result<()> {
         .map(|name| Other::start(&format!("talk {name}"), &path))
         .collect::<Result<_>>()?;
     for said in children.into_iter().flat_map(Other::wait) {
-        assert!(said.starts_with("refused: the plan no longer stands"), "{said}");
+        assert!(said.starts_with("refused: the plan is stale"), "{said}");
     }
     let chat = plain(&scratch.store)?;
     let raw = chat.raw_history()?;

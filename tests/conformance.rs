@@ -1,4 +1,4 @@
-//! Both providers of this library keep the written contract of `SessionProvider`.
+//! Both providers of this library pass the conformance suite.
 
 mod common;
 
@@ -9,19 +9,19 @@ use talktree::testing::{MemorySession, conformance};
 use talktree::{Error, Message, Result, Session, Store};
 
 #[test]
-fn the_provider_in_memory_keeps_the_contract() {
+fn the_memory_provider_conforms() {
     conformance(|id| Arc::new(MemorySession::new(id)));
 }
 
 #[test]
-fn sqlite_in_memory_keeps_the_contract() -> Result<()> {
+fn sqlite_in_memory_conforms() -> Result<()> {
     let store = Store::open_in_memory()?;
     conformance(|id| provider(&store, id));
     Ok(())
 }
 
 #[test]
-fn sqlite_in_a_file_keeps_the_contract() -> Result<()> {
+fn sqlite_in_a_file_conforms() -> Result<()> {
     let scratch = Scratch::new()?;
     conformance(|id| provider(&scratch.store, id));
     Ok(())
@@ -49,7 +49,7 @@ fn a_session_over_a_small_provider_streams_and_pages() -> Result<()> {
 }
 
 #[test]
-fn what_a_small_provider_cannot_do_says_so() -> Result<()> {
+fn an_unsupported_method_is_an_error() -> Result<()> {
     let chat = Session::over(MemorySession::new("s".into()));
     let id = chat.append(Message::user("a"))?.id;
     for answer in [

@@ -59,7 +59,7 @@ fn a_label_stands_once() -> Result<()> {
     let store = Store::open_in_memory()?;
     let first = || store.session_builder("s").block("memory", Block::stored());
     let twice = first().block("memory", Block::text("x")).open().unwrap_err();
-    assert_eq!(twice.to_string(), "there already is a context block \"memory\"");
+    assert_eq!(twice.to_string(), "there is already a context block \"memory\"");
     let chat = first().open()?;
     chat.context().set("memory", "Likes tea.")?;
     let again = chat.context().add("memory", Block::knowledge());

@@ -1,4 +1,4 @@
-//! What subscribers hear: each committed change, once, in order.
+//! Subscribers receive each committed change once, in order.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use common::letters;
 use talktree::{Change, Event, Message, Result, Session, Store, Subscription};
 
-/// What was heard, in order.
+/// The received changes, in order.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<Vec<Event>>>);
 
@@ -19,52 +19,52 @@ impl Ear {
     }
 
     fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
-        let heard = Arc::clone(&self.0);
-        move |event| heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone())
+        let received = Arc::clone(&self.0);
+        move |event| received.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone())
     }
 
-    /// Returns what was heard since the last call.
-    fn heard(&self) -> Vec<Change> {
+    /// Returns the changes received since the last call.
+    fn received(&self) -> Vec<Change> {
         let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         events.into_iter().map(|event| event.change).collect()
     }
 }
 
 #[test]
-fn every_verb_that_changes_something_is_heard_once() -> Result<()> {
+fn each_change_is_sent_once() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     let (ear, _subscription) = Ear::on(&chat);
 
     chat.append_all(letters("a b c"))?;
-    assert_eq!(ear.heard(), [Change::Append { ids: ["a", "b", "c"].map(Into::into).to_vec() }]);
+    assert_eq!(ear.received(), [Change::Append { ids: ["a", "b", "c"].map(Into::into).to_vec() }]);
     chat.update(Message::user("other").with_id("b"))?;
-    assert_eq!(ear.heard(), [Change::Update { id: "b".into() }]);
+    assert_eq!(ear.received(), [Change::Update { id: "b".into() }]);
     chat.checkout(&"a".into())?;
     chat.undo_head()?;
     chat.redo_head()?;
     let head = |id: &str| Change::Head { id: Some(id.into()) };
-    assert_eq!(ear.heard(), [head("a"), head("c"), head("a")]);
+    assert_eq!(ear.received(), [head("a"), head("c"), head("a")]);
     chat.checkout_start()?;
-    assert_eq!(ear.heard(), [Change::Head { id: None }]);
+    assert_eq!(ear.received(), [Change::Head { id: None }]);
     let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
     chat.remove_compaction(&compaction)?;
     assert_eq!(
-        ear.heard(),
-        [Change::Compact { id: compaction.clone() }, Change::Expand { id: compaction }]
+        ear.received(),
+        [Change::Compact { id: compaction.clone() }, Change::RemoveCompaction { id: compaction }]
     );
     chat.import_message(Some(&"c".into()), Message::user("d").with_id("d"))?;
-    assert_eq!(ear.heard(), [Change::Import { messages: 1 }]);
+    assert_eq!(ear.received(), [Change::Import { messages: 1 }]);
     chat.delete([&"b".into()])?;
     chat.delete_branch(&"c".into())?;
     let gone = |ids: &[&str]| Change::Delete { ids: ids.iter().map(|id| (*id).into()).collect() };
-    assert_eq!(ear.heard(), [gone(&["b"]), gone(&["c", "d"])]);
+    assert_eq!(ear.received(), [gone(&["b"]), gone(&["c", "d"])]);
     chat.clear()?;
-    assert_eq!(ear.heard(), [Change::Clear]);
+    assert_eq!(ear.received(), [Change::Clear]);
     Ok(())
 }
 
 #[test]
-fn what_changes_nothing_is_not_heard() -> Result<()> {
+fn a_no_op_sends_nothing() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all(letters("a b"))?;
     chat.import_message(None, Message::user("i").with_id("i"))?;
@@ -78,12 +78,12 @@ fn what_changes_nothing_is_not_heard() -> Result<()> {
     assert!(!chat.redo_head()?);
     assert!(chat.append_to(&"x".into(), Message::user("x")).is_err());
     assert!(chat.delete([&"a".into(), &"x".into()]).is_err());
-    assert_eq!(ear.heard(), []);
+    assert_eq!(ear.received(), []);
     Ok(())
 }
 
 #[test]
-fn a_session_hears_of_itself_and_the_store_of_all() -> Result<()> {
+fn a_session_receives_its_own_changes_and_the_store_all() -> Result<()> {
     let store = Store::open_in_memory()?;
     let (chat, other) = (store.session("s")?, store.session("other")?);
     let (ear, _subscription) = Ear::on(&chat);
@@ -93,12 +93,12 @@ fn a_session_hears_of_itself_and_the_store_of_all() -> Result<()> {
     other.append(Message::user("x"))?;
     store.session("s")?.append(Message::user("y"))?;
     store.remove(other.id())?;
-    assert_eq!((ear.heard().len(), all.heard().len()), (1, 3));
+    assert_eq!((ear.received().len(), all.received().len()), (1, 3));
     Ok(())
 }
 
 #[test]
-fn a_fork_is_heard_under_its_own_name() -> Result<()> {
+fn a_fork_is_sent_under_its_own_id() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(letters("a b"))?;
@@ -107,23 +107,23 @@ fn a_fork_is_heard_under_its_own_name() -> Result<()> {
     let (own, _own) = Ear::on(&chat);
 
     chat.fork(&"b".into(), "fork")?;
-    assert_eq!((all.heard(), own.heard()), (vec![Change::Import { messages: 2 }], vec![]));
+    assert_eq!((all.received(), own.received()), (vec![Change::Import { messages: 2 }], vec![]));
     Ok(())
 }
 
 #[test]
-fn a_dropped_subscription_hears_nothing_more() -> Result<()> {
+fn a_dropped_subscription_receives_nothing() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     let (ear, subscription) = Ear::on(&chat);
     chat.append(Message::user("a"))?;
     drop(subscription);
     chat.append(Message::user("b"))?;
-    assert_eq!(ear.heard().len(), 1);
+    assert_eq!(ear.received().len(), 1);
     Ok(())
 }
 
 #[test]
-fn a_listener_may_read_write_and_subscribe() -> Result<()> {
+fn a_listener_can_read_write_and_subscribe() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     let inner = chat.clone();
     let _subscription = chat.subscribe(move |event| {

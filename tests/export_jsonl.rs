@@ -1,4 +1,4 @@
-//! talktree's own format: what is exported and imported elsewhere is the same store.
+//! talktree's own format: an export that is imported into another store gives the same content.
 
 use std::io::Cursor;
 
@@ -21,7 +21,7 @@ fn import(file: &[u8], options: &ImportOptions) -> Result<(Store, ImportReport)>
     Ok((copy, report))
 }
 
-/// Exports, imports strictly, compares, and does it all again from the copy.
+/// Exports, imports strictly, compares, and repeats it with the copy.
 fn round_trip(store: &Store) -> Result<Store> {
     let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
     let file = export(store)?;
@@ -43,7 +43,7 @@ fn views(session: &Session) -> Result<Vec<Vec<String>>> {
 }
 
 #[test]
-fn everything_of_a_session_makes_the_round_trip() -> Result<()> {
+fn everything_in_a_session_survives_the_round_trip() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     let metadata = Json::parse("{\n \"deep\": {\"n\": 1e2}\r\n}")?;
@@ -98,7 +98,7 @@ fn everything_of_a_session_makes_the_round_trip() -> Result<()> {
 }
 
 #[test]
-fn the_hash_tells_what_differs() -> Result<()> {
+fn the_hash_changes_with_the_content() -> Result<()> {
     let make = || -> Result<(Store, Session)> {
         let store = Store::open_in_memory()?;
         let chat = store.session("s")?;
@@ -133,7 +133,7 @@ fn the_hash_tells_what_differs() -> Result<()> {
         assert_ne!(store.content_hash()?, plain, "change {at}");
         assert_ne!(session_hash(&chat)?, session_hash(&make()?.1)?);
     }
-    // The spelling of JSON is no difference.
+    // The spelling of JSON does not matter.
     let (store, chat) = make()?;
     let spelled = Json::parse("{ \"y\": 2,\n\"x\" :1}")?;
     for id in ["a", "b"] {
@@ -144,7 +144,7 @@ fn the_hash_tells_what_differs() -> Result<()> {
 }
 
 #[test]
-fn deleted_messages_are_passed_over_and_compactions_end_at_living_ones() -> Result<()> {
+fn deleted_messages_are_omitted_and_compactions_end_at_living_ones() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c", "d", "e", "f"].map(|id| Message::user(id).with_id(id)))?;
@@ -162,7 +162,7 @@ fn deleted_messages_are_passed_over_and_compactions_end_at_living_ones() -> Resu
 }
 
 #[test]
-fn compactions_that_overlap_once_an_end_is_deleted_are_all_kept() -> Result<()> {
+fn compactions_that_overlap_after_an_end_is_deleted_are_all_kept() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
@@ -177,7 +177,7 @@ fn compactions_that_overlap_once_an_end_is_deleted_are_all_kept() -> Result<()> 
 }
 
 #[test]
-fn a_cut_or_changed_export_is_noticed() -> Result<()> {
+fn a_truncated_or_changed_export_is_detected() -> Result<()> {
     let store = Store::open_in_memory()?;
     store
         .session("s")?
@@ -206,7 +206,7 @@ fn a_cut_or_changed_export_is_noticed() -> Result<()> {
     for bad in [lines[..lines.len() - 1].join("\n"), whole.replace("two", "2"), without, newer] {
         assert!(import(bad.as_bytes(), &strict).is_err());
     }
-    // Two exports in one file are two exports.
+    // A file may contain two exports.
     let other = Store::open_in_memory()?;
     other.session("t")?.append(Message::user("three"))?;
     let both = [whole.as_bytes(), &export(&other)?].concat();
@@ -216,7 +216,7 @@ fn a_cut_or_changed_export_is_noticed() -> Result<()> {
 }
 
 #[test]
-fn records_of_an_export_that_do_not_fit_are_reported() -> Result<()> {
+fn inconsistent_records_of_an_export_are_reported() -> Result<()> {
     let file = concat!(
         r#"{"format":"talktree","version":1}"#,
         "\n",
@@ -249,9 +249,10 @@ fn records_of_an_export_that_do_not_fit_are_reported() -> Result<()> {
     Ok(())
 }
 
-/// An import that is stopped between the messages and what points at them is completed by the next.
+/// An import that stops between messages and the compactions, labels or head that refer to them is completed by the
+/// next one.
 #[test]
-fn an_import_that_was_cut_off_anywhere_is_completed_by_the_next() -> Result<()> {
+fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     let time = "2026-01-02T03:04:05Z".parse().unwrap();
@@ -281,7 +282,7 @@ fn an_import_that_was_cut_off_anywhere_is_completed_by_the_next() -> Result<()> 
         if !is_stopped {
             break;
         }
-        // Completed once, it is not set again.
+        // A completed import does not set the head again.
         let copied = copy.session("s")?;
         copied.checkout(&"m7".into())?;
         copy.import_reader("e", Cursor::new(&file), &options, |_| {})?;
@@ -292,7 +293,7 @@ fn an_import_that_was_cut_off_anywhere_is_completed_by_the_next() -> Result<()> 
 }
 
 #[test]
-fn a_compaction_or_label_that_was_removed_since_stays_off() -> Result<()> {
+fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
@@ -318,7 +319,7 @@ fn a_compaction_or_label_that_was_removed_since_stays_off() -> Result<()> {
 }
 
 #[test]
-fn a_compaction_keeps_its_count_when_messages_under_it_are_gone() -> Result<()> {
+fn a_compaction_keeps_its_count_when_messages_of_its_range_are_deleted() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
@@ -380,7 +381,7 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
                 };
                 let path = chat.at(&last).raw_history()?;
                 let first = &path[first % path.len()].id;
-                // One that would cut a summary in two is refused.
+                // A range that would split a summary is refused.
                 let _ = chat.add_compaction(format!("sum {number}"), first, &last);
             }
             Step::Delete(at) => {
@@ -407,7 +408,7 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
 
 proptest! {
     #[test]
-    fn random_stores_make_the_round_trip(steps in prop::collection::vec(step(), 1.. 60)) {
+    fn random_stores_survive_the_round_trip(steps in prop::collection::vec(step(), 1.. 60)) {
         let store = Store::open_in_memory().unwrap();
         run(&store, &steps).unwrap();
         let copy = match round_trip(&store) {

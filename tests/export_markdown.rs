@@ -1,10 +1,10 @@
-//! Markdown, as people read it.
+//! The Markdown export.
 
 use serde_json::json;
 use talktree::{Message, Part, Result, SessionDetails, Store};
 
 #[test]
-fn a_conversation_reads_as_a_page() -> Result<()> {
+fn a_conversation_is_a_page_of_headings_and_fences() -> Result<()> {
     let time = "2026-01-02T03:04:05Z".parse().unwrap();
     let chat = Store::open_in_memory()?.session("s")?;
     chat.set_details(&SessionDetails {

@@ -1,4 +1,4 @@
-//! Messages for the OpenAI chat API: whatever is stored, the API would take them.
+//! The OpenAI chat API accepts every export, for any stored messages.
 
 #[path = "common/data.rs"]
 mod common;
@@ -19,7 +19,7 @@ fn export(path: &Path) -> Result<Vec<Value>> {
     Ok(messages)
 }
 
-/// Holds messages to the rules of the API.
+/// Asserts the rules of the API.
 #[track_caller]
 fn check(messages: &[Value]) {
     let mut open: BTreeSet<String> = BTreeSet::new();
@@ -47,7 +47,7 @@ fn check(messages: &[Value]) {
     assert!(open.is_empty());
 }
 
-/// What is written, one word a message: `u`, `s`, `a`, `a(ids)` with calls, `t(id)`.
+/// The messages, one word each: `u`, `s`, `a`, `a(ids)` with calls, `t(id)`.
 fn shape(messages: &[Value]) -> String {
     let word = |message: &Value| {
         let role = &message["role"].as_str().unwrap()[..1];
@@ -75,7 +75,7 @@ fn assistant(parts: Vec<Part>) -> Message {
 }
 
 #[test]
-fn calls_and_results_are_put_where_the_api_wants_them() -> Result<()> {
+fn calls_and_results_are_in_the_order_of_the_api() -> Result<()> {
     let both = || {
         let mut part = call("1");
         if let Part::Tool(tool) = &mut part {
@@ -91,10 +91,10 @@ fn calls_and_results_are_put_where_the_api_wants_them() -> Result<()> {
             vec![assistant(vec![call("1")]), assistant(vec![call("2")]), result("2"), result("1")],
             "a(1 2) t(1) t(2)",
         ),
-        // Call and result in one message, as UIMessages have them.
+        // Call and result in one message, as in UI messages.
         (vec![assistant(vec![Part::text("x"), both(), Part::text("y")])], "a(1) t(1) a"),
         (vec![assistant(vec![call("1")]), Message::user("u")], "a(1) t(1) u"),
-        // What is said while a result is awaited stands behind it.
+        // A message between a call and its result is moved after the result.
         (vec![assistant(vec![call("1")]), Message::user("u"), result("1")], "a(1) t(1) u"),
         (vec![result("9"), Message::user("u")], "u u"),
         (vec![assistant(vec![call("1"), call("1")]), result("1")], "a(1 1_1) t(1) t(1_1)"),

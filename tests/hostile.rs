@@ -1,4 +1,4 @@
-//! What callers may pass by mistake or on purpose: ids of others, any text, any JSON, any file.
+//! Hostile input: foreign ids, any text, any JSON, any file.
 
 mod common;
 
@@ -31,7 +31,7 @@ const TEXTS: &[&str] = &[
     "{}",
 ];
 
-/// Those of them that nobody would see: they are no summaries.
+/// Those without a visible character: they are not valid summaries.
 const UNSEEN: &[&str] = &["\0", "\u{FEFF}", " "];
 
 fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
@@ -94,7 +94,7 @@ fn every_verb_refuses_ids_of_another_session() -> Result<()> {
 }
 
 #[test]
-fn reading_makes_no_session() -> Result<()> {
+fn reading_creates_no_session() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("nobody")?;
     assert!(chat.history()?.is_empty() && chat.labels()?.is_empty() && chat.leaves()?.is_empty());
@@ -114,7 +114,7 @@ fn reading_makes_no_session() -> Result<()> {
 }
 
 #[test]
-fn a_message_over_the_limit_is_refused_and_nothing_is_done() -> Result<()> {
+fn a_message_over_the_limit_is_refused_and_nothing_is_stored() -> Result<()> {
     let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
     let chat = store.session("s")?;
     chat.append(Message::user("small").with_id("a"))?;
@@ -133,7 +133,7 @@ fn a_message_over_the_limit_is_refused_and_nothing_is_done() -> Result<()> {
             answer => panic!("{answer:?}"),
         }
     }
-    // At the edge: `[{"type":"text","text":".."}]` is 27 bytes beside the text.
+    // At the limit: `[{"type":"text","text":".."}]` is 27 bytes besides the text.
     chat.append(Message::user("x".repeat(1_000 - 27)))?;
     assert!(chat.append(Message::user("x".repeat(1_000 - 26))).is_err());
     assert_eq!(chat.path_length()?, 2);
@@ -141,7 +141,7 @@ fn a_message_over_the_limit_is_refused_and_nothing_is_done() -> Result<()> {
 }
 
 #[test]
-fn names_that_cannot_be_used_are_refused() -> Result<()> {
+fn names_that_are_not_allowed_are_refused() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     let id = chat.append(Message::user("a").with_id("a"))?.id;
@@ -164,7 +164,7 @@ fn names_that_cannot_be_used_are_refused() -> Result<()> {
                 answer => panic!("{answer:?}"),
             }
         }
-        // As ids to look for they are merely unknown.
+        // As ids to look up they are just unknown.
         assert_eq!(chat.message(&name.as_str().into())?, None);
         assert!(matches!(
             chat.at(&name.as_str().into()).history(),
@@ -212,7 +212,7 @@ fn any_text_is_safe_everywhere() -> Result<()> {
         assert_eq!(info.and_then(|info| info.name).as_deref(), Some(*text));
         // As a summary, or as the message.
         assert_eq!(chat.history()?[0].text(), *text);
-        // A text that is a whole query or a piece of SQL is only a text to search for.
+        // A text that is a whole query or SQL is only searched for.
         chat.search(*text).run()?;
         scratch.store.search(*text).run()?;
     }
@@ -220,7 +220,7 @@ fn any_text_is_safe_everywhere() -> Result<()> {
     Ok(())
 }
 
-/// Stores a message given as JSON and reads it back from another handle.
+/// Stores a message given as JSON, and reads it with another handle.
 fn kept(json: &str) -> Result<(Message, Message)> {
     let scratch = Scratch::new()?;
     let given: Message = serde_json::from_str(json)
@@ -231,7 +231,7 @@ fn kept(json: &str) -> Result<(Message, Message)> {
 }
 
 #[test]
-fn json_that_a_string_cannot_hold_comes_back_as_it_was() -> Result<()> {
+fn json_that_a_string_cannot_hold_is_unchanged() -> Result<()> {
     let (given, read) = kept(
         r#"{"role": "user", "parts": [
             {"type": "text", "text": "lone \ud83d and \u0000 and \ud83d\ude00"},
@@ -265,7 +265,7 @@ fn deep_json_is_kept() -> Result<()> {
 }
 
 #[test]
-fn doubled_fields_and_long_numbers_are_kept() -> Result<()> {
+fn duplicate_fields_and_long_numbers_are_kept() -> Result<()> {
     let (given, read) = kept(
         r#"{"role": "user", "parts": [
             {"type": "text", "text": "one", "text": "two"},
@@ -288,7 +288,7 @@ fn doubled_fields_and_long_numbers_are_kept() -> Result<()> {
     Ok(())
 }
 
-/// Two numbers beyond `f64` were taken for one, and the update for none.
+/// Two numbers beyond `f64` compared equal, so the update was not written.
 #[test]
 fn an_update_of_a_long_number_is_written() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
@@ -307,7 +307,7 @@ fn an_update_of_a_long_number_is_written() -> Result<()> {
 }
 
 #[test]
-fn what_is_no_json_is_refused() {
+fn text_that_is_not_json_is_refused() {
     for text in ["", "{", "[1,]", "nul", "\"\u{1}\"", "1 2", "{\"a\":}", "\u{FEFF}{}"] {
         assert!(matches!(Json::parse(text), Err(Error::Json { .. })), "{text:?}");
     }
@@ -325,7 +325,7 @@ fn what_is_no_json_is_refused() {
 }
 
 #[test]
-fn ten_megabytes_come_back_whole() -> Result<()> {
+fn ten_megabytes_are_read_back_whole() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = scratch.store.session("s")?;
     let text = "0123456789\u{1F600}".repeat(750_000);
@@ -337,7 +337,7 @@ fn ten_megabytes_come_back_whole() -> Result<()> {
 }
 
 #[test]
-fn files_that_are_no_store_are_refused_and_left_alone() -> Result<()> {
+fn files_that_are_not_a_store_are_refused_and_unchanged() -> Result<()> {
     let folder = folder()?;
     let file = |name: &str, bytes: &[u8]| -> Result<std::path::PathBuf> {
         let path = folder.path().join(name);
@@ -370,10 +370,10 @@ fn files_that_are_no_store_are_refused_and_left_alone() -> Result<()> {
     Ok(())
 }
 
-/// A pipe nobody writes into was waited for without end, and beside a device SQLite makes its files.
+/// Opening a pipe without a writer blocked forever, and SQLite created files next to a device.
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_refused_at_once() -> Result<()> {
+fn a_file_that_is_not_regular_is_refused_at_once() -> Result<()> {
     let folder = folder()?;
     let socket = folder.path().join("socket.db");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).map_err(io(&socket))?;
@@ -399,7 +399,7 @@ fn database(error: rusqlite::Error) -> Error {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_refused_and_left_alone() -> Result<()> {
+fn a_store_of_a_newer_version_is_refused_and_unchanged() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     Store::open(&path)?.session("s")?.append(Message::user("kept"))?;
@@ -415,7 +415,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() -> Result<()> {
 }
 
 #[test]
-fn files_that_cannot_be_made_or_are_not_there_are_an_io_error() -> Result<()> {
+fn missing_or_unwritable_files_are_an_io_error() -> Result<()> {
     let folder = folder()?;
     let missing = folder.path().join("missing").join("talk.db");
     assert!(matches!(Store::open(&missing), Err(Error::Io { path, .. }) if path == missing));
@@ -427,7 +427,7 @@ fn files_that_cannot_be_made_or_are_not_there_are_an_io_error() -> Result<()> {
 }
 
 #[test]
-fn an_empty_file_becomes_a_store_and_reads_as_none() -> Result<()> {
+fn an_empty_file_becomes_a_store_but_is_not_one_read_only() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("empty.db");
     std::fs::write(&path, b"").map_err(io(&path))?;
@@ -438,7 +438,7 @@ fn an_empty_file_becomes_a_store_and_reads_as_none() -> Result<()> {
 }
 
 #[test]
-fn a_store_opened_for_reading_reads_and_refuses_to_write() -> Result<()> {
+fn a_read_only_store_refuses_writes() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = scratch.store.session("s")?;
     chat.append_all(letters("a b c"))?;
@@ -466,14 +466,14 @@ fn a_store_opened_for_reading_reads_and_refuses_to_write() -> Result<()> {
     for (at, answer) in answers.iter().enumerate() {
         assert!(matches!(answer, Err(Error::ReadOnly)), "verb {at}: {answer:?}");
     }
-    // What another handle writes shows here.
+    // It sees the writes of other handles.
     chat.append(Message::user("d").with_id("d"))?;
     assert_eq!(read_only.head()?, Some("d".into()));
     Ok(())
 }
 
 #[test]
-fn odd_times_are_kept() -> Result<()> {
+fn unusual_times_are_kept() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     for time in ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z"] {
         let json = json!({"id": time, "role": "user", "created_at": time});
@@ -485,7 +485,7 @@ fn odd_times_are_kept() -> Result<()> {
     Ok(())
 }
 
-/// How many messages the wide and the deep tree have.
+/// The number of messages of the wide and of the deep tree.
 const MANY: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 
 fn numbers(range: std::ops::Range<usize>) -> impl Iterator<Item = Message> {
@@ -501,7 +501,7 @@ fn long(count: usize) -> Result<(Scratch, Session)> {
     Ok((scratch, chat))
 }
 
-/// Runs work on a stack so small that anything that recurses along a path overflows it.
+/// Runs `work` on a small stack, which any recursion along a path overflows.
 fn on_small_stack(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work);
     let thread = thread.map_err(|source| Error::Io { path: "a thread".into(), source })?;
@@ -509,7 +509,7 @@ fn on_small_stack(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<
 }
 
 #[test]
-fn a_very_deep_path_can_be_read_and_cut() -> Result<()> {
+fn a_very_deep_path_can_be_read_and_deleted() -> Result<()> {
     on_small_stack(|| {
         let begun = Instant::now();
         let (scratch, chat) = long(MANY)?;
@@ -530,19 +530,19 @@ fn a_very_deep_path_can_be_read_and_cut() -> Result<()> {
         assert_eq!(scratch.store.stats()?.max_depth, MANY as u64 - 2);
         chat.delete_branch(&middle_child())?;
         assert_eq!(chat.latest_leaf()?.map(|m| m.id), Some((MANY / 2 - 1).to_string().into()));
-        // Minutes on a busy machine; hours if anything of it were quadratic.
+        // Minutes on a busy machine; quadratic work would take hours.
         assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
         Ok(())
     })
 }
 
-/// The message below the one in the middle, which is deleted by then.
+/// The child of the message in the middle, which is deleted.
 fn middle_child() -> MessageId {
     (MANY / 2 + 1).to_string().into()
 }
 
 #[test]
-fn a_long_row_of_tombstones_is_stepped_over() -> Result<()> {
+fn a_long_chain_of_tombstones_is_skipped() -> Result<()> {
     on_small_stack(|| {
         const COUNT: usize = 20_000;
         let (_scratch, chat) = long(COUNT)?;
@@ -588,7 +588,7 @@ fn very_many_children_of_one_message_can_be_read_and_deleted() -> Result<()> {
 }
 
 #[test]
-fn a_value_is_what_its_text_means() -> Result<()> {
+fn a_value_is_that_of_its_text() -> Result<()> {
     assert_eq!(Json::parse(r#"{"a": [1, "\ud83d"]}"#)?.value(), json!({"a": [1, "\u{FFFD}"]}));
     assert_eq!(Json::parse("1e999")?.value(), Value::String("1e999".to_owned()));
     assert_eq!(Json::parse(r#"{"b":1,"a":2}"#)?, Json::parse(r#"{ "a": 2, "b": 1 }"#)?);
@@ -596,7 +596,7 @@ fn a_value_is_what_its_text_means() -> Result<()> {
 }
 
 #[test]
-fn a_further_field_with_the_name_of_one_that_every_message_has_is_refused() -> Result<()> {
+fn an_extra_field_with_the_name_of_a_message_field_is_refused() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append(Message::user("hi").with_id("m"))?;
     for name in ["id", "parent", "role", "parts", "metadata", "created_at", "createdAt", "hidden"] {

@@ -1,8 +1,8 @@
-//! A message that is read and written again is the same JSON; one of typed parts that is made in
-//! code and accepted comes back equal.
+//! A message that is read from JSON and written again is the same JSON; a message that is built in code and accepted is
+//! read back equal.
 //!
-//! A further field of a part could once bear the name of a field that the part writes itself, such
-//! as `input`: the row then had the field twice, and the part came back as another.
+//! An extra field of a part could have the name of a field of the part itself, such as `input`: the row then had the
+//! field twice, and another part was read back.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Names that parts and messages know, and others.
+/// Field names of parts and messages, and others.
 fn field() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "type",
@@ -72,7 +72,7 @@ fn part() -> impl Strategy<Value = Value> {
         .prop_map(Value::from),
         1 => value(),
     ];
-    // Mostly the shapes there are, with what they need, so that typed parts come up, too.
+    // Mostly valid parts with their required fields, so that typed parts occur, too.
     let needed = prop_oneof![
         Just(json!({"text": "said"})),
         Just(json!({"toolCallId": "1", "input": {"a": 1}, "state": "input-available"})),
@@ -123,8 +123,8 @@ fn fail(error: impl std::fmt::Display) -> TestCaseError {
     TestCaseError::fail(error.to_string())
 }
 
-/// Returns what the value's text reads as: serde_json's reading of a fraction may be off by one in
-/// the last place, but always for the same text in the same way.
+/// Returns the value of the text. serde_json may read a fraction with an error in the last place, but the same text
+/// always gives the same value.
 fn parsed(value: &impl serde::Serialize) -> std::result::Result<Value, TestCaseError> {
     let text = serde_json::to_string(value).map_err(fail)?;
     serde_json::from_str(&text).map_err(fail)
@@ -141,7 +141,7 @@ fn check(store: &Store, given: &Value) -> Outcome {
     let stored = chat.raw_history().map_err(fail)?;
     prop_assert_eq!(&stored[..], std::slice::from_ref(&read));
     prop_assert_eq!(&parsed(&stored[0])?, &given);
-    // Saying it again is no news, and changes nothing.
+    // A second append is a no-op.
     let again = chat.append(read.clone()).map_err(fail)?;
     prop_assert!(!again.is_new && !again.differs);
     prop_assert!(!chat.update(stored[0].clone()).map_err(fail)?.is_changed);
@@ -151,7 +151,7 @@ fn check(store: &Store, given: &Value) -> Outcome {
 }
 
 #[test]
-fn any_message_comes_back_deep_equal() -> std::result::Result<(), String> {
+fn any_message_is_read_back_deep_equal() -> std::result::Result<(), String> {
     let scratch = Scratch::new().map_err(|error| error.to_string())?;
     let config = ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -159,8 +159,7 @@ fn any_message_comes_back_deep_equal() -> std::result::Result<(), String> {
     result.map_err(|error| error.to_string())
 }
 
-/// A part of each kind, with every field that it need not have, or with none; and the names of the
-/// fields that belong to it.
+/// A part of each kind, with all optional fields or none, and its field names.
 fn kinds() -> Vec<(Part, &'static [&'static str])> {
     const TEXT: &[&str] = &["type", "text"];
     const TOOL: &[&str] = &["type", "toolCallId", "state", "input", "output", "errorText"];
@@ -210,7 +209,7 @@ fn one(field: &str, value: &Value) -> Extra {
 }
 
 #[test]
-fn a_further_field_with_the_name_of_one_of_its_part_is_refused() -> Result<()> {
+fn an_extra_field_with_a_name_of_its_own_part_is_refused() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     let before = Message::user("hi").with_id("m");
     chat.append(before.clone())?;
@@ -240,7 +239,7 @@ fn a_further_field_with_the_name_of_one_of_its_part_is_refused() -> Result<()> {
 }
 
 #[test]
-fn a_further_field_with_the_name_of_one_of_another_part_comes_back() -> Result<()> {
+fn an_extra_field_with_a_name_of_another_part_is_kept() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     for (part, own) in kinds() {
         let all = kinds().into_iter().flat_map(|(_, fields)| fields);
@@ -254,7 +253,7 @@ fn a_further_field_with_the_name_of_one_of_another_part_comes_back() -> Result<(
 }
 
 #[test]
-fn a_part_that_is_no_object_is_refused() -> Result<()> {
+fn a_part_that_is_not_an_object_is_refused() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     for json in ["1", "null", "[{}]", "\"text\""] {
@@ -267,10 +266,9 @@ fn a_part_that_is_no_object_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Parts as code makes them, with any further fields, and parts that were read from JSON.
+/// Parts built in code, with any extra fields, and parts read from JSON.
 ///
-/// Not among them: a `Part::Other` that code puts around JSON of its own, which comes back in the
-/// shape that fits the JSON.
+/// Except a `Part::Other` with JSON of another kind of part: it is read back as that kind.
 fn made_part() -> impl Strategy<Value = Part> {
     let further = prop::collection::btree_map(field(), value().prop_map(Json::from), 0..3);
     let made =
@@ -308,7 +306,7 @@ fn made_message() -> impl Strategy<Value = Message> {
     )
 }
 
-/// Returns whether the message's JSON reads as the message.
+/// Returns whether the message's JSON is parsed to the message.
 fn is_its_json(message: &Message) -> std::result::Result<bool, TestCaseError> {
     let text = serde_json::to_string(message).map_err(fail)?;
     Ok(serde_json::from_str::<Message>(&text).is_ok_and(|read| read == *message))
@@ -340,7 +338,7 @@ fn check_made(store: &Store, message: &Message) -> Outcome {
 }
 
 #[test]
-fn any_message_that_is_accepted_comes_back_equal() -> std::result::Result<(), String> {
+fn any_accepted_message_is_read_back_equal() -> std::result::Result<(), String> {
     let scratch = Scratch::new().map_err(|error| error.to_string())?;
     let config = ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);

@@ -73,7 +73,7 @@ fn module_of(file: &Path) -> String {
 fn code(file: &Path) -> Result<String, std::io::Error> {
     let text = fs::read_to_string(file)?;
     let lines = text.lines().map(|line| match line.find("//") {
-        // `://` stands in texts.
+        // The `//` of a URL is no comment.
         Some(at) if !line[..at].ends_with(':') => &line[..at],
         _ => line,
     });

@@ -1,4 +1,4 @@
-//! The outline of a stored tree: what is read of it, whatever was written, branched and deleted.
+//! The outline of a stored tree, after appends, branches and deletes.
 
 use talktree::{DrawOptions, Message, MessageId, Result, Session, Store};
 
@@ -34,7 +34,7 @@ fn an_unknown_session_has_an_empty_outline() -> Result<()> {
 }
 
 #[test]
-fn branches_labels_and_the_head_are_where_they_were_put() -> Result<()> {
+fn branches_labels_and_the_head_are_drawn() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     write(&chat, "a b c b>d e")?;
     chat.label("start", &"a".into())?;
@@ -54,7 +54,7 @@ fn branches_labels_and_the_head_are_where_they_were_put() -> Result<()> {
 }
 
 #[test]
-fn what_is_deleted_leaves_no_trace_in_the_outline() -> Result<()> {
+fn deleted_messages_are_not_in_the_outline() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     write(&chat, "a b c b>d e b>f")?;
     chat.delete([&"b".into()])?;
@@ -62,7 +62,7 @@ fn what_is_deleted_leaves_no_trace_in_the_outline() -> Result<()> {
         drawn(&chat)?,
         ["o a  says a", "├─o c  says c", "├─o d  says d", "│ o e  says e", "* f (head)  says f"]
     );
-    // With two of three branches gone, what is left is one chain again.
+    // Two of three branches are deleted, so one chain remains.
     chat.delete([&"c".into(), &"e".into(), &"d".into()])?;
     let tree = chat.tree()?;
     assert_eq!((tree.segments.len(), tree.segments[0].count), (1, 2));
@@ -71,7 +71,7 @@ fn what_is_deleted_leaves_no_trace_in_the_outline() -> Result<()> {
 }
 
 #[test]
-fn summaries_are_drawn_below_what_they_cover() -> Result<()> {
+fn summaries_are_drawn_below_their_ranges() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     write(&chat, "a b c d e")?;
     chat.append(say("x").hidden())?;
@@ -91,7 +91,7 @@ fn summaries_are_drawn_below_what_they_cover() -> Result<()> {
 }
 
 #[test]
-fn a_long_chain_is_read_at_its_ends_only() -> Result<()> {
+fn only_the_ends_of_a_long_chain_are_read() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all((1..=10_000).map(|n| say(&format!("m{n}"))))?;
     chat.label("middle", &"m5000".into())?;
@@ -103,7 +103,7 @@ fn a_long_chain_is_read_at_its_ends_only() -> Result<()> {
 }
 
 #[test]
-fn branches_written_in_turn_are_two_segments() -> Result<()> {
+fn interleaved_branches_are_two_segments() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append(say("root"))?;
     let mut ends: [MessageId; 2] = ["root".into(), "root".into()];
@@ -118,9 +118,9 @@ fn branches_written_in_turn_are_two_segments() -> Result<()> {
     Ok(())
 }
 
-/// The outline of random trees holds what the tree of parents says.
+/// The segments of random trees agree with their parents.
 #[test]
-fn random_trees_have_the_segments_that_their_parents_make() -> Result<()> {
+fn random_trees_have_the_segments_of_their_parents() -> Result<()> {
     let store = Store::open_in_memory()?;
     let mut state = 7_u64;
     let mut random = move |below: usize| {

@@ -1,4 +1,4 @@
-//! Pages and streams: they hold still while others write.
+//! Pages and streams are stable while others write.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn numbers(count: usize) -> impl Iterator<Item = Message> {
 }
 
 #[test]
-fn pages_go_back_to_the_beginning_and_forth_to_the_end() -> Result<()> {
+fn pages_lead_to_the_first_and_to_the_last_message() -> Result<()> {
     let chat = chat("a b c d e f g")?;
     let last = chat.page().limit(3).run()?;
     assert_eq!((drawn(&last.messages), &last.after), ("e f g".into(), &None));
@@ -33,7 +33,7 @@ fn pages_go_back_to_the_beginning_and_forth_to_the_end() -> Result<()> {
 }
 
 #[test]
-fn before_the_first_and_after_the_last_there_is_nothing() -> Result<()> {
+fn pages_before_the_first_and_after_the_last_message_are_empty() -> Result<()> {
     let chat = chat("a b")?;
     let none = chat.page().before(&"a".into()).run()?;
     assert_eq!((none.messages.len(), none.before, none.after), (0, None, None));
@@ -53,15 +53,15 @@ fn a_page_of_an_unknown_message_is_an_error() -> Result<()> {
     for page in [chat.page().before(&"?".into()), chat.page().after(&"?".into())] {
         assert!(matches!(page.run(), Err(Error::UnknownMessage { .. })));
     }
-    // What comes after a message on another path cannot be said.
+    // The message is on another path, so no message of this path is after it.
     assert!(matches!(chat.page().after(&"x".into()).run(), Err(Error::UnknownMessage { .. })));
-    // What comes before it can.
+    // But messages are before it.
     assert_eq!(drawn(&chat.page().before(&"x".into()).run()?.messages), "a");
     Ok(())
 }
 
 #[test]
-fn pages_hold_still_while_others_append_and_move_the_head() -> Result<()> {
+fn pages_are_stable_while_others_append_and_move_the_head() -> Result<()> {
     let chat = chat("a b c d e")?;
     let page = chat.page().limit(2).run()?;
     let before = page.before.unwrap_or_default();
@@ -71,8 +71,8 @@ fn pages_hold_still_while_others_append_and_move_the_head() -> Result<()> {
     Ok(())
 }
 
-/// The message before an item was taken by its id. Where that was deleted the nearest living one
-/// stood in for it, which lies above the end of the summary: the page showed what it covers.
+/// The start of a page was found by the id of the previous message. If that was deleted, its nearest living ancestor
+/// was used, which is inside the summary's range: the page showed compacted messages.
 #[test]
 fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
     let chat = chat("a b c d e")?;
@@ -84,7 +84,7 @@ fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
     Ok(())
 }
 
-/// A summary's parent was read off its first message, which may be deleted.
+/// The parent of a summary was read from its first message, which may be deleted.
 #[test]
 fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<()> {
     let chat = chat("a b c d")?;
@@ -98,7 +98,7 @@ fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<
 }
 
 #[test]
-fn neighbouring_summaries_page_as_they_read() -> Result<()> {
+fn adjacent_summaries_are_paged_as_in_the_history() -> Result<()> {
     let chat = chat("a b c d e")?;
     let one = chat.add_compaction("one", &"a".into(), &"b".into())?.as_message();
     let two = chat.add_compaction("two", &"c".into(), &"d".into())?.as_message();
@@ -112,7 +112,7 @@ fn neighbouring_summaries_page_as_they_read() -> Result<()> {
 }
 
 #[test]
-fn an_open_stream_skips_what_is_deleted_meanwhile_and_ignores_what_is_new() -> Result<()> {
+fn an_open_stream_skips_deleted_messages_and_ignores_new_ones() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all(numbers(100))?;
     let mut forth = chat.iter();
@@ -140,7 +140,7 @@ fn an_open_stream_skips_what_is_deleted_meanwhile_and_ignores_what_is_new() -> R
 }
 
 #[test]
-fn an_open_stream_outlives_a_clear() -> Result<()> {
+fn an_open_stream_ends_after_a_clear() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all(numbers(40))?;
     let mut stream = chat.iter();
@@ -151,10 +151,9 @@ fn an_open_stream_outlives_a_clear() -> Result<()> {
     Ok(())
 }
 
-/// A batch ends after 4 MiB. Hidden, which are not shown, counted: a batch could end with nothing
-/// in it, and that was taken for the end of the stream.
+/// A batch ends after 4 MiB. Hidden messages counted, so a batch could be empty, which ended the stream.
 #[test]
-fn a_stream_goes_on_after_a_large_hidden_message() -> Result<()> {
+fn a_stream_continues_after_a_large_hidden_message() -> Result<()> {
     let chat = chat("a b")?;
     let large = Message::user("x".repeat(5 << 20)).with_id("x").hidden();
     chat.append(large)?;
@@ -164,14 +163,14 @@ fn a_stream_goes_on_after_a_large_hidden_message() -> Result<()> {
     assert_eq!((drawn(&forth), drawn(&back)), ("a b c d".into(), "d c b a".into()));
     assert_eq!(drawn(&chat.page().run()?.messages), "a b c d");
     assert_eq!(drawn(&chat.page().before(&"c".into()).run()?.messages), "a b");
-    // A large message that is shown ends a batch, not the stream.
+    // A large visible message ends a batch, not the stream.
     let raw: Vec<Message> = chat.path().raw().iter().collect::<Result<_>>()?;
     assert_eq!(drawn(&raw), "a b x c d");
     Ok(())
 }
 
 #[test]
-fn a_stream_of_an_unknown_leaf_is_one_error() -> Result<()> {
+fn a_stream_of_an_unknown_leaf_yields_one_error() -> Result<()> {
     let chat = chat("a")?;
     let mut stream = chat.at(&"?".into()).iter_rev();
     assert!(matches!(stream.next(), Some(Err(Error::UnknownMessage { .. }))));

@@ -1,4 +1,4 @@
-//! The end of a conversation within a budget.
+//! The newest messages within a budget.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn the_newest_messages_that_fit_are_returned() -> Result<()> {
 }
 
 #[test]
-fn tokens_and_bytes_are_counted_as_row_stats_has_them() -> Result<()> {
+fn tokens_and_bytes_are_those_of_row_stats() -> Result<()> {
     let chat = chat("a b c d e f g h")?;
     let stats = chat.row_stats()?;
     for count in 1..=8 {
@@ -44,14 +44,14 @@ fn tokens_and_bytes_are_counted_as_row_stats_has_them() -> Result<()> {
 }
 
 #[test]
-fn nothing_said_leaves_nothing_out() -> Result<()> {
+fn an_empty_session_leaves_nothing_out() -> Result<()> {
     let recent = Store::open_in_memory()?.session("s")?.recent(Budget::tokens(100))?;
     assert_eq!((recent.messages.len(), recent.left_out), (0, 0));
     Ok(())
 }
 
 #[test]
-fn a_stretch_does_not_begin_between_a_call_and_its_result() -> Result<()> {
+fn recent_never_starts_between_a_call_and_its_result() -> Result<()> {
     let chat = chat("a")?;
     let call = Part::tool_call("t", "1", json!({}));
     let result = Part::tool_result("t", "1", json!("done"));
@@ -69,7 +69,7 @@ fn a_stretch_does_not_begin_between_a_call_and_its_result() -> Result<()> {
 }
 
 #[test]
-fn the_summary_before_the_stretch_comes_with_it() -> Result<()> {
+fn the_summary_before_the_messages_is_included() -> Result<()> {
     let chat = chat("a b c d e")?;
     let compaction = chat.add_compaction("first", &"a".into(), &"c".into())?.as_message();
     let recent = chat.recent(Budget::messages(2))?;
@@ -78,8 +78,8 @@ fn the_summary_before_the_stretch_comes_with_it() -> Result<()> {
     Ok(())
 }
 
-/// The call of a tool lies under a summary and its result after it. The stretch was held open for
-/// the call, which never came, and the summary was lost with the result.
+/// The call of a tool is inside a summary's range, and its result after it. The range was extended to the call, which
+/// never came, and the summary was lost with the result.
 #[test]
 fn a_summary_over_the_call_of_a_tool_is_kept_with_its_result() -> Result<()> {
     let chat = chat("a")?;
@@ -97,7 +97,7 @@ fn a_summary_over_the_call_of_a_tool_is_kept_with_its_result() -> Result<()> {
 }
 
 #[test]
-fn hidden_messages_cost_nothing_and_are_not_left_out() -> Result<()> {
+fn hidden_messages_cost_nothing_and_are_not_counted_as_left_out() -> Result<()> {
     let chat = chat("a b")?;
     chat.append(Message::user("hidden").with_id("x").hidden())?;
     chat.append(Message::user("c").with_id("c"))?;

@@ -1,4 +1,4 @@
-//! What a search promises: what is found, where, how it was read, and that no text of a query is an error.
+//! Search: results, scopes, relaxation, and that no query is an error.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ fn sorted(found: &Found) -> Vec<&str> {
     ids
 }
 
-/// Holds that a search over the store finds exactly these messages, in any order.
+/// Asserts that a search of the store finds exactly these messages, in any order.
 #[track_caller]
 fn finds(store: &Store, query: &str, expected: &[&str]) {
     match store.search(query).run() {
@@ -39,7 +39,7 @@ fn assistant(id: &str, text: &str) -> Message {
     Message::assistant(text).with_id(id)
 }
 
-/// A session in memory with these messages, one below the other.
+/// A store in memory with one session, a path of these messages.
 fn store(texts: &[(&str, &str)]) -> Result<Store, talktree::Error> {
     let store = Store::open_in_memory()?;
     store.session("s")?.append_all(texts.iter().map(|(id, text)| user(id, text)))?;
@@ -47,7 +47,7 @@ fn store(texts: &[(&str, &str)]) -> Result<Store, talktree::Error> {
 }
 
 #[test]
-fn all_words_must_match_where_that_finds_anything() -> Outcome {
+fn every_word_must_match_if_a_message_has_them_all() -> Outcome {
     let store = store(&[("a", "a red fox"), ("b", "a red apple"), ("c", "foxes are redder")])?;
     finds(&store, "red fox", &["a"]);
     finds(&store, "FOX", &["a", "c"]);
@@ -56,7 +56,7 @@ fn all_words_must_match_where_that_finds_anything() -> Outcome {
 }
 
 #[test]
-fn where_all_words_find_nothing_any_will_do_and_the_answer_says_so() -> Outcome {
+fn without_a_full_match_any_word_matches_and_the_result_says_so() -> Outcome {
     let store = store(&[("a", "a red apple"), ("b", "the fox"), ("c", "the end")])?;
     let found = store.search("the red fox").run()?;
     assert_eq!((sorted(&found), found.matched), (vec!["a", "b"], Matched::Relaxed));
@@ -65,7 +65,7 @@ fn where_all_words_find_nothing_any_will_do_and_the_answer_says_so() -> Outcome 
 }
 
 #[test]
-fn a_question_is_relaxed_and_each_hit_says_whether_all_words_matched() -> Outcome {
+fn a_question_is_relaxed_and_each_hit_says_whether_every_word_matched() -> Outcome {
     let store = store(&[("a", "We went to Lisbon."), ("b", "When did we go to Lisbon? In May.")])?;
     let found = store.search("When did we go to Lisbon?").run()?;
     assert_eq!((ids(&found), found.matched), (vec!["b", "a"], Matched::Relaxed));
@@ -76,7 +76,7 @@ fn a_question_is_relaxed_and_each_hit_says_whether_all_words_matched() -> Outcom
 }
 
 #[test]
-fn what_is_marked_is_never_relaxed() -> Outcome {
+fn terms_with_an_operator_are_never_relaxed() -> Outcome {
     let store = store(&[("a", "a red fox"), ("b", "a fox, red"), ("c", "redder compaction")])?;
     finds(&store, "\"red fox\"", &["a"]);
     finds(&store, "\"red fox\" nowhere", &["a"]);
@@ -119,7 +119,7 @@ fn scripts_without_spaces_are_found_by_any_part() -> Outcome {
 }
 
 #[test]
-fn filters_narrow() -> Outcome {
+fn filters_narrow_the_result() -> Outcome {
     let store = Store::open_in_memory()?;
     let at = |day: u32| format!("2026-01-{day:02}T12:00:00Z").parse().unwrap_or_default();
     let chat = store.session("my chat")?;
@@ -164,7 +164,7 @@ fn a_query_of_filters_lists_the_newest_first() -> Outcome {
 }
 
 #[test]
-fn reasoning_and_tools_are_found_where_they_are_asked_for() -> Outcome {
+fn reasoning_and_tools_are_found_in_their_column() -> Outcome {
     let store = Store::open_in_memory()?;
     let call = Message::assistant("Let me look.")
         .with_id("a")
@@ -181,7 +181,7 @@ fn reasoning_and_tools_are_found_where_they_are_asked_for() -> Outcome {
 }
 
 #[test]
-fn a_path_a_session_and_the_store_are_searched_apart() -> Outcome {
+fn a_scope_is_a_path_a_session_or_the_store() -> Outcome {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all([user("a", "fox one"), user("b", "fox two")])?;
@@ -203,7 +203,7 @@ fn a_path_a_session_and_the_store_are_searched_apart() -> Outcome {
 }
 
 #[test]
-fn a_hit_under_a_compaction_is_on_the_path_and_names_it() -> Outcome {
+fn a_compacted_hit_is_on_the_path_and_names_its_compaction() -> Outcome {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all([user("a", "fox"), user("b", "fox"), user("c", "fox"), user("d", "fox")])?;
@@ -262,12 +262,12 @@ fn copies_in_forks_are_one_hit_with_all_its_sessions() -> Outcome {
     assert_eq!(sessions, [vec!["s", "t", "u"], vec!["v"]]);
     assert_eq!(found.hits[0].session, "s");
 
-    // In scope is only the newest copy.
+    // Only the newest copy is in scope.
     let hit = only(store.search("fox session:t session:u").run()?)?;
     assert_eq!((hit.session.as_str(), hit.sessions.len()), ("u", 3));
     assert_eq!(only(fork.search("fox").run()?)?.session, "t");
 
-    // A copy that says something else is no copy; one whose origin is gone stands for the others.
+    // An updated copy is another message. If the original is deleted, a copy takes its place.
     fork.update(user("b", "burrow"))?;
     assert_eq!(only(store.search("burrow").run()?)?.session, "t");
     assert_eq!(only(store.search("den").run()?)?.sessions.len(), 1);
@@ -279,7 +279,7 @@ fn copies_in_forks_are_one_hit_with_all_its_sessions() -> Outcome {
 }
 
 #[test]
-fn updates_and_deletes_leave_no_ghosts() -> Outcome {
+fn old_text_is_not_found_after_an_update_or_delete() -> Outcome {
     let store = store(&[("a", "fox"), ("b", "den"), ("c", "owl")])?;
     let chat = store.session("s")?;
     for is_indexed in [false, true] {
@@ -304,7 +304,7 @@ fn updates_and_deletes_leave_no_ghosts() -> Outcome {
 }
 
 #[test]
-fn what_was_appended_is_found_at_once_by_every_handle() -> Outcome {
+fn an_appended_message_is_found_at_once_by_every_handle() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("store.db");
     let (one, other) = (Store::open(&path)?, Store::open(&path)?);
@@ -313,7 +313,7 @@ fn what_was_appended_is_found_at_once_by_every_handle() -> Outcome {
     finds(&reader, "fox", &["a"]);
     for id in ["b", "c", "d"] {
         other.session("s")?.append(user(id, "fox 北京"))?;
-        // The first look must not be kept for the second.
+        // The result of the first call must not be cached.
         let found = reader.search("fox").run()?;
         assert!(ids(&found).contains(&id), "{found:?}");
         assert_eq!(
@@ -333,7 +333,7 @@ fn what_was_appended_is_found_at_once_by_every_handle() -> Outcome {
 }
 
 #[test]
-fn limit_and_offset_page_through_the_same_order() -> Outcome {
+fn limit_and_offset_page_through_one_order() -> Outcome {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(
@@ -356,7 +356,7 @@ fn limit_and_offset_page_through_the_same_order() -> Outcome {
 }
 
 #[test]
-fn no_text_of_a_query_is_an_error() -> Outcome {
+fn no_query_is_an_error() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("store.db");
     let store = Store::open(&path)?;
@@ -445,7 +445,7 @@ fn no_text_of_a_query_is_an_error() -> Outcome {
 }
 
 #[test]
-fn conversations_are_found_with_their_best_messages() -> Outcome {
+fn sessions_are_found_with_their_best_messages() -> Outcome {
     let store = Store::open_in_memory()?;
     for (session, texts) in [
         ("a", ["fox", "owl", "fox den", "fox den owl", "fox"]),

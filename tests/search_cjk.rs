@@ -1,8 +1,8 @@
-//! Words in scripts written without spaces are found wherever they stand.
+//! Words in scripts written without spaces are found at any position.
 //!
-//! SQLite's own tokenizers find between none and half of the two-character words of real Chinese and Korean chats. Here
-//! each query is held against a scan of every message: nothing that contains it may be missing. Needs the data in
-//! `TALKTREE_DATA` or `../shared/data`; says so and passes where it is not there.
+//! SQLite's own tokenizers find at most half of the two-character words of real Chinese and Korean chats. Here each
+//! query is compared with a scan of every message: it must find every message that contains it. Needs the data in
+//! `TALKTREE_DATA` or `../shared/data`; passes with a notice without it.
 
 #![allow(clippy::print_stdout, reason = "figures for those who watch")]
 
@@ -15,7 +15,7 @@ use talktree::{Matched, Message, Store};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// Queries by their kind.
+/// The queries of each kind.
 type Queries = BTreeMap<String, Vec<String>>;
 
 fn data(folder: &str) -> Option<PathBuf> {
@@ -31,7 +31,7 @@ fn data(folder: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn chinese_names_are_found_in_every_message_that_holds_them() -> Outcome {
+fn chinese_names_are_found_in_every_message_that_contains_them() -> Outcome {
     let Some(folder) = data("kdconv-zh") else { return Ok(()) };
     let mut chats = Vec::new();
     for file in ["film-test.json", "music-test.json", "travel-test.json"] {
@@ -46,7 +46,7 @@ fn chinese_names_are_found_in_every_message_that_holds_them() -> Outcome {
 }
 
 #[test]
-fn korean_words_are_found_in_every_message_that_holds_them() -> Outcome {
+fn korean_words_are_found_in_every_message_that_contains_them() -> Outcome {
     let Some(folder) = data("korean") else { return Ok(()) };
     let text = std::fs::read_to_string(folder.join("ChatbotData.csv"))?;
     let pairs: Vec<Vec<String>> =
@@ -59,7 +59,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &std::path::Path) -> Result<T, Box
     Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
 }
 
-/// Returns the fields of a line of CSV; quotes hold commas, and two of them are one.
+/// Returns the fields of a line of CSV. A quoted field may contain commas; a doubled quote is a quote.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut is_quoted = false;
@@ -79,7 +79,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Holds that each query finds all messages that contain it.
+/// Asserts that each query finds all messages that contain it.
 fn find_all(chats: &[Vec<String>], queries: &Queries) -> Outcome {
     let place = tempfile::tempdir()?;
     let store = Store::open(place.path().join("cjk.db"))?;

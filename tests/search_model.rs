@@ -1,7 +1,7 @@
-//! Search against a plain reading of everything: random trees with branches, compactions, forks and deletes.
+//! Search compared with a full scan, over random trees with branches, compactions, forks and deletes.
 //!
-//! The oracle reads every message through the public reads and asks whether it holds the words. Hits, their flags, the
-//! sessions of copies, and the scopes must be equal, for a handle that indexes and for one that cannot.
+//! The oracle reads every message with public methods and checks whether it contains the words. Hits, their flags, the
+//! sessions of copies and the scopes must be equal, for a handle that indexes and for one that is read-only.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -13,7 +13,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const TEXTS: [&str; 6] = ["fox", "fox den", "den", "owl 北京", "fox owl", "red fox den"];
 const QUERIES: [(&str, &[&str], &[&str]); 7] = [
-    // The words that must be there, and one of which must.
+    // The words that must match, and alternatives of which one must.
     ("fox", &["fox"], &["fox"]),
     ("fox den", &["fox", "den"], &["fox", "den"]),
     ("fox den owl red", &["fox", "den", "owl", "red"], &["fox", "den", "owl", "red"]),
@@ -51,18 +51,18 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The store, and what its reads do not tell: which messages are copies of which.
+/// The store, and what its reads do not return: which messages are copies of which.
 struct World {
     store: Store,
     reader: Store,
-    /// In the order in which they came into being.
+    /// In order of creation.
     sessions: Vec<SessionId>,
-    /// The first place of each message, by its present one.
+    /// The session of each original message, by the session and id of its copy.
     origins: HashMap<(SessionId, MessageId), (SessionId, MessageId, usize)>,
     count: usize,
 }
 
-/// What a hit says, without its rank.
+/// A hit without its score.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Drawn {
     session: SessionId,
@@ -84,7 +84,7 @@ impl World {
         Ok(Self { store, reader, sessions: Vec::new(), origins: HashMap::new(), count: 0 })
     }
 
-    /// Does a change, if it can be done.
+    /// Applies a change, if it is possible.
     fn apply(&mut self, change: &Change) -> Outcome<()> {
         let number = match *change {
             Change::Append(s, ..) | Change::Branch(s, ..) | Change::Update(s, ..) => s,
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Returns every message of a session with its text; of the path to one only, if it is given.
+    /// Returns every message of a session with its text, or those of one path.
     fn texts(
         &self,
         session: &SessionId,
@@ -164,7 +164,7 @@ impl World {
         Ok(found)
     }
 
-    /// Returns what a search must find.
+    /// Returns the expected hits.
     fn expected(
         &self,
         (query, all, any): (&str, &[&str], &[&str]),
@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_found_is_what_is_there(changes in prop::collection::vec(change(), 1..70)) {
+    fn a_search_finds_what_a_full_scan_finds(changes in prop::collection::vec(change(), 1..70)) {
         let run = || -> Outcome<()> {
             let place = tempfile::tempdir()?;
             let mut world = World::new(&place.path().join("model.db"))?;

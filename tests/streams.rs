@@ -1,4 +1,4 @@
-//! Streams over knotty trees, in batches of any size, while messages and summaries go.
+//! Streams over random trees, in batches of any size, while messages and summaries are deleted.
 
 mod common;
 
@@ -10,14 +10,14 @@ use talktree::{Message, MessageId, Order, Result, Session, Store, View};
 
 #[derive(Debug, Clone)]
 struct Case {
-    /// Each message's parent, counted back from it, and whether it is an hidden.
+    /// For each message the distance to its parent, and whether it is hidden.
     messages: Vec<(u8, bool)>,
     deleted_before: Vec<u8>,
     compactions: Vec<(u8, u8)>,
     leaf: u8,
     is_raw: bool,
     is_newest_first: bool,
-    /// How many messages are asked for at a time; the deletions come after the first batch.
+    /// The size of a batch; the deletes follow the first batch.
     batches: Vec<u8>,
     deleted_meanwhile: Vec<u8>,
     a_compaction_removed_meanwhile: Vec<u8>,
@@ -25,7 +25,7 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    // Mostly below the one before: runs of some length, with gaps of many widths between them.
+    // The parent is mostly the previous message: runs of some length, with gaps between them.
     let parent = prop_oneof![6 => Just(1), 2 => 1..6_u8, 1 => 1..40_u8];
     let shape = (
         prop::collection::vec((parent, prop::bool::weighted(0.15)), 1..90),
@@ -89,7 +89,7 @@ fn build(chat: &Session, case: &Case) -> Result<()> {
         let Some(leaf) = pick(&ids, *a) else { continue };
         let path = chat.at(&leaf).history()?;
         if let Some(first) = pick(&path, *b) {
-            // What cannot be compacted is left.
+            // A range that cannot be compacted is skipped.
             let _ = chat.add_compaction(format!("summary {a} {b}"), &first.id, &leaf);
         }
     }
@@ -143,7 +143,7 @@ fn check(case: &Case) -> Result<()> {
             break;
         }
         for message in &batch {
-            // Each as it is now, its parent included.
+            // Each message is current, including its parent.
             assert_eq!(chat.message(&message.id)?.as_ref(), Some(message));
         }
         read.extend(batch.into_iter().map(|message| message.id));
@@ -154,6 +154,6 @@ fn check(case: &Case) -> Result<()> {
 }
 
 #[test]
-fn a_stream_gives_what_it_was_opened_over_less_what_went() -> std::result::Result<(), String> {
+fn a_stream_yields_its_messages_at_opening_minus_deleted_ones() -> std::result::Result<(), String> {
     random::check_all(random::cases(64), &case(), |case| check(&case))
 }

@@ -1,4 +1,4 @@
-//! What deleting leaves behind: stories of bugs that the model found, each drawn small.
+//! Tombstones: bugs that the model tests found, each as a small case.
 
 mod common;
 
@@ -11,10 +11,10 @@ fn chat(path: &str) -> Result<Session> {
     Ok(chat)
 }
 
-/// The end of a compaction was deleted first and stayed as a tombstone; when the last message below
-/// it went, so did the tombstone, and the compaction stood in the list with no path that holds it.
+/// The last message of a compaction was deleted first and became a tombstone. When its last descendant was deleted, the
+/// tombstone was removed, and the compaction remained in the list without a path that contains it.
 #[test]
-fn a_compaction_goes_with_the_tombstone_it_ends_at() -> Result<()> {
+fn a_compaction_is_removed_with_the_tombstone_it_ends_at() -> Result<()> {
     for is_branch in [false, true] {
         let chat = chat("a b c")?;
         let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
@@ -29,10 +29,10 @@ fn a_compaction_goes_with_the_tombstone_it_ends_at() -> Result<()> {
     Ok(())
 }
 
-/// A fork left tombstones out, so two compactions that ended at a message and at a tombstone after
-/// it came to end at one message, and the furthest-reaching showed instead of the latest.
+/// A fork omitted tombstones, so two compactions that ended at a message and at a tombstone after it ended at the same
+/// message in the fork, and the longest was visible instead of the latest.
 #[test]
-fn a_fork_reads_as_its_source_does_where_compactions_end_at_tombstones() -> Result<()> {
+fn a_fork_reads_like_its_source_if_compactions_end_at_tombstones() -> Result<()> {
     let chat = chat("a b c d")?;
     let late = chat.add_compaction("late", &"b".into(), &"c".into())?.as_message();
     chat.add_compaction("early", &"a".into(), &"b".into())?;
@@ -45,9 +45,9 @@ fn a_fork_reads_as_its_source_does_where_compactions_end_at_tombstones() -> Resu
     Ok(())
 }
 
-/// Where all that is left hangs from tombstones, messages were said to have children.
+/// If all remaining messages were children of tombstones, messages seemed to have children.
 #[test]
-fn the_children_of_a_deleted_root_are_nobodys_children() -> Result<()> {
+fn the_children_of_a_deleted_root_are_roots() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(letters("a b"))?;
@@ -58,9 +58,9 @@ fn the_children_of_a_deleted_root_are_nobodys_children() -> Result<()> {
     Ok(())
 }
 
-/// A summary of nothing that shows would make the history longer.
+/// A summary without visible messages would lengthen the history.
 #[test]
-fn a_stretch_of_hidden_messages_is_not_compacted() -> Result<()> {
+fn a_range_of_hidden_messages_is_not_compacted() -> Result<()> {
     let chat = chat("a")?;
     chat.append_all(letters("x y").into_iter().map(Message::hidden))?;
     chat.append_all(letters("b"))?;
@@ -71,9 +71,9 @@ fn a_stretch_of_hidden_messages_is_not_compacted() -> Result<()> {
     Ok(())
 }
 
-/// Laying a compaction that stands already is no error, also when an end of it was deleted since.
+/// Adding a known compaction is a no-op, even if an end of it was deleted since.
 #[test]
-fn a_compaction_that_stands_may_be_added_again_after_its_end_was_deleted() -> Result<()> {
+fn adding_a_known_compaction_is_a_no_op_after_its_end_was_deleted() -> Result<()> {
     let chat = chat("a b c")?;
     chat.add_compaction("summary", &"a".into(), &"b".into())?;
     let compaction = chat.compactions()?.remove(0);
@@ -84,7 +84,7 @@ fn a_compaction_that_stands_may_be_added_again_after_its_end_was_deleted() -> Re
 }
 
 #[test]
-fn everything_can_be_deleted_and_said_again() -> Result<()> {
+fn deleted_ids_can_be_appended_again() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     for _ in 0..3 {
@@ -104,7 +104,7 @@ fn everything_can_be_deleted_and_said_again() -> Result<()> {
 }
 
 #[test]
-fn what_is_appended_at_a_head_that_was_deleted_hangs_below_its_place() -> Result<()> {
+fn an_append_at_a_deleted_head_goes_below_its_tombstone() -> Result<()> {
     let chat = chat("a b c")?;
     chat.checkout(&"b".into())?;
     chat.delete([&"b".into()])?;
@@ -116,7 +116,7 @@ fn what_is_appended_at_a_head_that_was_deleted_hangs_below_its_place() -> Result
 }
 
 #[test]
-fn undo_goes_to_where_deleted_messages_hung() -> Result<()> {
+fn undo_goes_to_the_parent_of_deleted_messages() -> Result<()> {
     let chat = chat("a b c")?;
     chat.append_to(&"a".into(), Message::user("x").with_id("x"))?;
     chat.checkout(&"b".into())?;
@@ -147,7 +147,7 @@ fn the_log_of_the_head_is_bounded() -> Result<()> {
 }
 
 #[test]
-fn a_fork_of_a_path_with_tombstones_is_sound() -> Result<()> {
+fn a_fork_of_a_path_with_tombstones_is_valid() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(letters("abc"))?;

@@ -1,4 +1,4 @@
-//! Compactions: summaries laid over stretches of a path.
+//! A compaction replaces a range of a path with a summary when a history is read.
 
 pub(crate) mod policy;
 mod refusal;
@@ -19,10 +19,10 @@ pub use seen::Seen;
 pub use status::CompactionStatus;
 pub use summary::Summary;
 
-/// A summary laid over a stretch of a path when a history is read.
+/// A summary that replaces a range of a path when a history is read.
 ///
-/// The messages under it stay as they are: raw history shows them, and removing the compaction
-/// brings them back into view.
+/// The messages of the range are unchanged: a raw history has them, and they become visible again when the compaction
+/// is removed.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -40,36 +40,37 @@ pub use summary::Summary;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Its name, unique in its session.
+    /// Its id, unique in its session.
     pub id: CompactionId,
-    /// The first message under it.
+    /// The first message of the range.
     pub first: MessageId,
-    /// The last message under it; the summary shows on the paths that hold this message.
+    /// The last message of the range. The summary is visible on the paths that contain it.
     pub last: MessageId,
-    /// How many messages it stood for when it was made.
+    /// The number of messages of the range when the compaction was added.
     pub count: u64,
-    /// What is read in their place.
+    /// The summary.
     pub summary: String,
-    /// How many tokens a model saw there before it was laid: messages, and the summaries it took in.
+    /// The tokens that a model saw in the range before: of messages, and of summaries inside it.
     pub tokens_before: u64,
-    /// How many tokens it sees since: those of the summary as a message.
+    /// The tokens of the summary as a message.
     pub tokens_after: u64,
-    /// The summaries that a model saw there before, which this one took in; oldest first.
+    /// The compactions inside the range whose summaries were visible before; oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<CompactionId>,
-    /// What wrote the summary, if that was told.
+    /// The model that wrote the summary, if the caller set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Anything the maker of the summary wants to keep beside it.
+    /// Details of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
-    /// When it was made, in UTC, to the microsecond.
+    /// The time of creation, in UTC, to the microsecond.
     pub created_at: DateTime<Utc>,
 }
 
 impl Compaction {
-    /// Returns a summary of the stretch from `first` to `last`, with a new id, made now; how many
-    /// messages, tokens and summaries it stands for is counted when it is laid.
+    /// Returns a compaction of the range from `first` to `last`, with a new id and the current time.
+    ///
+    /// The storage sets the counts of messages and tokens and the nested compactions when it adds the compaction.
     ///
     /// ```
     /// use talktree::Compaction;
@@ -94,8 +95,8 @@ impl Compaction {
         }
     }
 
-    /// Returns the summary as it reads in a history: an `assistant` message under the id
-    /// `compaction_<id>`, at the stored time.
+    /// Returns the summary as a message of a history: an `assistant` message with the id `compaction_<id>` and the time
+    /// of the compaction.
     ///
     /// Its metadata is `{"compaction": {"id", "first", "last", "count"}}`.
     ///

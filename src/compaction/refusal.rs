@@ -1,8 +1,8 @@
-//! Why a summary is not laid: it may not stand there, or its place is no longer what it was.
+//! The reasons why a summary is refused or a plan is stale.
 
 use crate::id::{CompactionId, MessageId};
 
-/// Why a summary is refused; the view stays as it was.
+/// The reason why a summary is refused. The history is unchanged.
 ///
 /// ```
 /// use talktree::SummaryRefused;
@@ -13,32 +13,32 @@ use crate::id::{CompactionId, MessageId};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SummaryRefused {
-    /// It has no text that can be seen.
+    /// It has no visible text.
     #[error("a summary needs text; the one given is blank")]
     Blank,
-    /// The view would not become shorter by it.
+    /// It is not shorter than its range.
     #[error("the summary has {tokens} tokens; it would replace {replaced}")]
     NotShorter {
-        /// The tokens of the summary, as a message of the view.
+        /// The tokens of the summary as a message.
         tokens: u64,
-        /// The tokens of what it would replace.
+        /// The tokens of the range.
         replaced: u64,
     },
 }
 
-/// Returns whether nobody would see anything of a summary.
+/// Returns whether a summary has no visible character.
 pub(crate) fn is_blank(summary: &str) -> bool {
     summary.chars().all(is_unseen)
 }
 
-/// White space, control characters, and the characters without width that models emit.
+/// Matches white space, control characters, and the zero-width characters that models emit.
 fn is_unseen(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}')
 }
 
-/// Why a plan no longer stands: what it was made of is not what a model sees now.
+/// The reason why a plan is stale: its range changed since it was made.
 ///
 /// ```
 /// use talktree::{CompactionOptions, Error, Message, Planned, Stale, Store};
@@ -58,28 +58,28 @@ fn is_unseen(c: char) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stale {
-    /// A message of the stretch is gone.
+    /// A message of the range was deleted.
     #[error("message {id:?} was deleted")]
     Deleted {
         /// The message.
         id: MessageId,
     },
-    /// A message of the stretch says something else.
+    /// A message of the range was updated.
     #[error("message {id:?} was updated")]
     Updated {
         /// The message.
         id: MessageId,
     },
-    /// Another summary lies over the stretch or a part of it.
-    #[error("it was compacted under the summary {by:?}")]
+    /// The range, or a part of it, was compacted into another summary.
+    #[error("the range was compacted into the summary {by:?}")]
     Compacted {
         /// The other compaction.
         by: CompactionId,
     },
-    /// A summary of the stretch was taken off.
-    #[error("the summary {id:?} was taken off")]
+    /// A compaction inside the range was removed.
+    #[error("the summary {id:?} was removed")]
     CompactionRemoved {
-        /// The compaction that went.
+        /// The removed compaction.
         id: CompactionId,
     },
 }

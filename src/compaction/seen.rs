@@ -1,7 +1,7 @@
-//! What a plan saw of a stretch: enough to tell later whether it still stands.
+//! What a plan saw of its range, to detect later changes.
 //!
-//! Each item of the view is kept by its id and a fingerprint of what it said. What lies hidden
-//! under a summary is not looked at: the plan was made from the summary.
+//! Each item of the range, a message or a summary, is recorded by its id and a fingerprint of its content. Messages
+//! under a summary are not recorded, because the plan only saw the summary.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,9 +9,10 @@ use super::Stale;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 
-/// The items of a stretch of a view as they were, oldest first.
+/// The messages and summaries of a planned range, oldest first.
 ///
-/// A storage compares it with the view it has now, in [`SessionProvider::compact`](crate::SessionProvider::compact).
+/// A storage compares them with the current history in
+/// [`SessionProvider::commit_compaction`](crate::SessionProvider::commit_compaction).
 ///
 /// ```
 /// use talktree::{Message, Seen, Stale};
@@ -30,17 +31,17 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns what is to be remembered of these messages and summaries.
+    /// Records these messages and summaries.
     #[must_use]
     pub fn of<'a>(items: impl IntoIterator<Item = &'a Message>) -> Self {
         let items = items.into_iter().map(|item| (item.id.clone(), fingerprint(item))).collect();
         Self { items }
     }
 
-    /// Returns whether the stretch holds just what was seen, unchanged.
+    /// Checks that the range has the recorded items, unchanged.
     ///
     /// # Errors
-    /// The first difference, as far as can be told from what is there now.
+    /// The first difference that the current items show.
     pub fn check<'a>(&self, now: impl IntoIterator<Item = &'a Message>) -> Result<(), Stale> {
         let mut now = now.into_iter();
         for (id, fingerprint_then) in &self.items {
@@ -57,19 +58,19 @@ impl Seen {
             }
         }
         match now.next() {
-            // Neighbours come together only where a summary went that stood for more than the plan saw.
+            // Every recorded item is there, and more: a summary over more than the plan saw was removed.
             Some(item) => Err(gone(&item.id)),
             None => Ok(()),
         }
     }
 
-    /// Returns the ids of the items, messages and summaries alike.
+    /// Returns the ids of the messages and summaries.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &MessageId> {
         self.items.iter().map(|(id, _)| id)
     }
 }
 
-/// Returns why another item stands where one was seen.
+/// Returns the reason why another item is in the place of a recorded one.
 fn replaced(seen: &MessageId, found: &MessageId) -> Stale {
     match (CompactionId::from_message(seen), CompactionId::from_message(found)) {
         (_, Some(by)) => Stale::Compacted { by },
@@ -78,7 +79,7 @@ fn replaced(seen: &MessageId, found: &MessageId) -> Stale {
     }
 }
 
-/// Returns why an item is not where it was seen.
+/// Returns the reason why a recorded item is missing.
 fn gone(seen: &MessageId) -> Stale {
     match CompactionId::from_message(seen) {
         Some(id) => Stale::CompactionRemoved { id },
@@ -86,11 +87,11 @@ fn gone(seen: &MessageId) -> Stale {
     }
 }
 
-/// Returns a number that two messages share only if they say the same.
+/// Returns a hash of the content of a message.
 fn fingerprint(message: &Message) -> u64 {
     let mut hasher = DefaultHasher::new();
     message.role.as_str().hash(&mut hasher);
-    // What cannot be written as JSON cannot have been read either.
+    // Serialization cannot fail for parts that were read from JSON.
     if let Ok(parts) = serde_json::to_string(&message.parts) {
         parts.hash(&mut hasher);
     }
@@ -105,7 +106,7 @@ fn fingerprint(message: &Message) -> u64 {
 mod tests {
     use super::*;
 
-    /// A view of letters: lower case is a message, upper case a summary.
+    /// A history drawn as letters: lower case is a message, upper case a summary.
     fn view(drawn: &str) -> Vec<Message> {
         let item = |letter: char| match letter.is_uppercase() {
             true => Message::assistant("s").with_id(format!("compaction_{letter}")),
@@ -115,20 +116,20 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_stretch_is_told() {
+    fn each_change_of_a_range_has_its_reason() {
         for (then, now, why) in [
             ("abc", "abc", ""),
             ("aBc", "aBc", ""),
             ("abc", "ac", "message \"b\" was deleted"),
             ("abc", "ab", "message \"c\" was deleted"),
             ("abc", "", "message \"a\" was deleted"),
-            ("abc", "aX", "it was compacted under the summary \"X\""),
-            ("abc", "Xc", "it was compacted under the summary \"X\""),
-            ("aBc", "aX", "it was compacted under the summary \"X\""),
-            // A summary that was seen itself lies over nothing else.
+            ("abc", "aX", "the range was compacted into the summary \"X\""),
+            ("abc", "Xc", "the range was compacted into the summary \"X\""),
+            ("aBc", "aX", "the range was compacted into the summary \"X\""),
+            // A recorded summary is not the one that replaced the range.
             ("abC", "aC", "message \"b\" was deleted"),
-            ("aBc", "axyc", "the summary \"B\" was taken off"),
-            ("aB", "a", "the summary \"B\" was taken off"),
+            ("aBc", "axyc", "the summary \"B\" was removed"),
+            ("aB", "a", "the summary \"B\" was removed"),
         ] {
             let found = Seen::of(&view(then)).check(&view(now)).map_err(|why| why.to_string());
             assert_eq!(found.err().unwrap_or_default(), why, "{then} -> {now}");
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_place_in_the_tree_is_no_update() {
+    fn another_parent_is_not_an_update() {
         let [message] = &view("a")[..] else { panic!("one message") };
         let moved = Message { parent: Some("p".into()), ..message.clone() };
         assert_eq!(Seen::of([message]).check([&moved]), Ok(()));

@@ -1,10 +1,10 @@
-//! Where a summary stands, as seen from the head.
+//! The status of a compaction, as seen from the head.
 
 use serde::Serialize;
 
 use crate::id::CompactionId;
 
-/// What has become of a compaction, as seen from the head.
+/// Whether a compaction is visible on the path to the head.
 ///
 /// ```
 /// use talktree::{CompactionStatus, Message, Store};
@@ -25,13 +25,13 @@ use crate::id::CompactionId;
 #[serde(tag = "status", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionStatus {
-    /// A model sees its summary.
+    /// Its summary is visible.
     Shown,
-    /// It was compacted: a model sees a later summary in its place.
+    /// Its range was compacted again: a later summary is visible instead.
     Under {
-        /// The later one.
+        /// The later compaction.
         id: CompactionId,
     },
-    /// It lies on another branch.
+    /// Its last message is not on the path to the head.
     OffPath,
 }

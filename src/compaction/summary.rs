@@ -1,8 +1,8 @@
-//! What a summarizer answers.
+//! The answer of a summarizer.
 
 use crate::message::Json;
 
-/// A summary, and who wrote it.
+/// The text of a summary, with its origin.
 ///
 /// ```
 /// use talktree::Summary;
@@ -12,7 +12,7 @@ use crate::message::Json;
 /// assert_eq!(Summary::from("They deploy."), Summary::new("They deploy."));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-#[must_use = "a summary does nothing until it is laid"]
+#[must_use = "a summary does nothing until it is committed"]
 pub struct Summary {
     pub(crate) text: String,
     pub(crate) model: Option<String>,
@@ -25,13 +25,13 @@ impl Summary {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Names the model that wrote it; it is kept with the compaction.
+    /// Sets the model that wrote the summary. The compaction keeps it.
     pub fn by(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Adds anything that should be kept beside the summary.
+    /// Sets details that the compaction keeps.
     pub fn details(mut self, details: impl Into<Json>) -> Self {
         self.details = Some(details.into());
         self

@@ -1,11 +1,11 @@
-//! JSON in one spelling.
+//! A canonical form of JSON.
 
 use serde_json::Value;
 
-/// Returns JSON without white space, its fields by name, so that two texts of one value are equal.
+/// Returns JSON without white space and with sorted fields, so that equal values have equal texts.
 ///
-/// What a [`Value`] cannot hold (lone surrogates, more than 128 levels) keeps its spelling and the
-/// order of its fields, and loses its white space.
+/// JSON that a [`Value`] cannot hold (lone surrogates, more than 128 levels) keeps its spelling and the order of its
+/// fields, but loses its white space.
 pub(crate) fn canonical(json: &str) -> String {
     match serde_json::from_str::<Value>(json) {
         Ok(value) => {
@@ -20,7 +20,8 @@ pub(crate) fn canonical(json: &str) -> String {
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Object(object) => {
-            // Sorted here: how a map is ordered is up to a feature that any crate can turn on.
+            // Sorted here, because a feature of serde_json decides whether a map is sorted, and any crate can enable
+            // it.
             let mut fields: Vec<_> = object.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             text.push('{');

@@ -1,24 +1,23 @@
-//! Telling whether two sessions, or two stores, hold the same.
+//! Hashes that compare the content of sessions and stores.
 
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::canonical;
+use super::compactions::living_compactions;
 use super::jsonl::session_record;
-use super::outline::living_compactions;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Returns a hash over the content of every session of a store.
+/// Returns a hash of the content of every session of a store.
 ///
-/// Equal for two stores that hold the same: ids, trees, messages, hidden, heads, labels,
-/// compactions in their order and session details, JSON by value. Not over addresses, the log of
-/// the head, or when a session was last written to. A store that was exported and imported
-/// elsewhere has the same hash there. It is many reads: while others write, it may be the hash of a
-/// state that never was.
+/// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order, and
+/// session details, with JSON compared by value. Addresses, the log of the head and the time of the last write are not
+/// included. So an export that is imported into another store keeps the hash. The hash is computed in many reads: if
+/// others write meanwhile, it may mix several states.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -36,7 +35,7 @@ use crate::store::Store;
 /// ```
 ///
 /// # Errors
-/// As every read.
+/// Those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
     let mut sessions: Vec<SessionId> =
         store.sessions()?.into_iter().map(|session| session.id).collect();
@@ -48,9 +47,9 @@ pub fn content_hash(store: &Store) -> Result<String> {
     Ok(hash.to_string())
 }
 
-/// Returns a hash over the content of one session.
+/// Returns a hash of the content of one session.
 ///
-/// It is many reads: while others write, it may be the hash of a state that never was.
+/// The hash is computed in many reads: if others write meanwhile, it may mix several states.
 ///
 /// ```
 /// use talktree::{Message, Store, export::session_hash};
@@ -64,7 +63,7 @@ pub fn content_hash(store: &Store) -> Result<String> {
 /// ```
 ///
 /// # Errors
-/// As every read.
+/// Those of every read.
 pub fn session_hash(session: &Session) -> Result<String> {
     let mut hash = Uuid::nil();
     let mut add = |value: &dyn erased::Json| -> Result<()> {
@@ -97,7 +96,7 @@ pub fn session_hash(session: &Session) -> Result<String> {
 mod erased {
     use super::{Error, Result, Serialize};
 
-    /// Anything that has a text as JSON.
+    /// A value that serializes to JSON; object safe.
     pub(super) trait Json {
         fn text(&self) -> Result<String>;
     }

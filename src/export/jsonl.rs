@@ -1,4 +1,4 @@
-//! talktree's own JSON lines.
+//! talktree's own format: JSON lines.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::outline::living_compactions;
+use super::compactions::living_compactions;
 use super::output_error;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
@@ -16,15 +16,15 @@ use crate::outcome::SessionInfo;
 use crate::session::Session;
 use crate::store::Store;
 
-/// The version that is written, and the one that is read.
+/// The version of the format that this build writes and reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
-/// Returns the checksum of an export after one more line.
+/// Returns the checksum with one more line.
 pub(crate) fn chain(checksum: Uuid, line: &str) -> Uuid {
     Uuid::new_v5(&checksum, line.as_bytes())
 }
 
-/// How much an export holds.
+/// The number of records of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Counts {
     pub(crate) sessions: u64,
@@ -34,14 +34,14 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Returns the counts that a record tells by name.
-    pub(crate) fn of(told: impl Fn(&str) -> Option<u64>) -> Self {
-        let told = |name| told(name).unwrap_or_default();
+    /// Returns the counts of a record, given its fields.
+    pub(crate) fn of(count: impl Fn(&str) -> Option<u64>) -> Self {
+        let count = |name| count(name).unwrap_or_default();
         Self {
-            sessions: told("sessions"),
-            messages: told("messages"),
-            compactions: told("compactions"),
-            labels: told("labels"),
+            sessions: count("sessions"),
+            messages: count("messages"),
+            compactions: count("compactions"),
+            labels: count("labels"),
         }
     }
 }
@@ -59,10 +59,9 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// All that can be read of it: details, every branch, hidden, compactions, labels, the head. What
-    /// a store keeps for itself is left out: tombstones of deleted messages, the log of the head, and
-    /// which records were imported. It is many reads, so the export of a session from which another
-    /// handle deletes meanwhile may hold a tree that never was.
+    /// The export has everything that a read returns: details, every branch, hidden messages, compactions, labels, the
+    /// head. It omits what only matters inside a store: tombstones of deleted messages, the log of the head, and import
+    /// records. It consists of many reads: if another handle deletes messages meanwhile, it may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -76,8 +75,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if nothing was ever written to it; [`Error::Io`] if `output`
-    /// fails; as every read.
+    /// [`Error::UnknownSession`] if the session was never written to; [`Error::Io`] if a write to `output` fails; and
+    /// those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
         let info = self.info()?;
         let info = info.ok_or_else(|| Error::UnknownSession { id: self.id().clone() })?;
@@ -90,8 +89,7 @@ impl Session {
 impl Store {
     /// Writes every session in talktree's own format, the oldest first.
     ///
-    /// What of each is written, and what a concurrent delete does to it, says
-    /// [`Session::export_jsonl`].
+    /// See [`Session::export_jsonl`] for what is written, and for concurrent deletes.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -106,7 +104,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if `output` fails; [`Error::Interrupted`]; as every read.
+    /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
         let mut sessions = self.sessions()?;
         sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
@@ -121,8 +119,10 @@ impl Store {
 }
 
 impl Store {
-    /// Writes every session that can be read whole, as [`export_jsonl`](Self::export_jsonl) does, and hands those that
-    /// cannot, and why, to `skipped`: for what is left of a damaged store. Each is read twice.
+    /// Writes every readable session, as [`export_jsonl`](Self::export_jsonl) does, and calls `skipped` with the others
+    /// and their errors.
+    ///
+    /// For the rescue of a damaged store. Each session is read twice.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -136,7 +136,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`export_jsonl`](Self::export_jsonl); that a session is damaged is none.
+    /// Those of [`export_jsonl`](Self::export_jsonl), except for damaged sessions.
     pub fn export_readable_jsonl(
         &self,
         output: &mut impl Write,
@@ -147,7 +147,7 @@ impl Store {
         for id in self.session_ids()? {
             watch.check()?;
             let session = self.session(&id)?;
-            // To nowhere first: half a session would be taken for a whole one.
+            // A first pass without output: an export must not contain half a session.
             match session.export_jsonl(&mut std::io::sink()) {
                 Ok(()) => {
                     let info = session.info()?;
@@ -162,7 +162,7 @@ impl Store {
     }
 }
 
-/// An export as it is written.
+/// An export in progress.
 struct Lines<'a, W> {
     output: &'a mut W,
     checksum: Uuid,
@@ -172,13 +172,13 @@ struct Lines<'a, W> {
 impl<'a, W: Write> Lines<'a, W> {
     fn begin(output: &'a mut W) -> Result<Self> {
         let mut lines = Self { output, checksum: Uuid::nil(), counts: Counts::default() };
-        // Written out: readers tell the format from the first bytes.
+        // Not serialized: readers recognize the format by its first bytes.
         lines.text(&format!(r#"{{"format":"talktree","version":{FORMAT_VERSION}}}"#))?;
         Ok(lines)
     }
 
     fn session(&mut self, session: &Session, info: &SessionInfo) -> Result<()> {
-        // Read before the messages: what others append meanwhile is in neither.
+        // Read before the messages, so each refers to messages that are exported.
         let (compactions, labels) = (living_compactions(session)?, session.labels()?);
         let head = session.head()?;
         self.line(&session_record(info))?;
@@ -216,7 +216,7 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     fn text(&mut self, line: &str) -> Result<()> {
-        // JSON that is kept as it came may hold line breaks between its fields.
+        // JSON is stored as received, so it may have line breaks between its fields.
         let line = match line.contains(['\n', '\r']) {
             true => &line.replace(['\n', '\r'], " "),
             false => line,
@@ -242,7 +242,7 @@ struct Typed<'a, T> {
     rest: &'a T,
 }
 
-/// What is written of a session itself.
+/// The record of a session.
 #[derive(Serialize)]
 pub(super) struct SessionRecord<'a> {
     #[serde(rename = "type")]
@@ -265,7 +265,6 @@ pub(super) struct SessionRecord<'a> {
     created_at: chrono::DateTime<chrono::Utc>,
 }
 
-/// Returns what is written of a session itself.
 pub(super) fn session_record(info: &SessionInfo) -> SessionRecord<'_> {
     SessionRecord {
         kind: "session",

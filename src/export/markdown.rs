@@ -1,4 +1,4 @@
-//! Markdown: a conversation as people read it.
+//! Exports a conversation as Markdown, for people.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::message::{Json, Message, Part, Role, Tool};
 use crate::session::{Path, Session};
 
 impl Path {
-    /// Writes this path as Markdown: a heading for each message, its text as it is, tools in fences.
+    /// Writes this path as Markdown: a heading for each message, its text unchanged, and tool calls in fences.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -24,8 +24,8 @@ impl Path {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in its
-    /// session; [`Error::Io`](crate::Error::Io) if `output` fails; as every read.
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session;
+    /// [`Error::Io`](crate::Error::Io) if a write to `output` fails; and those of every read.
     pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
         let name = self.session().info()?.and_then(|info| info.name);
         let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
@@ -73,7 +73,7 @@ fn write_message(message: &Message, output: &mut impl Write) -> std::io::Result<
             Part::Tool(tool) => write_tool(tool, output)?,
             Part::File(file) => {
                 let name = file.filename.as_deref().unwrap_or(&file.media_type);
-                // What is in the URL itself is too long to read.
+                // A data URL is too long to read.
                 let url = if file.url.starts_with("data:") { "" } else { &file.url };
                 writeln!(output, "\n[{}](<{}>)", one_line(name), one_line(url))?;
             }
@@ -122,7 +122,7 @@ fn readable(json: &Json) -> String {
     text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| json.to_string())
 }
 
-/// Writes text between fences that are longer than any in it.
+/// Writes text in a fence that is longer than any fence in the text.
 fn write_fence(language: &str, text: &str, output: &mut impl Write) -> std::io::Result<()> {
     let ticks = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));

@@ -1,8 +1,8 @@
-//! Writing conversations to files.
+//! Writes conversations to files.
 //!
-//! Three forms: talktree's own JSON lines, which hold all that can be read of a session and are read
-//! by [`import`](crate::import); Markdown, for people; and messages of the OpenAI chat API, for
-//! programs. [`content_hash`] tells whether two stores hold the same.
+//! There are three formats: talktree's own JSON lines, which hold everything that a read of a session returns and
+//! which [`import`](crate::import) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
+//! [`content_hash`] compares the content of two stores.
 //!
 //! # The own format
 //!
@@ -18,19 +18,19 @@
 //! {"type":"end","sessions":1,"messages":1,"compactions":1,"labels":1,"checksum":".."}
 //! ```
 //!
-//! All branches of a session are there, in order of creation, so parents come first. The checksum
-//! is a chain of version 5 UUIDs over the lines. What a store keeps for itself is not written:
-//! addresses, tombstones, the log of the head, which records were imported, from which message a fork copied.
+//! The export holds all branches of a session in order of creation, so parents come first. The checksum is a chain of
+//! version 5 UUIDs over the lines. The export omits what only matters inside a store: addresses, tombstones, the log of
+//! the head, import records, and the origin of forked messages.
 //!
-//! Invariant: an export has no tombstones. What hung from a deleted message hangs from its nearest
-//! living ancestor, and a compaction whose ends were deleted ends at the living messages it covers.
+//! Invariant: an export has no tombstones. The parent of a message is its nearest living ancestor, and the ends of a
+//! compaction are living messages.
 
 mod canonical;
+mod compactions;
 mod hash;
 mod jsonl;
 mod markdown;
 mod openai;
-mod outline;
 
 pub(crate) use canonical::canonical;
 pub use hash::{content_hash, session_hash};
@@ -38,7 +38,6 @@ pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};
 
 use crate::error::Error;
 
-/// Returns the error of a writer.
 fn output_error(source: std::io::Error) -> Error {
     Error::Io { path: "the output of an export".into(), source }
 }

@@ -1,7 +1,7 @@
-//! Messages of the OpenAI chat API, written as they are read.
+//! Exports messages of the OpenAI chat API.
 //!
-//! What becomes of a message is told in [`model`](crate::model): the conversion is the same, but
-//! for what tools are called with, which stays as the model wrote it.
+//! The conversion is that of [`model`](crate::model), except that the input of a tool call is exported as the model
+//! wrote it.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::session::{Path, Session};
 impl Path {
     /// Writes this path as messages of the OpenAI chat API: `{"id", "title", "messages": [..]}`.
     ///
-    /// Reasoning is left out. The messages are ones that the API takes.
+    /// Reasoning is omitted. The API accepts the messages.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -30,8 +30,8 @@ impl Path {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if the leaf is not in its session; [`Error::Io`] if
-    /// `output` fails; as every read.
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; [`Error::Io`] if a write to `output` fails; and
+    /// those of every read.
     pub fn export_openai(&self, output: &mut impl Write) -> Result<()> {
         let title = self.session().info()?.and_then(|info| info.name);
         let head = json!({"id": self.session().id(), "title": title}).to_string();
@@ -69,7 +69,7 @@ impl Session {
     }
 }
 
-/// A JSON list as it is written.
+/// A JSON list that is written item by item.
 struct List<'a, W> {
     output: &'a mut W,
     is_first: bool,

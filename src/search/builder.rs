@@ -1,7 +1,6 @@
-//! Building a search: the same builder for a store, a session and a path.
+//! The builder of a search of a store, a session or a path.
 //!
-//! Whoever hands a [`Search`] out sets its first scope, and every call can only narrow that: a
-//! person's words in the query never reach beyond it.
+//! Invariant: the method that returns a [`Search`] sets its scope. Later calls and the filters of a query only narrow it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +11,16 @@ use super::{Found, Scope, SearchRequest, SessionsFound};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 
-/// What a search runs on.
+/// A store or session that can be searched.
 pub(crate) trait SearchTarget: Send + Sync {
     fn search(&self, request: &SearchRequest) -> Result<Found>;
 
     fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound>;
 }
 
-/// A search to be run: over a store, a session or a path.
+/// A search of a store, a session or a path.
 ///
-/// The text is in the language of [`Query`](super::Query), in which no input is a syntax error.
+/// [`Query`](super::Query) documents the query language. No text is a syntax error.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -39,7 +38,7 @@ pub(crate) trait SearchTarget: Send + Sync {
 pub struct Search {
     target: Arc<dyn SearchTarget>,
     request: SearchRequest,
-    /// Why the scope asked for cannot be searched.
+    /// The reason why the scope cannot be searched.
     refusal: Option<&'static str>,
 }
 
@@ -65,7 +64,7 @@ impl Search {
         self.sessions([id])
     }
 
-    /// Narrows the search to these sessions; with none of them nothing is found.
+    /// Narrows the search to these sessions. An empty list finds nothing.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -113,19 +112,19 @@ impl Search {
         self
     }
 
-    /// Returns at most this many results; 20 if it is not called.
+    /// Sets the maximum number of results. The default is 20.
     pub fn limit(mut self, limit: usize) -> Self {
         self.request.limit = limit;
         self
     }
 
-    /// Skips this many of the best results, for the pages after the first.
+    /// Skips this many results, for the pages after the first.
     pub fn offset(mut self, offset: usize) -> Self {
         self.request.offset = offset;
         self
     }
 
-    /// Takes this instant for the present, for questions that speak of `last week`.
+    /// Sets the current time, for queries like `last week`.
     ///
     /// ```
     /// use chrono::{TimeDelta, Utc};
@@ -143,7 +142,7 @@ impl Search {
         self
     }
 
-    /// Finds whole conversations instead of single messages.
+    /// Searches for whole sessions instead of single messages.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -160,12 +159,12 @@ impl Search {
         SearchBySession(self)
     }
 
-    /// Returns the messages found, best first.
+    /// Returns the matching messages, best first.
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if the leaf of a path is not in its session;
-    /// [`Error::Unsupported`] after [`on_path`](Self::on_path) on several sessions, or if the storage
-    /// cannot search so; [`Error::Interrupted`]; as every read.
+    /// [`Error::UnknownMessage`] if the leaf of a path is not in its session; [`Error::Unsupported`] after
+    /// [`on_path`](Self::on_path) on several sessions, or if the storage does not support this search;
+    /// [`Error::Interrupted`]; and those of every read.
     pub fn run(self) -> Result<Found> {
         self.check()?;
         self.target.search(&self.request)
@@ -182,7 +181,7 @@ impl fmt::Debug for Search {
     }
 }
 
-/// A search for whole conversations.
+/// A search for whole sessions.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -200,8 +199,8 @@ impl fmt::Debug for Search {
 pub struct SearchBySession(Search);
 
 impl SearchBySession {
-    /// Returns the conversations found with their best messages, best first; the search's limit and
-    /// offset count conversations.
+    /// Returns the matching sessions with their best messages, best first. The limit and offset of the search count
+    /// sessions.
     ///
     /// # Errors
     /// As [`Search::run`].

@@ -1,4 +1,4 @@
-//! What a search finds.
+//! The results of a search.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::Snippet;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Role;
 
-/// How the query was read.
+/// Whether a query was relaxed.
 ///
 /// ```
 /// use talktree::{Matched, Message, Store};
@@ -22,9 +22,9 @@ use crate::message::Role;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matched {
-    /// All words stand in the message.
+    /// The message contains every word.
     All,
-    /// All words together found too little: any of them stands in it.
+    /// Too few messages contain every word: this one contains any of them.
     Relaxed,
 }
 
@@ -36,41 +36,41 @@ pub enum Matched {
 /// let store = Store::open_in_memory()?;
 /// let chat = store.session("s")?;
 /// let question = chat.append(Message::user("Can we deploy on Friday?"))?.id;
-/// let fold = chat.add_compaction("They plan.", &question, &question)?;
+/// let compaction = chat.add_compaction("They plan.", &question, &question)?;
 ///
 /// let hit = &store.search("friday").run()?.hits[0];
 /// assert_eq!((&hit.session, &hit.id), (chat.id(), &question));
 /// assert_eq!(hit.snippet.to_string(), "Can we deploy on **Friday**?");
-/// assert_eq!((hit.on_path, &hit.under), (true, &Some(fold)));
+/// assert_eq!((hit.on_path, &hit.under), (true, &Some(compaction)));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Hit {
-    /// The session it was written in; of copies in forks, the one in scope.
+    /// The session of the message; for copies in forks, the one in scope.
     pub session: SessionId,
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// When it was made.
+    /// The time of the message.
     pub created_at: DateTime<Utc>,
-    /// The stretch of its text around the match.
+    /// The part of the text around the match.
     pub snippet: Snippet,
-    /// How well it fits; greater is better, comparable within one answer.
+    /// The relevance: greater is better, comparable within one result.
     pub score: f64,
-    /// Whether all words stand in it.
+    /// Whether the message contains every word.
     pub matched: Matched,
-    /// Whether it lies on the path to its session's head.
+    /// Whether the message is on the path to its session's head.
     pub on_path: bool,
-    /// The compaction it is folded under on that path.
+    /// The compaction on that path that covers the message.
     #[serde(rename = "under_compaction")]
     pub under: Option<CompactionId>,
-    /// Every session that holds a copy of it.
+    /// Every session that holds a copy of the message.
     pub sessions: Vec<SessionId>,
 }
 
-/// The answer to a search for messages.
+/// The result of a search for messages.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -87,17 +87,18 @@ pub struct Hit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Found {
-    /// The messages, best first.
+    /// The hits, best first.
     pub hits: Vec<Hit>,
-    /// How the query was read.
+    /// Whether the query was relaxed.
     pub matched: Matched,
-    /// What of the query could not be read as meant, for people.
+    /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
 }
 
 impl Hit {
-    /// Returns a hit off the head's path, found by all words, with a score of 0: for a storage of
-    /// your own, which sets the rest.
+    /// Returns a hit that contains every word, off the head's path, with a score of 0.
+    ///
+    /// For storages of your own, which set the other fields.
     ///
     /// ```
     /// use talktree::{Found, Hit, Matched, Message, Snippet};
@@ -132,7 +133,7 @@ impl Hit {
 }
 
 impl Found {
-    /// Returns an answer of these hits, best first, without notices.
+    /// Returns a result of these hits, best first, without notices.
     #[must_use]
     pub fn new(hits: Vec<Hit>, matched: Matched) -> Self {
         Self { hits, matched, notices: Vec::new() }
@@ -148,7 +149,7 @@ impl IntoIterator for Found {
     }
 }
 
-/// One conversation found.
+/// One session found.
 ///
 /// ```
 /// use talktree::Message;
@@ -164,17 +165,17 @@ impl IntoIterator for Found {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionHit {
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Its name.
+    /// The name of the session.
     pub name: Option<String>,
-    /// How well it fits; greater is better, comparable within one answer.
+    /// The relevance: greater is better, comparable within one result.
     pub score: f64,
-    /// Its best messages, best first.
+    /// The best messages of the session, best first.
     pub hits: Vec<Hit>,
 }
 
-/// The answer to a search for whole conversations.
+/// The result of a search for sessions.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -191,11 +192,11 @@ pub struct SessionHit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionsFound {
-    /// The conversations, best first.
+    /// The sessions, best first.
     pub sessions: Vec<SessionHit>,
-    /// How the query was read.
+    /// Whether the query was relaxed.
     pub matched: Matched,
-    /// What of the query could not be read as meant, for people.
+    /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
 }
 

@@ -1,31 +1,36 @@
-//! Search: what can be asked, how text is cut and matched, and what is found.
+//! Search: the query language, the tokenizer, ranking and snippets. No I/O.
 //!
-//! A [`Query`] is what a person types. A [`SearchRequest`] puts it to a [`Scope`]; the answer is
-//! [`Found`]: hits, best first, and how the query was read. Scripts written without spaces are cut
-//! into characters, for the index and for the query alike, so that one- and two-character words
-//! are found. No I/O here: the index itself is the storage's.
+//! A [`Query`] is what a person types. A [`SearchRequest`] adds a [`Scope`] and a page; the result is [`Found`]: hits,
+//! best first, and whether the query was relaxed. The storage keeps the index and finds candidates; this module
+//! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed; `lexer`
+//! and `parser` make the query; `analysis` decides what must match and what counts; `pruning` selects the words to look
+//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found.
+//!
+//! Invariant: a text and a query pass through the same tokenizer, so every substring of whole words is found.
+//!
+//! Invariant: each character of a script written without spaces is a token, so words of one or two characters are found.
 
+pub(crate) mod analysis;
 mod builder;
-pub(crate) mod choose;
+pub(crate) mod date_hint;
+mod dictionary;
 mod hit;
-pub(crate) mod indexed;
-mod lex;
-mod parse;
+pub(crate) mod indexed_text;
+mod lexer;
+pub(crate) mod matcher;
+mod parser;
 mod prefix;
+pub(crate) mod pruning;
 pub(crate) mod query;
 pub(crate) mod rank;
-pub(crate) mod reading;
 mod request;
-pub(crate) mod scan;
+pub(crate) mod scanner;
 pub(crate) mod script;
 pub(crate) mod snippet;
-pub(crate) mod spot;
-pub(crate) mod stem;
-pub(crate) mod stop;
-mod tables;
-pub(crate) mod token;
-pub(crate) mod when;
-mod words;
+pub(crate) mod stemmer;
+pub(crate) mod stop_words;
+pub(crate) mod tokenizer;
+mod unicode_tables;
 
 pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};

@@ -1,14 +1,15 @@
-//! Prefixes in an index of stems.
+//! Prefix search in an index of stems.
 //!
-//! The index holds `run` for `running`, and FTS5 stems a prefix as it does a word: `runn*` would find nothing, and `play*`,
-//! looked up as `plai*`, no `player`. So a prefix is *spelled* with an ending that the stemmer takes off again
-//! (`playe*` is looked up as `play*`), and it is looked for together with the words it may be the start of whose stems
-//! do not start with it. Such a stem stands for other words too: `runn*` also finds `run`.
+//! The index holds the stem `run` for `running`, and FTS5 stems a prefix like a word: `runn*` would not match
+//! `running`, and `play*` would be looked up as `plai*` and miss `player`. Two measures correct this. A prefix is
+//! *spelled* with a suffix that the stemmer strips (`playe*` is looked up as `play*`). And its *completions* are
+//! searched too: words that start with the prefix but whose stems do not. Such a stem has other words as well, so
+//! `runn*` also finds `run`.
 
-use crate::search::stem::stem;
-use crate::search::token::fold;
+use crate::search::stemmer::stem;
+use crate::search::tokenizer::normalize;
 
-/// Endings a word may have that its stem has not.
+/// Suffixes that the stemmer strips or changes.
 #[rustfmt::skip]
 const ENDINGS: &[&str] = &[
     "s", "es", "ed", "ing", "er", "ers", "ly", "y", "ies", "ied", "al", "ally", "ance", "ence", "ation", "ations", "able",
@@ -18,29 +19,29 @@ const ENDINGS: &[&str] = &[
     "ative", "bly", "led", "ling", "e", "ably", "ibly", "ently", "antly", "ancy", "ency", "ist", "ists", "ualization",
 ];
 
-/// Endings the stemmer takes off, to be tried for a spelling that stems to the prefix itself.
+/// Suffixes to try for a spelling whose stem is the prefix itself.
 const PROTECTIONS: &[&str] = &["", "e", "s", "ed", "ing", "ness"];
 
-/// Most words looked for beside a prefix.
+/// The maximum number of completions of a prefix.
 const MAX_COMPLETIONS: usize = 8;
 
-/// Lengths, in bytes, of prefixes that stemming can get in the way of: shorter ones stem to themselves, longer ones are
-/// no words.
+/// The lengths, in bytes, of prefixes that the stemmer can change: shorter ones are their own stem, longer ones are not
+/// words.
 const STEMMED_BYTES: std::ops::RangeInclusive<usize> = 3..=40;
 
-/// Returns how `prefix` is to be written for FTS5 so that it is looked up as it stands.
+/// Returns the spelling of `prefix` that FTS5 looks up as the prefix itself.
 pub(crate) fn spelling(prefix: &str) -> String {
-    let folded = fold(prefix);
-    if !folded.is_ascii() || !STEMMED_BYTES.contains(&folded.len()) {
+    let normalized = normalize(prefix);
+    if !normalized.is_ascii() || !STEMMED_BYTES.contains(&normalized.len()) {
         return prefix.to_owned();
     }
-    let spellings = PROTECTIONS.iter().map(|ending| format!("{folded}{ending}"));
-    spellings.into_iter().find(|word| stem(word) == folded).unwrap_or_else(|| prefix.to_owned())
+    let spellings = PROTECTIONS.iter().map(|ending| format!("{normalized}{ending}"));
+    spellings.into_iter().find(|word| stem(word) == normalized).unwrap_or_else(|| prefix.to_owned())
 }
 
-/// Returns words that `prefix` may be the start of, and whose stems do not start with it.
+/// Returns words that start with `prefix` but whose stems do not.
 pub(crate) fn completions(prefix: &str) -> Vec<String> {
-    let prefix = fold(prefix);
+    let prefix = normalize(prefix);
     if !prefix.is_ascii() || !STEMMED_BYTES.contains(&prefix.len()) {
         return Vec::new();
     }
@@ -53,14 +54,14 @@ pub(crate) fn completions(prefix: &str) -> Vec<String> {
     };
     add(prefix.clone().into_owned());
     for ending in ENDINGS {
-        // The prefix may end inside the ending: `runni` + `ng`.
+        // The prefix may end inside the suffix: `runni` + `ng`.
         for typed in (0..ending.len())
             .filter(|&typed| prefix.len() > typed && prefix.ends_with(&ending[..typed]))
         {
             add(format!("{prefix}{}", &ending[typed..]));
         }
     }
-    // The longest stems say most about the word that was meant.
+    // A longer stem is more specific.
     found.sort_by_key(|(_, stem)| std::cmp::Reverse(stem.len()));
     found.truncate(MAX_COMPLETIONS);
     found.into_iter().map(|(word, _)| word).collect()
@@ -70,7 +71,7 @@ pub(crate) fn completions(prefix: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Holds that looking for `prefix` reaches the stem of `word`.
+    /// Asserts that a search for `prefix` finds the stem of `word`.
     #[track_caller]
     fn reaches(prefix: &str, word: &str) {
         let word = stem(word);
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_reaches_words_whose_stem_is_shorter_or_other() {
+    fn a_prefix_finds_words_whose_stem_is_shorter_or_different() {
         reaches("runn", "running");
         reaches("runni", "running");
         reaches("running", "running");
@@ -106,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_prefix_finds_itself_is_not_added() {
+    fn words_that_the_prefix_itself_finds_are_not_completions() {
         for prefix in ["comp", "he", "北京", "é", "", "x"] {
             assert_eq!(completions(prefix), [""; 0], "{prefix}");
         }
     }
 
     #[test]
-    fn completions_are_few() {
+    fn completions_are_limited() {
         for prefix in ["nationali", "organizat", "aaa", "yyy", "sss", "ion"] {
             assert!(completions(prefix).len() <= MAX_COMPLETIONS);
         }

@@ -1,19 +1,19 @@
-//! A search as it was understood: what must be found, what must not, where and when.
+//! A parsed query: what must match, what must not, and filters.
 //!
-//! A *term* is a word, or a phrase of several tokens. A *clause* is a list of terms of which one must be found; all
-//! clauses must be. Terms hold the original spelling: the index folds and stems them as it did the text. A query is
-//! written for FTS5 in two readings: every clause, or, where that finds too little, any word.
+//! A *term* is a word, or a phrase of several tokens. A *clause* is a list of alternative terms: one of them must
+//! match, and so must every clause. Terms keep the original spelling: FTS5 normalizes and stems them as it does the
+//! text.
 //!
-//! Invariant: what reaches FTS5 is tokens in double quotes and operators of our own, whatever a term was made of.
+//! Invariant: FTS5 receives only quoted tokens and this module's operators, whatever the fields of a term hold.
 
 use chrono::{DateTime, Utc};
 
-use crate::search::parse;
+use crate::search::parser;
 use crate::search::prefix::{completions, spelling};
-use crate::search::script::is_cut;
-use crate::search::token::tokens;
+use crate::search::script::is_unigram;
+use crate::search::tokenizer::tokens;
 
-/// Most terms a query may have, required and excluded together; what goes beyond is left out, with a notice.
+/// The maximum number of terms of a query, required and excluded together. The rest is ignored, with a notice.
 ///
 /// ```
 /// use talktree::{Query, search::MAX_TERMS};
@@ -23,7 +23,7 @@ use crate::search::token::tokens;
 /// ```
 pub const MAX_TERMS: usize = 64;
 
-/// Most tokens one term may have; a longer phrase is cut there, with a notice.
+/// The maximum number of tokens of a term. A longer phrase is truncated, with a notice.
 ///
 /// ```
 /// use talktree::{Query, search::MAX_TERM_TOKENS};
@@ -34,27 +34,27 @@ pub const MAX_TERMS: usize = 64;
 /// ```
 pub const MAX_TERM_TOKENS: usize = 64;
 
-/// One word or one phrase to look for.
+/// A word or phrase to find.
 ///
 /// ```
 /// use talktree::Query;
 ///
 /// let query = Query::parse(r#""red fox" comp*"#);
-/// let (phrase, start) = (&query.clauses[0][0], &query.clauses[1][0]);
+/// let (phrase, prefix) = (&query.clauses[0][0], &query.clauses[1][0]);
 /// assert_eq!(phrase.tokens, ["red", "fox"]);
-/// assert!(phrase.is_quoted && start.is_prefix);
+/// assert!(phrase.is_quoted && prefix.is_prefix);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Term {
-    /// The words in order, as they were spelled. One character each in scripts written without spaces.
+    /// The tokens in order, in the original spelling. In scripts written without spaces, each character is a token.
     pub tokens: Vec<String>,
-    /// Whether the last token may go on: `comp*` finds `compaction`.
+    /// Whether the last token is a prefix: `comp*` matches `compaction`.
     pub is_prefix: bool,
-    /// Whether the phrase was put in quotes, and so is never taken apart.
+    /// Whether the phrase is quoted. A quoted phrase is never matched in pieces.
     pub is_quoted: bool,
 }
 
-/// Terms of which one must be found.
+/// Alternative terms, of which one must match.
 ///
 /// ```
 /// use talktree::Query;
@@ -64,7 +64,7 @@ pub struct Term {
 /// ```
 pub type Clause = Vec<Term>;
 
-/// Which part of a message is searched.
+/// The part of a message that is searched.
 ///
 /// ```
 /// use talktree::{Query, search::Columns};
@@ -74,16 +74,16 @@ pub type Clause = Vec<Term>;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Columns {
-    /// What was said: the text parts.
+    /// The text parts.
     #[default]
     Text,
-    /// Reasoning, and the input and output of tools.
+    /// Reasoning, and the names, inputs and outputs of tools.
     Tools,
     /// Both.
     All,
 }
 
-/// What a message must satisfy beside its words.
+/// The conditions on a message other than words.
 ///
 /// ```
 /// use talktree::Query;
@@ -94,20 +94,20 @@ pub enum Columns {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// Roles, of which the message has one; empty for any.
+    /// Allowed roles; empty for any.
     pub roles: Vec<String>,
-    /// Ids of sessions, of which the message is in one; empty for any.
+    /// The ids of allowed sessions; empty for any.
     pub sessions: Vec<String>,
     /// The earliest time, inclusive.
     pub after: Option<DateTime<Utc>>,
-    /// The first time that is too late.
+    /// The latest time, exclusive.
     pub before: Option<DateTime<Utc>>,
-    /// Which part of the message is searched.
+    /// The part of the message that is searched.
     pub columns: Columns,
 }
 
 impl Filters {
-    /// Returns whether every message passes.
+    /// Returns whether every message passes. `columns` is not a condition.
     ///
     /// ```
     /// use talktree::Query;
@@ -124,45 +124,45 @@ impl Filters {
     }
 }
 
-/// A search, as [`Query::parse`] understood it.
+/// A parsed query; see [`Query::parse`].
 ///
 /// ```
 /// use talktree::Query;
 ///
 /// let query = Query::parse("deploy after:someday");
 /// assert_eq!(query.clauses[0][0].tokens, ["deploy"]);
-/// assert_eq!(query.clauses[1][0].tokens, ["after", "someday"]); // no date: words
-/// assert_eq!(query.notices.len(), 1); // which says so
+/// assert_eq!(query.clauses[1][0].tokens, ["after", "someday"]); // not a date: words
+/// assert_eq!(query.notices.len(), 1); // and a notice
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
-    /// All of these must be found, each by one of its terms.
+    /// The clauses, all of which must match.
     pub clauses: Vec<Clause>,
-    /// None of these may be found.
+    /// The terms that must not match.
     pub excluded: Vec<Term>,
-    /// What the message must satisfy beside its words.
+    /// The conditions other than words.
     pub filters: Filters,
-    /// What was not understood or left out, for the one who asked.
+    /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
 }
 
 impl Query {
-    /// Returns the query that `text` asks for. Never fails; what it could not take is told in [`notices`](Self::notices).
+    /// Parses a query. Never fails: [`notices`](Self::notices) lists what was ignored or searched as words.
     ///
     /// | written | means |
     /// |---|---|
     /// | `red fox` | both words, anywhere |
     /// | `"red fox"` | the phrase; without the closing quote, to the end |
-    /// | `comp*` | words that start so; also the last word of a phrase |
+    /// | `comp*` | words with this prefix; also for the last word of a phrase |
     /// | `-red`, `-"red fox"` | not this |
     /// | `red OR blue fox` | `fox`, and one of the others |
     /// | `role:user` | by this role; repeated: by one of them |
     /// | `session:ID` | in this session; repeated: in one of them |
     /// | `after:2026-01-31`, `before:2026-02-01T12:00:00Z` | from this UTC day or instant on; until before it |
-    /// | `in:text`, `in:tools`, `in:all` | what was said (also without `in:`), reasoning and tools, both |
+    /// | `in:text`, `in:tools`, `in:all` | text parts (the default), reasoning and tools, both |
     ///
-    /// A word with punctuation inside (`user@host`, `don't`) is a phrase of its pieces, and so is a run of characters
-    /// of a script written without spaces. Values with blanks stand in quotes: `session:"my chat"`.
+    /// A word with punctuation inside (`user@host`, `don't`) is a phrase of its parts, and so are adjacent characters
+    /// of a script written without spaces. Values with blanks need quotes: `session:"my chat"`.
     ///
     /// ```
     /// # use talktree::Query;
@@ -173,10 +173,10 @@ impl Query {
     /// ```
     #[must_use]
     pub fn parse(text: &str) -> Query {
-        parse::parse(text)
+        parser::parse(text)
     }
 
-    /// Returns whether nothing can be found: no word is required, and no filter narrows.
+    /// Returns whether the query finds nothing: it has no required term and no filter.
     ///
     /// ```
     /// use talktree::Query;
@@ -189,7 +189,7 @@ impl Query {
         !self.has_terms() && self.filters.is_empty()
     }
 
-    /// Returns whether a word or phrase is required. Without one, all that passes the filters is meant.
+    /// Returns whether the query has a required term. Without one, it finds every message that passes the filters.
     ///
     /// ```
     /// use talktree::Query;
@@ -202,7 +202,7 @@ impl Query {
         self.clauses.iter().flatten().any(|term| !term.is_blank())
     }
 
-    /// Returns the FTS5 expression that finds every clause and nothing excluded; none if no word is required.
+    /// Returns the FTS5 expression that matches every clause and no excluded term; `None` without a required term.
     ///
     /// ```
     /// use talktree::Query;
@@ -220,9 +220,9 @@ impl Query {
         self.expression(&clauses.join(" AND "))
     }
 
-    /// Returns the FTS5 expression that finds what is excluded; none if nothing is.
+    /// Returns the FTS5 expression that matches any excluded term; `None` if there is none.
     ///
-    /// For a query of filters and exclusions alone, whose matches are to be taken from what passes the filters.
+    /// For a query without a required term: its result is the messages that pass the filters, minus these.
     ///
     /// ```
     /// use talktree::Query;
@@ -235,7 +235,7 @@ impl Query {
         Some(format!("{}({})", self.column_filter(), any_of(&self.excluded)?))
     }
 
-    /// Returns `required` without what is excluded, in the columns asked for.
+    /// Returns the expression for `required`, without the excluded terms, in the columns of the query.
     fn expression(&self, required: &str) -> Option<String> {
         let columns = self.column_filter();
         match any_of(&self.excluded) {
@@ -255,15 +255,15 @@ impl Query {
 }
 
 impl Term {
-    /// Returns the parts that may stand for the term where it is not found whole; none for a word or a quoted phrase.
+    /// Returns the pieces that are searched if the whole term is not found; none for a word or a quoted phrase.
     ///
-    /// Words are a part each, but for single letters (the `t` of `don't`). Of a run of cut characters each pair of
-    /// neighbours is one: a single character says too little, and a whole sentence is found nowhere.
+    /// Each word is a piece, except single letters (the `t` of `don't`). Of adjacent unigrams each pair is a piece:
+    /// one character is too common, and a whole sentence too rare.
     pub(crate) fn pieces(&self) -> Vec<Term> {
         if self.is_quoted || self.tokens.len() < 2 {
             return Vec::new();
         }
-        let is_run = |token: &String| token.chars().all(is_cut);
+        let is_run = |token: &String| token.chars().all(is_unigram);
         let mut pieces = Vec::new();
         for run in self.tokens.chunk_by(|a, b| is_run(a) && is_run(b)) {
             let is_single_letter = !is_run(&run[0]) && run[0].chars().nth(1).is_none();
@@ -272,7 +272,7 @@ impl Term {
                 pieces.extend(run.windows(run.len().min(2)).map(part));
             }
         }
-        // The whole term is no piece of itself.
+        // A piece is shorter than the term.
         pieces.retain(|piece| piece.tokens.len() < self.tokens.len());
         if let (true, Some(piece)) = (self.is_prefix, pieces.last_mut()) {
             piece.is_prefix = piece.tokens.last() == self.tokens.last();
@@ -280,15 +280,14 @@ impl Term {
         pieces
     }
 
-    /// Returns whether there is nothing to look for.
+    /// Returns whether the term has no token.
     pub(crate) fn is_blank(&self) -> bool {
         !self.tokens.iter().any(|token| tokens(token).next().is_some())
     }
 
-    /// Returns the term as FTS5 reads it: a quoted string, with a star and the words it would miss if it is a prefix.
+    /// Returns the alternatives that FTS5 searches: the quoted term, and for a prefix also its completions.
     ///
-    /// The fields are public and may hold anything, so only what the tokenizer calls a token is written: neither a
-    /// quote nor a NUL is one.
+    /// The fields are public and may hold anything, so only tokens are written: a quote or a NUL is never part of one.
     fn to_fts(&self) -> Vec<String> {
         let words = self.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
         let mut words: Vec<_> = words.take(MAX_TERM_TOKENS).collect();
@@ -302,7 +301,7 @@ impl Term {
     }
 }
 
-/// Returns the FTS5 expression for one of `terms`, in parentheses if there are several.
+/// Returns the FTS5 expression that matches any of `terms`, in parentheses if there are several.
 fn any_of(terms: &[Term]) -> Option<String> {
     let written: Vec<_> = terms.iter().flat_map(Term::to_fts).collect();
     match written.as_slice() {
@@ -316,7 +315,7 @@ fn any_of(terms: &[Term]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Holds that `text` is written for FTS5 as `expected` when all words are required, in all columns.
+    /// Asserts the FTS5 expression of `text` if every word is required, in all columns.
     #[track_caller]
     fn all(text: &str, expected: &str) {
         assert_eq!(
@@ -335,20 +334,20 @@ mod tests {
     }
 
     #[test]
-    fn runs_and_mixed_words_are_phrases() {
+    fn unigrams_and_mixed_words_are_phrases() {
         all("北京 Rust语言", r#"("北 京" AND "Rust 语 言")"#);
         all("don't user@host", r#"("don t" AND "user host")"#);
     }
 
     #[test]
-    fn the_column_asked_for_is_named() {
+    fn the_columns_of_the_query_are_named() {
         let written = |text| Query::parse(text).to_fts_all();
         assert_eq!(written("a -b").as_deref(), Some(r#"text : (("a") NOT "b")"#));
         assert_eq!(written("in:tools a").as_deref(), Some(r#"tools : ("a")"#));
     }
 
     #[test]
-    fn nothing_required_is_no_expression() {
+    fn without_a_required_term_there_is_no_expression() {
         for text in ["", "-a", "role:user", "???", "\0"] {
             assert_eq!(Query::parse(text).to_fts_all(), None, "{text:?}");
         }
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_made_by_hand_cannot_leave_their_quotes() {
+    fn terms_built_by_callers_cannot_leave_their_quotes() {
         let term = Term {
             tokens: vec!["a\" OR \"b\0".into(), "\"".into(), "重c".into()],
             ..Term::default()

@@ -1,62 +1,63 @@
-//! Cutting: making one-character words of scripts that are written without spaces.
+//! Segments scripts that are written without spaces into tokens of one character (unigrams).
 //!
-//! FTS5's `unicode61` takes a whole Chinese clause for one word, so nothing inside it is found. Before a text is indexed,
-//! and before a query reaches the index, each character of such a script, and each symbol, gets a U+200B ZERO WIDTH
-//! SPACE on both sides. `unicode61` takes that for a separator, so the character becomes a token by itself, and a run of
-//! them in a query becomes a phrase. Between them alone is not enough: in `gen重跑` the `gen` would stick to `重`.
+//! FTS5's `unicode61` makes a whole Chinese clause one token, so no word inside it would be found. Before a text is
+//! indexed, and before a query reaches the index, each character of such a script, and each symbol, gets a U+200B ZERO
+//! WIDTH SPACE on both sides. `unicode61` treats U+200B as a separator. So the character becomes a token, and several
+//! of them in a query become a phrase. A separator between two unigrams alone is not enough: in `gen重跑` the `gen` would
+//! be joined to `重`.
 //!
-//! Hangul is cut too, though Korean has spaces: its particles are written onto the noun, and people search the noun.
-//! Conjoining jamo (Korean in NFD) are cut one by one.
+//! Hangul is segmented too, although Korean has spaces: particles are attached to the noun, and people search for the
+//! noun. Conjoining jamo (Korean in NFD) are unigrams.
 //!
-//! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar; the dakuten U+3099) are separators to `unicode61`: they
-//! are in neither the index nor the query, as accents are not. A query with or without them finds the same texts.
-//! So do the variation selector and the joiner of emoji.
+//! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar; the dakuten U+3099) are separators for `unicode61`, as
+//! are the variation selector and the joiner of emoji. They are in neither the index nor the query, so a query finds
+//! the same texts with or without them.
 //!
-//! Invariant: a character is cut or not by itself, whatever stands beside it. So the tokens of any stretch of a text are
-//! a stretch of the tokens of the text, and a query made of cut characters finds every text that contains it.
+//! Invariant: whether a character is a unigram does not depend on the text around it. So the tokens of a substring are
+//! a substring of the tokens, and a query of unigrams finds every text that contains it.
 
 use std::borrow::Cow;
 
-use crate::search::tables::{CUT, contains};
+use crate::search::unicode_tables::{UNIGRAMS, contains};
 
-/// What is put around a cut character: U+200B ZERO WIDTH SPACE.
-const CUT_MARK: char = '\u{200B}';
+/// The separator around a unigram: U+200B ZERO WIDTH SPACE.
+const SEPARATOR: char = '\u{200B}';
 
-/// Returns whether `c` is a token by itself: of a script written without spaces, or a symbol.
+/// Returns whether `c` is a token by itself: a character of a script written without spaces, or a symbol.
 #[must_use]
-pub(crate) fn is_cut(c: char) -> bool {
-    // Most text is below the first range; most Chinese lies in one that needs no search.
+pub(crate) fn is_unigram(c: char) -> bool {
+    // Most text is below the first range, and most Chinese text in a range that needs no table.
     let code = u32::from(c);
-    code >= 0xA6 && ((0x4E00..=0x9FFF).contains(&code) || contains(CUT, c))
+    code >= 0xA6 && ((0x4E00..=0x9FFF).contains(&code) || contains(UNIGRAMS, c))
 }
 
-/// Returns `text` with a U+200B on both sides of each cut character, one between two of them.
+/// Returns `text` with a U+200B on both sides of each unigram, and one between two of them.
 ///
-/// Borrowed where there is nothing to cut; ASCII is told by its bytes alone.
+/// Borrowed if the text has no unigram. ASCII text is recognized by its bytes alone.
 #[must_use]
-pub(crate) fn cut(text: &str) -> Cow<'_, str> {
+pub(crate) fn segment(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let Some((start, _)) = text.char_indices().find(|&(_, c)| is_cut(c)) else {
+    let Some((start, _)) = text.char_indices().find(|&(_, c)| is_unigram(c)) else {
         return Cow::Borrowed(text);
     };
     let (plain, rest) = text.split_at(start);
-    // A cut character is mostly 3 bytes long and gets 3 more.
-    let mut out = String::with_capacity(text.len() + rest.len() + 2 * CUT_MARK.len_utf8());
+    // Most unigrams have 3 bytes and get 3 more.
+    let mut out = String::with_capacity(text.len() + rest.len() + 2 * SEPARATOR.len_utf8());
     out.push_str(plain);
-    let mut is_marked = plain.ends_with(CUT_MARK);
+    let mut is_separated = plain.ends_with(SEPARATOR);
     for c in rest.chars() {
-        if is_cut(c) {
-            if !is_marked {
-                out.push(CUT_MARK);
+        if is_unigram(c) {
+            if !is_separated {
+                out.push(SEPARATOR);
             }
             out.push(c);
-            out.push(CUT_MARK);
-            is_marked = true;
+            out.push(SEPARATOR);
+            is_separated = true;
         } else {
             out.push(c);
-            is_marked = c == CUT_MARK;
+            is_separated = c == SEPARATOR;
         }
     }
     Cow::Owned(out)
@@ -66,63 +67,63 @@ pub(crate) fn cut(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// Holds that `text` is cut as drawn, `|` standing for U+200B.
+    /// Asserts the segments of `text`, where `|` is U+200B.
     #[track_caller]
-    fn drawn(text: &str, expected: &str) {
-        assert_eq!(cut(text).replace(CUT_MARK, "|"), expected);
+    fn segments(text: &str, expected: &str) {
+        assert_eq!(segment(text).replace(SEPARATOR, "|"), expected);
     }
 
     #[test]
-    fn text_with_nothing_to_cut_is_borrowed() {
+    fn text_without_unigrams_is_borrowed() {
         for text in ["", "plain ascii", "déjà vu", "Привет", "नमस्ते", "a\u{200B}b"]
         {
-            assert!(matches!(cut(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(segment(text), Cow::Borrowed(same) if same == text));
         }
     }
 
     #[test]
-    fn each_cut_character_has_a_mark_on_both_sides() {
-        drawn("北京", "|北|京|");
-        drawn("gen重跑", "gen|重|跑|");
-        drawn("Rust语言book", "Rust|语|言|book");
-        drawn("é重", "é|重|");
+    fn each_unigram_has_a_separator_on_both_sides() {
+        segments("北京", "|北|京|");
+        segments("gen重跑", "gen|重|跑|");
+        segments("Rust语言book", "Rust|语|言|book");
+        segments("é重", "é|重|");
     }
 
     #[test]
-    fn a_mark_that_was_there_is_not_doubled() {
-        drawn("a\u{200B}重", "a|重|");
-        drawn("重\u{200B}跑", "|重||跑|");
+    fn an_existing_separator_is_not_doubled() {
+        segments("a\u{200B}重", "a|重|");
+        segments("重\u{200B}跑", "|重||跑|");
     }
 
     #[test]
-    fn scripts_without_spaces_are_cut() {
+    fn characters_of_scripts_without_spaces_are_unigrams() {
         for c in
             "漢々〇〆ひカーｶﾞ한ㄱㄅꀀกກཀကក\u{A984}\u{1100}\u{1161}\u{11A8}豈\u{2F800}𠮷\u{30000}"
                 .chars()
         {
-            assert!(is_cut(c), "{c:?}");
+            assert!(is_unigram(c), "{c:?}");
         }
     }
 
     #[test]
-    fn symbols_are_cut() {
+    fn symbols_are_unigrams() {
         for c in "😀🥰🫠❤©°🇩🏽♥⌘\u{FFFD}".chars() {
-            assert!(is_cut(c), "{c:?}");
+            assert!(is_unigram(c), "{c:?}");
         }
     }
 
     #[test]
-    fn letters_digits_and_punctuation_are_not_cut() {
+    fn letters_digits_and_punctuation_are_not_unigrams() {
         for c in "aZ09_éßЖωאعअ１Ａ.-+\u{200B}\u{200D}\u{FE0F}\u{301}、".chars() {
-            // The ideographic comma lies between two ranges that are joined: a mark around it divides nothing new.
-            assert!(c == '、' || !is_cut(c), "{c:?}");
+            // The table joins two ranges across the ideographic comma: a separator next to punctuation has no effect.
+            assert!(c == '、' || !is_unigram(c), "{c:?}");
         }
     }
 
     #[test]
-    fn an_emoji_of_several_is_cut_at_each() {
-        drawn("👩\u{200D}🔬", "|👩|\u{200D}|🔬|");
-        drawn("👍🏽ok", "|👍|🏽|ok");
-        drawn("🇩🇪", "|🇩|🇪|");
+    fn each_part_of_a_joined_emoji_is_a_unigram() {
+        segments("👩\u{200D}🔬", "|👩|\u{200D}|🔬|");
+        segments("👍🏽ok", "|👍|🏽|ok");
+        segments("🇩🇪", "|🇩|🇪|");
     }
 }

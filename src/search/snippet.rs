@@ -1,42 +1,43 @@
-//! The stretch of a message that shows why it was found.
+//! The part of a message that shows why it was found.
 //!
-//! Words are compared as the index compares them: folded and stemmed. The stretch with the most of
-//! the query in it is shown; rare and long words count more, so that of `what did I say about Lisbon` it is Lisbon.
+//! Words are compared as in the index: normalized and stemmed. The snippet is the part with the greatest value of
+//! matches; rare and long words count more, so `what did I say about Lisbon` shows Lisbon.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-use crate::search::script::is_cut;
-use crate::search::spot::{Match, Targets};
-use crate::search::token::{is_blank, is_token};
+use crate::search::matcher::{Match, Matcher};
+use crate::search::script::is_unigram;
+use crate::search::tokenizer::{is_blank, is_token};
 
-/// How long a snippet is meant to be, in characters.
+/// The target length of a snippet, in characters.
 pub const SNIPPET_CHARS: usize = 200;
 
-/// How far an end of the stretch may be drawn in to fall between words, in characters.
+/// How far an end of the snippet may move inward to a word boundary, in characters.
 const SNAP_CHARS: usize = 24;
 
-/// What stands where text was left out.
+/// Marks omitted text.
 const ELLIPSIS: char = '…';
 
-/// Makes one emoji of several.
+/// Joins several emoji into one.
 const ZERO_WIDTH_JOINER: char = '\u{200D}';
 
-/// A stretch of a message, and where the matched words stand in it.
+/// A part of a message, with the positions of the matches.
 ///
-/// One line: blanks, line breaks and control characters are each one blank. `Display` marks matches as `**match**`.
+/// On one line: any sequence of white space and control characters becomes one blank. `Display` writes matches as
+/// `**match**`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snippet {
-    /// The stretch, with `…` at an end where the message goes on.
+    /// The text, with `…` at an end where the message continues.
     pub text: String,
-    /// The matches in it, in bytes of `text`, first to last and apart from each other.
+    /// The matches, as byte ranges of `text`: ascending and disjoint.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Snippet {
-    /// Returns the text in pieces, each with whether it is a match: what is needed to escape it for a page.
+    /// Returns the text in pieces, each with whether it is a match, so that a caller can escape each piece.
     ///
     /// ```
     /// # use talktree::Snippet;
@@ -49,7 +50,7 @@ impl Snippet {
         let mut from = 0;
         ends.chain([(self.text.len(), false)])
             .map(move |(to, is_match)| {
-                // The fields are public: a mark that does not fit the text marks nothing.
+                // The fields are public: a range outside the text is ignored.
                 let piece = self.text.get(from..to).unwrap_or_default();
                 from = if self.text.is_char_boundary(to) { to.max(from) } else { from };
                 (piece, is_match)
@@ -57,7 +58,7 @@ impl Snippet {
             .filter(|(piece, _)| !piece.is_empty())
     }
 
-    /// Returns the text with `open` and `close` around each match. Nothing is escaped.
+    /// Returns the text with `open` and `close` with_context each match. Nothing is escaped.
     ///
     /// ```
     /// # use talktree::Snippet;
@@ -81,7 +82,7 @@ impl Snippet {
 }
 
 impl Serialize for Snippet {
-    /// As text, with the matches marked as `Display` marks them.
+    /// Serializes the text with matches marked as in `Display`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -93,21 +94,22 @@ impl fmt::Display for Snippet {
     }
 }
 
-/// Returns the stretch of `text`, of about `width` characters, that shows most of what is looked for; the start if nothing
-/// does.
+/// Returns the part of `text`, about `width` characters long, with the greatest value of matches; the start of the text
+/// if nothing matches.
 #[must_use]
-pub(crate) fn snippet(text: &str, targets: &Targets, width: usize) -> Snippet {
-    let matches = targets.spot(text);
+pub(crate) fn snippet(text: &str, matcher: &Matcher, width: usize) -> Snippet {
+    let matches = matcher.find(text);
     let shown = &matches[best_window(text, &matches, width)];
     let core = match (shown.first(), shown.last()) {
         (Some(first), Some(last)) => first.range.start..last.range.end,
         _ => 0..0,
     };
-    // The marks of what the context happens to hold, too.
-    write(text, &around(text, core, width), &matches)
+    // Matches inside the context are marked, too.
+    write(text, &with_context(text, core, width), &matches)
 }
 
-/// Returns which matches to show: of all that fit into `width` characters together, those worth most; the first of equals.
+/// Returns the range of matches that fit into `width` characters and have the greatest total value; the first of
+/// equals.
 fn best_window(text: &str, matches: &[Match], width: usize) -> Range<usize> {
     let starts: Vec<usize> = char_offsets(text, matches.iter().map(|found| found.range.start));
     let mut present =
@@ -130,7 +132,7 @@ fn best_window(text: &str, matches: &[Match], width: usize) -> Range<usize> {
     best
 }
 
-/// Returns how many characters stand before each of the ascending byte `offsets`.
+/// Converts ascending byte offsets to character offsets.
 fn char_offsets(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<usize> {
     let count = |(bytes, chars): &mut (usize, usize), offset: usize| {
         *chars += text[*bytes..offset].chars().count();
@@ -140,14 +142,15 @@ fn char_offsets(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<usize> 
     offsets.scan((0, 0), count).collect()
 }
 
-/// Returns `core` with context: a third of the room before it, the rest after it, both ends between words.
-fn around(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
+/// Returns `core` with context: a third of the remaining width before it, the rest after it, with both ends between
+/// words.
+fn with_context(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
     let core_end = forward(text, core.start, width).min(core.end);
     let room = width - text[core.start..core_end].chars().count().min(width);
     let mut start = back(text, core.start, room / 3);
     let used = text[start..core.start].chars().count();
     let mut end = forward(text, core_end, room - used.min(room));
-    // What the end of the text leaves over is spent before the match.
+    // Width that is not used after the match is added before it.
     let left = width.saturating_sub(text[start..end].chars().count());
     start = back(text, start, left);
     if start > 0 {
@@ -181,25 +184,25 @@ fn back(text: &str, at: usize, count: usize) -> usize {
     }
 }
 
-/// Returns whether the text may be cut here: not inside a word, nor between a character and what combines with it.
+/// Returns whether the text may be cut at `at`: not inside a word or before a combining character.
 fn is_boundary(text: &str, at: usize) -> bool {
     let (Some(before), Some(after)) = (text[..at].chars().next_back(), text[at..].chars().next())
     else {
         return true;
     };
-    let divides = |c: char| is_cut(c) || is_blank(c);
-    !combines(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
+    let divides = |c: char| is_unigram(c) || is_blank(c);
+    !is_combining(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
 }
 
-/// Returns whether `c` is written onto the character before it. Near enough for cutting: there is no table of marks here.
-fn combines(c: char) -> bool {
-    // Vowel signs of Thai, Khmer or Devanagari are alphabetic, but no tokens; the tone marks of Thai are not even that.
+/// Returns whether `c` is_combining with the character before it. An approximation that needs no table of marks.
+fn is_combining(c: char) -> bool {
+    // Vowel signs of Thai, Khmer or Devanagari are alphabetic but not tokens; the tone marks of Thai are neither.
     matches!(c, '\u{300}'..='\u{36F}' | '\u{E47}'..='\u{E4E}' | '\u{3099}' | '\u{309A}' | '\u{FE00}'..='\u{FE0F}')
         || matches!(c, ZERO_WIDTH_JOINER | '\u{1F3FB}'..='\u{1F3FF}')
         || (!c.is_ascii() && c.is_alphanumeric() && !is_token(c))
 }
 
-/// Returns `shown` on one line, with the matches that lie in it marked.
+/// Returns `shown` on one line, with the matches in it marked.
 fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
     let mut snippet = Snippet::default();
     let out = &mut snippet.text;
@@ -220,7 +223,7 @@ fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
         if out.len() > head {
             out.push(' ');
         }
-        // A mark begins and ends in a piece, and may reach over several.
+        // A match starts and ends inside a piece, and may span several.
         let base = out.len();
         while let Some(mark) = marks.peek().filter(|mark| mark.start < end) {
             let from = *open.get_or_insert(base + mark.start.max(start) - start);
@@ -239,7 +242,8 @@ fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
     snippet
 }
 
-/// Returns where the matches lie inside `shown`, with what combines with their last character; those that touch are one.
+/// Returns the matches inside `shown`, extended by the characters that combine with their last one; adjacent ones are
+/// joined.
 fn merged(text: &str, matches: &[Match], shown: &Range<usize>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
     for found in matches
@@ -249,7 +253,7 @@ fn merged(text: &str, matches: &[Match], shown: &Range<usize>) -> Vec<Range<usiz
         let (start, end) = (found.range.start.max(shown.start), found.range.end.min(shown.end));
         let end = text[end..shown.end]
             .char_indices()
-            .find(|&(_, c)| !combines(c))
+            .find(|&(_, c)| !is_combining(c))
             .map_or(shown.end, |(at, _)| end + at);
         match merged.last_mut() {
             Some(last) if start <= last.end => last.end = last.end.max(end),
@@ -265,40 +269,40 @@ mod tests {
     use crate::search::Query;
 
     fn snippet(text: &str, query: &str, width: usize) -> Snippet {
-        super::snippet(text, &Targets::of(&Query::parse(query)), width)
+        super::snippet(text, &Matcher::of(&Query::parse(query)), width)
     }
 
-    /// Holds that the snippet of `text`, 30 characters wide, shows `query` as drawn.
+    /// Asserts the snippet of `text`, 30 characters wide.
     #[track_caller]
-    fn drawn(query: &str, text: &str, expected: &str) {
+    fn shows(query: &str, text: &str, expected: &str) {
         assert_eq!(snippet(text, query, 30).to_string(), expected, "{query}");
     }
 
     #[test]
     fn a_short_text_is_shown_whole() {
-        drawn("fox", "a red fox", "a red **fox**");
-        drawn("fox", " \n a\t\u{1b} fox\0 \n", "a **fox**");
-        drawn("fox", "", "");
+        shows("fox", "a red fox", "a red **fox**");
+        shows("fox", " \n a\t\u{1b} fox\0 \n", "a **fox**");
+        shows("fox", "", "");
     }
 
     #[test]
     fn a_long_text_is_cut_between_words() {
         let text = "one two three four five six seven eight nine ten eleven twelve";
-        drawn("seven", text, "…six **seven** eight nine ten…");
-        drawn("two", text, "one **two** three four five six…");
-        drawn("twelve", text, "…eight nine ten eleven **twelve**");
-        drawn("nothing", text, "one two three four five six…");
+        shows("seven", text, "…six **seven** eight nine ten…");
+        shows("two", text, "one **two** three four five six…");
+        shows("twelve", text, "…eight nine ten eleven **twelve**");
+        shows("nothing", text, "one two three four five six…");
     }
 
     #[test]
-    fn the_stretch_with_most_of_the_query_is_shown() {
+    fn the_part_with_most_of_the_query_is_shown() {
         let far = "x ".repeat(50);
-        drawn(
+        shows(
             "red fox",
             &format!("red red red {far} red fox {far} fox"),
             "…x x x **red** **fox** x x x x x x x x…",
         );
-        drawn(
+        shows(
             "the lisbon",
             &format!("the the the the {far} Lisbon"),
             &format!("…{}**Lisbon**", "x ".repeat(11)),
@@ -307,40 +311,40 @@ mod tests {
 
     #[test]
     fn a_phrase_is_one_mark() {
-        drawn("\"red fox\"", "a red\n  fox, red", "a **red fox**, red");
-        drawn("北京", "我在北京，北边", "我在**北京**，北边");
-        drawn("气怎 天气怎么样", "今天天气怎么好", "今天**天气怎么**好");
+        shows("\"red fox\"", "a red\n  fox, red", "a **red fox**, red");
+        shows("北京", "我在北京，北边", "我在**北京**，北边");
+        shows("气怎 天气怎么样", "今天天气怎么好", "今天**天气怎么**好");
     }
 
     #[test]
-    fn what_combines_stays_together() {
-        drawn("か", "か\u{3099}x", "**か\u{3099}**x");
-        drawn("👍", "👍🏽 ok", "**👍🏽** ok");
-        drawn("ก", "กี่ ok", "**กี่** ok");
+    fn combining_characters_are_not_cut_off() {
+        shows("か", "か\u{3099}x", "**か\u{3099}**x");
+        shows("👍", "👍🏽 ok", "**👍🏽** ok");
+        shows("ก", "กี่ ok", "**กี่** ok");
     }
 
     #[test]
-    fn one_endless_word_is_cut_anywhere() {
+    fn a_word_wider_than_the_snippet_is_cut_anywhere() {
         let text = format!("{} fox {}", "a".repeat(1000), "b".repeat(1000));
         let found = snippet(&text, "fox", 60);
         assert_eq!(found.to_string(), format!("…**fox** {}…", "b".repeat(37)));
-        drawn("none", &"é".repeat(1000), &format!("{}…", "é".repeat(30)));
+        shows("none", &"é".repeat(1000), &format!("{}…", "é".repeat(30)));
     }
 
     #[test]
     fn a_match_wider_than_the_snippet_is_cut() {
         let text = format!("a{}b c", "-".repeat(100));
-        drawn("\"a b\"", &text, &format!("**a{}**…", "-".repeat(29)));
+        shows("\"a b\"", &text, &format!("**a{}**…", "-".repeat(29)));
     }
 
     #[test]
-    fn marks_that_do_not_fit_mark_nothing() {
+    fn ranges_outside_the_text_are_ignored() {
         let snippet = Snippet { text: "é北".into(), marks: vec![1..2, 4..99, 0..2] };
         assert_eq!(snippet.pieces().map(|(piece, _)| piece).collect::<String>(), "é北");
     }
 
     #[test]
-    fn a_message_of_ten_megabytes_is_no_burden() {
+    fn a_message_of_ten_megabytes_has_a_snippet() {
         let text = "lorem ipsum dolor 北京 sit amet ".repeat(300_000) + "needle";
         assert!(snippet(&text, "needle", SNIPPET_CHARS).to_string().ends_with("**needle**"));
         let query = "lorem ipsum 北京 a* \"dolor sit\"";

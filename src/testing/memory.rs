@@ -1,4 +1,4 @@
-//! A session in memory: messages in a list, each with the place of its parent.
+//! A session in memory: a list of messages, each with the index of its parent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,11 +11,12 @@ use crate::search::{Found, Hit, Matched, Query, Scope, SearchRequest, Snippet};
 use crate::storage::SessionProvider;
 use crate::view::{ExpectedHead, Parent};
 
-/// The largest message, in bytes of JSON.
+/// The maximum size of a message, in bytes of JSON.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// A session in memory: the required verbs of [`SessionProvider`], and of the others the two that
-/// only the keeper of the tree can answer for: its head, and what lies under a summary.
+/// A session in memory.
+///
+/// It implements the required methods of [`SessionProvider`], and `head` and `expand` of the optional ones.
 ///
 /// ```
 /// use talktree::testing::MemorySession;
@@ -42,7 +43,7 @@ struct MemoryTree {
 #[derive(Debug)]
 struct Node {
     parent: Option<usize>,
-    /// `None` for a tombstone, and for a place that is empty.
+    /// `None` for a tombstone and for a removed node.
     message: Option<Message>,
     is_removed: bool,
 }
@@ -54,10 +55,10 @@ struct Span {
     compaction: Compaction,
 }
 
-/// One item of a view.
+/// A message or summary of a history.
 enum Item {
     Node(usize),
-    /// The place of the compaction in `compactions`.
+    /// An index in `spans`.
     Span(usize),
 }
 
@@ -77,7 +78,7 @@ impl MemorySession {
         tree.find(id).ok_or_else(unknown)
     }
 
-    /// Returns the place of an end of a compaction: a message, or that end of a summary.
+    /// Returns an end of a new compaction: a message, or the same end of a summary.
     fn end(
         &self,
         tree: &MemoryTree,
@@ -92,7 +93,7 @@ impl MemorySession {
         span.map(end).ok_or_else(unknown)
     }
 
-    /// Returns the place of a compaction.
+    /// Returns the index of a compaction.
     fn span(&self, tree: &MemoryTree, id: &CompactionId) -> Result<usize> {
         let unknown = || Error::UnknownCompaction { session: self.id.clone(), id: id.clone() };
         tree.spans.iter().position(|span| span.compaction.id == *id).ok_or_else(unknown)
@@ -108,7 +109,7 @@ impl MemoryTree {
         self.nodes.iter().position(|node| node.message.as_ref().is_some_and(|m| m.id == *id))
     }
 
-    /// Returns the path to a node, newest first, with tombstones.
+    /// Returns the path to a node, newest first, including tombstones.
     fn path(&self, leaf: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(leaf, |at| self.nodes[*at].parent)
     }
@@ -117,7 +118,7 @@ impl MemoryTree {
         self.path(at).find_map(|at| self.nodes[at].message.as_ref().map(|message| &message.id))
     }
 
-    /// Returns the message of a node with what it follows; `None` for a tombstone.
+    /// Returns the message of a node with its nearest living parent; `None` for a tombstone.
     fn read(&self, at: usize) -> Option<Message> {
         let node = &self.nodes[at];
         let mut message = node.message.clone()?;
@@ -125,18 +126,18 @@ impl MemoryTree {
         Some(message)
     }
 
-    /// Returns the view at a node, newest first.
+    /// Returns the history of a node, newest first.
     fn items(&self, leaf: Option<usize>) -> Vec<Item> {
         self.items_with(leaf, |_| true)
     }
 
-    /// Returns the view at a node, newest first, with only some of the compactions.
+    /// Returns the history of a node, newest first, with some of the compactions applied.
     fn items_with(&self, leaf: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let (mut items, mut at) = (Vec::new(), leaf);
         while let Some(node) = at {
             let ending = (0..self.spans.len())
                 .filter(|span| self.spans[*span].last == node && counts(*span));
-            // The furthest-reaching, of equals the newest.
+            // The longest, of equals the newest.
             match ending.min_by_key(|span| (self.spans[*span].first, std::cmp::Reverse(*span))) {
                 Some(span) => {
                     at = self.nodes[self.spans[span].first].parent;
@@ -162,16 +163,16 @@ impl MemoryTree {
         }
     }
 
-    /// Returns how many messages lie in `first ..= last`, where `first` is on the path to `last`.
+    /// Returns the number of messages in `first ..= last`, where `first` is on the path to `last`.
     fn count(&self, first: usize, last: usize) -> usize {
-        let stretch = self.path(Some(last)).take_while(|at| *at >= first);
-        stretch.filter(|at| self.nodes[*at].message.is_some()).count()
+        let range = self.path(Some(last)).take_while(|at| *at >= first);
+        range.filter(|at| self.nodes[*at].message.is_some()).count()
     }
 
-    /// Returns whether a model would see any message of the stretch.
-    fn shows_something(&self, first: usize, last: usize) -> bool {
-        let mut stretch = self.path(Some(last)).take_while(|at| *at >= first);
-        stretch.any(|at| self.nodes[at].message.as_ref().is_some_and(|m| !m.is_hidden))
+    /// Returns whether the range has a message that is not hidden.
+    fn has_visible(&self, first: usize, last: usize) -> bool {
+        let mut range = self.path(Some(last)).take_while(|at| *at >= first);
+        range.any(|at| self.nodes[at].message.as_ref().is_some_and(|m| !m.is_hidden))
     }
 
     fn covering(&self, at: usize) -> impl Iterator<Item = &Span> {
@@ -181,7 +182,7 @@ impl MemoryTree {
         self.spans.iter().filter(covers)
     }
 
-    /// Removes tombstones that nothing hangs from, newest first, so that chains go whole.
+    /// Removes tombstones without children, newest first, so that a chain of them is removed in one pass.
     fn prune(&mut self) {
         let mut children = vec![0; self.nodes.len()];
         for node in self.nodes.iter().filter(|node| !node.is_removed) {
@@ -200,7 +201,7 @@ impl MemoryTree {
         }
     }
 
-    /// Returns the node, or the nearest above it that was not removed.
+    /// Returns the node or its nearest ancestor that was not removed.
     fn survivor(&self, at: Option<usize>) -> Option<usize> {
         self.path(at).find(|at| !self.nodes[*at].is_removed)
     }
@@ -264,7 +265,7 @@ impl SessionProvider for MemorySession {
         };
         if let ExpectedHead::At(expected) = expected {
             let found = tree.nearest(tree.head).cloned();
-            // A retry after a lost answer finds its own message as the head: no refusal.
+            // A retry after a lost answer is a no-op, although the head has moved.
             let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
             if found != *expected && !is_retry {
                 return Err(Error::HeadMoved { expected: expected.clone(), found });
@@ -324,7 +325,7 @@ impl SessionProvider for MemorySession {
         tree.prune();
         let spans = std::mem::take(&mut tree.spans);
         let (kept, gone): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(|span| {
-            !tree.nodes[span.last].is_removed && tree.shows_something(span.first, span.last)
+            !tree.nodes[span.last].is_removed && tree.has_visible(span.first, span.last)
         });
         tree.spans = kept;
         let kept = tree.spans.iter().map(|span| &span.compaction.id);
@@ -417,12 +418,12 @@ impl SessionProvider for MemorySession {
         let tree = self.tree();
         let over = self.span(&tree, id)?;
         let Span { first, last, .. } = tree.spans[over];
-        // Of those over the very same stretch only older ones, so that going down ends.
-        let lies_below = |span: usize| {
+        // Of compactions with the same range only the older ones, so that repeated expansion ends.
+        let is_inside = |span: usize| {
             let inner = &tree.spans[span];
             inner.first >= first && (inner.first > first || inner.last < last || span < over)
         };
-        let items = tree.items_with(Some(last), lies_below);
+        let items = tree.items_with(Some(last), is_inside);
         let starts = |item: &Item| match item {
             Item::Node(at) => *at,
             Item::Span(span) => tree.spans[*span].first,
@@ -436,8 +437,8 @@ impl SessionProvider for MemorySession {
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let tree = self.tree();
         let span = &tree.spans[self.span(&tree, id)?];
-        let stretch = tree.path(Some(span.last)).take_while(|at| *at >= span.first);
-        let mut messages: Vec<Message> = stretch.filter_map(|at| tree.read(at)).collect();
+        let range = tree.path(Some(span.last)).take_while(|at| *at >= span.first);
+        let mut messages: Vec<Message> = range.filter_map(|at| tree.read(at)).collect();
         messages.reverse();
         Ok(messages)
     }
@@ -471,8 +472,8 @@ impl SessionProvider for MemorySession {
         let matches = scope.into_iter().filter_map(|at| {
             let message = tree.read(at)?;
             let text = message.text();
-            let compacted = text.to_lowercase();
-            let is_match = !words.is_empty() && words.iter().all(|word| compacted.contains(word));
+            let lower = text.to_lowercase();
+            let is_match = !words.is_empty() && words.iter().all(|word| lower.contains(word));
             is_match.then(|| Hit {
                 session: self.id.clone(),
                 id: message.id,
@@ -491,7 +492,7 @@ impl SessionProvider for MemorySession {
     }
 }
 
-/// Returns the words of a query in lower case: one of each clause, filters and exclusions left out.
+/// Returns the words of a query in lower case: one of each clause, without filters and excluded terms.
 fn words_of(text: &str) -> Vec<String> {
     let clauses = Query::parse(text).clauses;
     let terms = clauses.into_iter().filter_map(|clause| clause.into_iter().next());

@@ -7,7 +7,7 @@ use crate::context::{BlockInfo, Context, Document};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::search::indexed::{plain_text, plain_tools};
+use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::tokens::estimate_tokens;

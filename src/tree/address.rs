@@ -1,14 +1,14 @@
-//! Addresses: where a message lies.
+//! The address of a message: its rowid in the database.
 
-/// How many messages a session takes in its life; their places are never used again.
+/// The maximum number of messages of a session. Numbers are never reused, so deleted messages count.
 pub(crate) const MAX_MESSAGES: u64 = u32::MAX as u64 - 1;
 
-/// How many sessions a store holds in its life: what the upper half of an address can tell.
+/// The maximum number of sessions of a store: the upper half of an address holds no more.
 pub(crate) const MAX_SESSIONS: i64 = i32::MAX as i64;
 
-/// The place of a message: its session's key, and its number in that session's order of appends.
+/// The address of a message: the key of its session, and its number in the session's order of appends.
 ///
-/// Invariant: the number is at least 1, so the place before the first message is no message.
+/// Invariant: the number is at least 1, so the address before a session's first message is never used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address(i64);
 
@@ -30,22 +30,22 @@ impl Address {
         self.0 >> 32
     }
 
-    /// Returns the message's number in its session's order of appends, from 1.
+    /// Returns the number of the message in its session's order of appends, from 1.
     pub(crate) const fn n(self) -> u32 {
         self.0 as u32
     }
 
-    /// Returns the address before; of a session's first message it is the place of none.
+    /// Returns the previous address, which no message has if this is the first of its session.
     pub(crate) const fn before(self) -> Self {
         Self(self.0 - 1)
     }
 
-    /// Returns the address after.
+    /// Returns the next address.
     pub(crate) const fn after(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// Returns the range that holds every message of the session: `(first, last)`.
+    /// Returns the first and last address of the session.
     pub(crate) const fn range_of(session: i64) -> (Self, Self) {
         (Self::new(session, 1), Self::new(session, u32::MAX))
     }

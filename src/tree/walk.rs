@@ -1,78 +1,78 @@
-//! The walk back from a leaf to its root.
+//! The walk from a leaf back to its root.
 //!
-//! One walk serves every read of a path: histories, streams, pages, lengths, membership. It asks a
-//! [`TreeSource`] two questions and reads no message. The *raw* walk yields the path's runs; the
-//! *visible* one puts a summary wherever the latest compaction ends on what is left of the path,
-//! and goes on before that compaction's first message, so what is hidden is never touched.
+//! Every read of a path uses this walk: histories, streams, pages, lengths, membership. It asks a [`TreeSource`] two
+//! questions and reads no message. The *raw* walk yields the runs of the path. The *visible* walk yields a summary
+//! where a compaction ends on the path, and continues before the first message of that compaction; so compacted
+//! messages are never touched.
 
 use super::Address;
 use crate::error::{Error, Result};
 
-/// A stretch of consecutive addresses in which each message hangs from the one before.
+/// Messages at consecutive addresses, in which each is the parent of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The address the run starts at.
+    /// The first address.
     pub(crate) start: Address,
-    /// What the start hangs from; `None` for a root.
+    /// The parent of the first message; `None` for a root.
     pub(crate) parent: Option<Address>,
 }
 
-/// A compaction, as the walk sees it.
+/// A compaction: its range and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// What the storage knows it by; of two with the same ends the greater is the newer.
+    /// Its key in the storage. Of two compactions with the same range the greater key is the newer.
     pub(crate) key: i64,
     pub(crate) first: Address,
     pub(crate) last: Address,
 }
 
-/// What the walk asks of a storage.
+/// The questions that a walk asks of a storage.
 pub(crate) trait TreeSource {
     /// Returns the run that holds the message at this address.
     fn run_of(&mut self, at: Address) -> Result<Run>;
 
-    /// Returns the compaction of the same session that ends at this address or before: the one
-    /// with the greatest end, of these the one with the smallest start, of these the newest.
+    /// Returns the last compaction of the session that ends at or before this address. Of several that end there it is
+    /// the one with the smallest start, of these the newest.
     fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>>;
 }
 
-/// One piece of a history.
+/// A part of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stretch {
-    /// Messages at consecutive addresses, oldest first.
+    /// The messages of consecutive addresses, both ends included.
     Messages { first: Address, last: Address },
     /// A summary.
     Summary(Span),
 }
 
-/// A planned history: its stretches, newest first.
+/// A planned history, newest part first.
 pub(crate) type Plan = Vec<Stretch>;
 
-/// The walk from a leaf to its root; yields stretches newest first.
+/// The walk from a leaf to its root; yields the newest part first.
 pub(crate) struct Walk<'a, S: ?Sized> {
     source: &'a mut S,
-    /// Where the walk stands: the newest message not yet yielded.
+    /// The newest message that was not yielded yet.
     at: Option<Address>,
     spans: Spans,
 }
 
-/// What is known of the compactions that end at or before the present place.
+/// The last compaction that ends at or before the current message.
 enum Spans {
-    /// A raw walk, or a session in which none is left.
+    /// There is none, or the walk is raw.
     None,
-    /// Not asked yet.
+    /// Not looked up yet.
     Unknown,
-    /// The latest one, which may lie on another branch.
+    /// The last one; it may be on another branch.
     Next(Span),
 }
 
 impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
-    /// Returns the walk over the stored messages of the path to `leaf`.
+    /// Walks over the stored messages of the path to `leaf`.
     pub(crate) fn raw(source: &'a mut S, leaf: Option<Address>) -> Self {
         Self { source, at: leaf, spans: Spans::None }
     }
 
-    /// Returns the walk over the path to `leaf` with compactions applied.
+    /// Walks over the path to `leaf` with compactions applied.
     pub(crate) fn visible(source: &'a mut S, leaf: Option<Address>) -> Self {
         Self { source, at: leaf, spans: Spans::Unknown }
     }
@@ -82,7 +82,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         self.at
     }
 
-    /// Returns the next older stretch.
+    /// Returns the next older part.
     pub(crate) fn next(&mut self) -> Result<Option<Stretch>> {
         let Some(at) = self.at else { return Ok(None) };
         let span = self.span_before(at)?;
@@ -104,7 +104,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(Some(Stretch::Messages { first, last: at }))
     }
 
-    /// Returns the whole of what is left, newest first.
+    /// Returns all remaining parts, newest first.
     pub(crate) fn plan(mut self) -> Result<Plan> {
         let mut plan = Plan::new();
         while let Some(stretch) = self.next()? {
@@ -113,7 +113,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(plan)
     }
 
-    /// Returns whether the path holds the address.
+    /// Returns whether the address is on the path.
     pub(crate) fn reaches(mut self, address: Address) -> Result<bool> {
         while let Some(stretch) = self.next()? {
             if let Stretch::Messages { first, last } = stretch
@@ -132,11 +132,11 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
 
     fn run(&mut self, at: Address) -> Result<Run> {
         let run = self.source.run_of(at)?;
-        // A parent that is not older would send the walk in circles.
+        // A parent that is newer than its child would make the walk endless.
         if run.start > at || run.parent.is_some_and(|parent| parent >= run.start) {
             return Err(Error::Corrupt {
                 what: format!(
-                    "message {} of session {} hangs from a newer one",
+                    "message {} of session {} has a newer parent",
                     run.start.n(),
                     at.session()
                 ),
@@ -145,8 +145,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(run)
     }
 
-    /// Returns the latest compaction that ends at `at` or before, asking only when the one known
-    /// ends after it.
+    /// Returns the last compaction that ends at or before `at`. Asks the storage only if the known one ends after `at`.
     fn span_before(&mut self, at: Address) -> Result<Option<Span>> {
         let is_stale = match &self.spans {
             Spans::None => return Ok(None),
@@ -175,8 +174,8 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
 mod tests {
     use super::*;
 
-    /// A tree drawn as text: a letter a message, in order of append, each with its parent; `-` is
-    /// none. `"a- ba cb da"` is the path a b c and a branch d under a.
+    /// A tree drawn as text. Each word is a message and its parent, in order of append; `-` is no parent. `"a- ba cb
+    /// da"` is the path a b c, and a branch d under a.
     struct Drawing {
         parents: Vec<Option<usize>>,
         spans: Vec<Span>,
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The view at a leaf, oldest first: letters for messages, `[b..d]` for a summary.
+    /// The history of a leaf, oldest first: a letter for a message, `[b..d]` for a summary.
     #[track_caller]
     fn view(tree: &str, spans: &str, leaf: u8) -> String {
         let mut drawing = draw(tree, spans);
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_stands_for_its_stretch_on_the_paths_that_hold_its_end() {
+    fn a_summary_replaces_its_range_on_the_paths_with_its_last_message() {
         let line = "a- ba cb dc ed";
         let fork = "a- ba cb da ed";
         for (tree, spans, leaf, shown) in [
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_reaches_its_own_messages_only() -> Result<()> {
+    fn a_path_reaches_only_its_own_messages() -> Result<()> {
         let mut fork = draw("a- ba cb da ed", "");
         for (leaf, message, is_held) in
             [(b'e', b'd', true), (b'e', b'b', false), (b'c', b'a', true), (b'c', b'd', false)]

@@ -1,7 +1,7 @@
 //! Styles: one for each kind of thing, in colours of the terminal's own palette.
 
 use anstyle::{AnsiColor, Style};
-use talktree::{Ink, Role};
+use talktree::{PieceKind, Role};
 
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
@@ -23,14 +23,14 @@ pub(crate) fn role(role: &Role) -> Style {
 }
 
 /// Returns the style of a piece of a tree drawing.
-pub(crate) fn ink(ink: Ink) -> Style {
-    match ink {
-        Ink::Graph | Ink::More | Ink::Faded => FAINT,
-        Ink::Head => MATCH,
-        Ink::Role => STRONG,
-        Ink::Id => ID,
-        Ink::Label => LABEL,
-        Ink::Compaction => COMPACTION,
+pub(crate) fn piece(kind: PieceKind) -> Style {
+    match kind {
+        PieceKind::Graph | PieceKind::More | PieceKind::Faded => FAINT,
+        PieceKind::Head => MATCH,
+        PieceKind::Role => STRONG,
+        PieceKind::Id => ID,
+        PieceKind::Label => LABEL,
+        PieceKind::Compaction => COMPACTION,
         _ => PLAIN,
     }
 }

@@ -136,7 +136,7 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.provider.remove_compaction(id)?;
-        self.emit(|| Change::Expand { id: id.clone() });
+        self.emit(|| Change::RemoveCompaction { id: id.clone() });
         Ok(())
     }
 

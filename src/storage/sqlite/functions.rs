@@ -5,7 +5,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 
 use super::fault::Outcome;
 use crate::message::parts_from_text;
-use crate::search::{indexed, script};
+use crate::search::{indexed_text, script};
 
 /// Registers the functions on a connection.
 pub(super) fn register(conn: &Connection) -> Outcome<()> {
@@ -13,15 +13,15 @@ pub(super) fn register(conn: &Connection) -> Outcome<()> {
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
     conn.create_scalar_function("talktree_text", 1, flags, |context| {
-        Ok(parts(context).map(|parts| indexed::text(&parts)))
+        Ok(parts(context).map(|parts| indexed_text::text(&parts)))
     })?;
     conn.create_scalar_function("talktree_tools", 1, flags, |context| {
-        Ok(parts(context).map(|parts| indexed::tools(&parts)))
+        Ok(parts(context).map(|parts| indexed_text::tools(&parts)))
     })?;
     conn.create_scalar_function("talktree_cut", 1, flags, |context| {
         // What is no text has none; `verify` names it.
         let text = context.get_raw(0).as_str().ok();
-        Ok(text.map(|text| script::cut(text).into_owned()))
+        Ok(text.map(|text| script::segment(text).into_owned()))
     })?;
     Ok(())
 }

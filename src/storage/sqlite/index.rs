@@ -17,7 +17,7 @@ use super::fault::Outcome;
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
-use crate::search::indexed;
+use crate::search::indexed_text;
 use crate::tree::Address;
 
 /// How many appends of this handle go by before it brings the index up to date.
@@ -138,8 +138,8 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
         let address: Address = row.get(0)?;
         // Parts that cannot be read have no text, as the functions have it.
         let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
-        let text = parts.as_ref().map(|parts| indexed::text(parts));
-        let tools = parts.as_ref().map(|parts| indexed::tools(parts));
+        let text = parts.as_ref().map(|parts| indexed_text::text(parts));
+        let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
         insert.execute(params![address, text, tools])?;
     }
     drop(rows);
@@ -195,7 +195,7 @@ fn has_present_version(conn: &Connection) -> Outcome<bool> {
         .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
         .optional()?;
-    Ok(version.is_some_and(|version| version == indexed::VERSION.to_string()))
+    Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
 }
 
 /// Records which cutting of text the index was made with.
@@ -203,7 +203,7 @@ pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
     )?
-    .execute(params![indexed::VERSION.to_string()])?;
+    .execute(params![indexed_text::VERSION.to_string()])?;
     Ok(())
 }
 

@@ -14,26 +14,27 @@ use super::{compaction, label};
 use crate::id::MessageId;
 use crate::message::{Role, parts_from_text};
 use crate::tree::{
-    Address, CompactionMark, Landmark, Run, Segment, Skeleton, Stem, Tree, line, outermost, preview,
+    Address, BoundedRun, CompactionMark, Landmark, Run, Segment, SegmentMap, Tree, line, outermost,
+    preview,
 };
 
 /// Returns the outline of a session.
 pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
-    let stems = stems(conn, session.key)?;
-    let skeleton = Skeleton::new(&stems, addresses(conn, TOMBSTONES, session.key)?)?;
-    let head = session.head.and_then(|head| skeleton.locate(head));
-    let labels = labels(conn, session.key, &skeleton)?;
-    let mut compactions = compactions(conn, session.key, &skeleton)?;
+    let runs = runs(conn, session.key)?;
+    let map = SegmentMap::new(&runs, addresses(conn, TOMBSTONES, session.key)?)?;
+    let head = session.head.and_then(|head| map.locate(head));
+    let labels = labels(conn, session.key, &map)?;
+    let mut compactions = compactions(conn, session.key, &map)?;
     let mut hidden: HashMap<usize, u64> = HashMap::new();
     for address in addresses(conn, HIDDEN, session.key)? {
-        if let Some((segment, _)) = skeleton.locate(address) {
+        if let Some((segment, _)) = map.locate(address) {
             *hidden.entry(segment).or_default() += 1;
         }
     }
 
     let mut reader = conn.prepare_cached(LANDMARK)?;
-    let mut tree = Tree { roots: skeleton.roots().to_vec(), ..Tree::default() };
-    for segment in 0..skeleton.len() {
+    let mut tree = Tree { roots: map.roots().to_vec(), ..Tree::default() };
+    for segment in 0..map.len() {
         let compactions = compactions.remove(&segment).unwrap_or_default();
         let labels = labels.get(&segment);
         let shown = outermost(&compactions).into_iter();
@@ -42,11 +43,11 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
             .collect();
         noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
         noted.extend(labels.into_iter().flat_map(HashMap::keys));
-        let places = skeleton.landmarks(segment, noted);
+        let places = map.landmarks(segment, noted);
         // A wide tree has as many of these as messages.
         let mut landmarks = Vec::with_capacity(places.len());
         for at in places {
-            let mut landmark = read(&mut reader, &skeleton, segment, at)?;
+            let mut landmark = read(&mut reader, &map, segment, at)?;
             landmark.is_head = head == Some((segment, at));
             landmark.labels =
                 labels.and_then(|labels| labels.get(&at)).cloned().unwrap_or_default();
@@ -56,42 +57,42 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
             landmarks.push(landmark);
         }
         let (Some(first), Some(last)) = (landmarks.first(), landmarks.last()) else { continue };
-        tree.messages += skeleton.count(segment);
+        tree.messages += map.count(segment);
         tree.segments.push(Segment {
             first: first.id.clone(),
             last: last.id.clone(),
-            count: skeleton.count(segment),
+            count: map.count(segment),
             hidden: hidden.get(&segment).copied().unwrap_or(0),
             landmarks,
             compactions,
-            parent: skeleton.parent(segment),
-            children: skeleton.children(segment).to_vec(),
+            parent: map.parent(segment),
+            children: map.children(segment).to_vec(),
         });
     }
     Ok(tree)
 }
 
 /// Returns the runs of a session with their ends, in ascending order.
-fn stems(conn: &Connection, session: i64) -> Outcome<Vec<Stem>> {
+fn runs(conn: &Connection, session: i64) -> Outcome<Vec<BoundedRun>> {
     let (first, last) = Address::range_of(session);
     let mut breaks = conn.prepare_cached(BREAKS)?;
     let mut before = conn.prepare_cached(LAST_BEFORE)?;
     let mut rows = breaks.query([first, last])?;
-    let mut stems: Vec<Stem> = Vec::new();
+    let mut runs: Vec<BoundedRun> = Vec::new();
     while let Some(row) = rows.next()? {
         let run = Run { start: row.get(0)?, parent: row.get(1)? };
-        stems.push(Stem { run, end: run.start });
+        runs.push(BoundedRun { run, end: run.start });
     }
-    for index in 0..stems.len() {
-        let start = stems[index].run.start;
-        let end = stems.get(index + 1).map_or(last, |next| next.run.start.before());
+    for index in 0..runs.len() {
+        let start = runs[index].run.start;
+        let end = runs.get(index + 1).map_or(last, |next| next.run.start.before());
         // Removed leaves leave places empty before the next run.
-        stems[index].end = match end == start {
+        runs[index].end = match end == start {
             true => end,
             false => before.query_row([start, end], |row| row.get(0))?,
         };
     }
-    Ok(stems)
+    Ok(runs)
 }
 
 pub(super) const BREAKS: &str = "SELECT address, parent
@@ -121,11 +122,11 @@ fn addresses(conn: &Connection, sql: &str, session: i64) -> Outcome<Vec<Address>
 fn labels(
     conn: &Connection,
     session: i64,
-    skeleton: &Skeleton,
+    map: &SegmentMap,
 ) -> Outcome<HashMap<usize, HashMap<u64, Vec<String>>>> {
     let mut labels: HashMap<usize, HashMap<u64, Vec<String>>> = HashMap::new();
     for (label, address) in label::all(conn, session)? {
-        if let Some((segment, at)) = skeleton.locate(address) {
+        if let Some((segment, at)) = map.locate(address) {
             labels.entry(segment).or_default().entry(at).or_default().push(label.name);
         }
     }
@@ -136,12 +137,12 @@ fn labels(
 fn compactions(
     conn: &Connection,
     session: i64,
-    skeleton: &Skeleton,
+    map: &SegmentMap,
 ) -> Outcome<HashMap<usize, Vec<CompactionMark>>> {
     let mut compactions: HashMap<usize, Vec<CompactionMark>> = HashMap::new();
     for (span, compaction) in compaction::all(conn, session)? {
-        let Some((segment, ends_at)) = skeleton.locate(span.last) else { continue };
-        let first = skeleton.locate(span.first);
+        let Some((segment, ends_at)) = map.locate(span.last) else { continue };
+        let first = map.locate(span.first);
         compactions.entry(segment).or_default().push(CompactionMark {
             id: compaction.id,
             first: compaction.first,
@@ -157,12 +158,12 @@ fn compactions(
 
 fn read(
     reader: &mut CachedStatement<'_>,
-    skeleton: &Skeleton,
+    map: &SegmentMap,
     segment: usize,
     at: u64,
 ) -> Outcome<Landmark> {
     let missing = || corrupt(format!("place {at} of a run holds no message"));
-    let address = skeleton.address(segment, at).ok_or_else(missing)?;
+    let address = map.address(segment, at).ok_or_else(missing)?;
     let mut rows = reader.query([address])?;
     let row = rows.next()?.ok_or_else(missing)?;
     landmark(row, at).map_err(damaged(format_args!(

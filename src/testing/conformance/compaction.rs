@@ -1,7 +1,7 @@
-//! Summaries laid over the tree, and hidden: what a model is shown.
+//! Compactions and hidden messages: what a model sees.
 //!
-//! A summary stands for its stretch where the stretch's end is on the path, and nowhere else; what
-//! is under it stays, to be read raw, deleted, or shown again.
+//! A summary replaces its range on the paths that contain the last message of the range, and nowhere else. The messages
+//! of the range remain: they can be read raw, deleted, or made visible again.
 
 use super::probe::{Probe, drawn, id, ids, message, supported};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ pub(super) fn summaries(probe: &Probe) -> Result<()> {
     assert_eq!(first[1], stored[0].to_message(Some(id("a"))));
     assert_eq!(provider.summary(&"s".into())?.as_ref(), Some(&first[1]));
     assert_eq!(drawn(&provider.expand_raw(&"s".into())?), "b c");
-    // One whose id stands is left as it is.
+    // A known id is a no-op.
     probe.compact("s", "a", "a")?;
     assert_eq!(provider.compactions()?, stored);
     Ok(())
@@ -47,7 +47,7 @@ pub(super) fn summary_ends(probe: &Probe) -> Result<()> {
         answer => panic!("an end inside a summary should be Error::InsideSummary, not {answer:?}"),
     }
     assert_eq!(probe.history("e")?, "a [s] e");
-    // Where the summary does not show, its messages are items themselves.
+    // On a path without the summary its messages are items.
     probe.compact("u", "a", "c")?;
     assert_eq!((probe.history("c")?, probe.history("e")?), ("[u]".into(), "a [s] e".into()));
     assert_eq!(probe.history("x")?, "a b x");
@@ -68,7 +68,7 @@ pub(super) fn nesting(probe: &Probe) -> Result<()> {
         probe.provider.compactions()?.into_iter().map(|compaction| compaction.id).collect();
     assert_eq!(ids(&made), "s t u v");
     assert_eq!(drawn(&probe.provider.expand_raw(&"v".into())?), "a b c d");
-    // Down one level at a time.
+    // Each expansion shows one level.
     for (over, below) in [("v", "[u]"), ("u", "a [t]"), ("t", "[s] d"), ("s", "b c")] {
         if let Some(shown) = supported(probe.provider.expand(&over.into()))? {
             assert_eq!(drawn(&shown), below, "under {over}");
@@ -114,7 +114,7 @@ pub(super) fn deletes_under_summaries(probe: &Probe) -> Result<()> {
         (ids(&deleted.compactions_gone), ids(&deleted.covered_by)),
         ("s".into(), "t".into())
     );
-    // Its end is a tombstone now, and goes with the last message below.
+    // Its last message is a tombstone, which is removed with its last descendant.
     assert_eq!(ids(&probe.delete("d")?.covered_by), "t");
     assert_eq!(probe.history("e")?, "[t] e");
     assert_eq!(ids(&probe.delete("e")?.compactions_gone), "t");

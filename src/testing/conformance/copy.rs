@@ -1,6 +1,4 @@
-//! What comes from elsewhere: records of a transcript, and the path of another session.
-//!
-//! Both are copies: what becomes of the one is nothing to the other.
+//! Imports and forks: copies of records and of paths, independent of their source.
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::{Error, Result};

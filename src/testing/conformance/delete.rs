@@ -1,6 +1,6 @@
-//! What goes: messages, branches, all of it.
+//! Deletes: of messages, of branches, of everything.
 //!
-//! The children of a message that went hang from what it hung from, and so does the head.
+//! The children of a deleted message become those of its parent, and the head moves to the parent.
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub(super) fn deletes(probe: &Probe) -> Result<()> {
     assert_unknown(probe.delete("b"));
     probe.delete("a")?;
     assert_eq!((probe.children(None)?, probe.raw("c")?), ("c d e".into(), "c".into()));
-    // What was deleted may be said again, elsewhere.
+    // The id of a deleted message can be used again.
     assert!(
         provider.append(&Parent::Message(id("e")), &ExpectedHead::Any, &[message("b")])?[0].is_new
     );

@@ -1,4 +1,4 @@
-//! The names of places: the head, which moves and moves back, and labels.
+//! The head and labels.
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! What one message holds: it comes back as it was said, and can be said anew in its place.
+//! The content of a message: it is read back unchanged, and can be updated.
 
 use super::probe::{Probe, ids, message, read};
 use crate::error::{Error, Result};

@@ -1,9 +1,8 @@
-//! The contract of a provider, as a suite.
+//! The conformance suite of [`SessionProvider`].
 //!
-//! A rule is a sentence and a check that is given an empty session. The rules are told in the order
-//! of the table; each file holds those of one noun.
+//! A rule is a sentence and a check. Each check runs on an empty session, in the order of the table.
 
-#![expect(clippy::panic, reason = "a suite says by panicking which rule was broken")]
+#![expect(clippy::panic, reason = "a test suite panics if a rule is broken")]
 
 mod compaction;
 mod copy;
@@ -22,10 +21,10 @@ use crate::id::SessionId;
 use crate::storage::SessionProvider;
 use probe::Probe;
 
-/// Runs the contract of [`SessionProvider`] against the providers that `make` gives.
+/// Tests the providers that `make` returns against the contract of [`SessionProvider`].
 ///
-/// `make` is called with a new id each time and returns an empty session. Required verbs are held
-/// strictly; others may answer [`Error::Unsupported`](crate::Error::Unsupported).
+/// `make` is called with a new id for each rule and returns an empty session. Required methods must work; optional ones
+/// may return [`Error::Unsupported`](crate::Error::Unsupported).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,51 +40,54 @@ use probe::Probe;
 /// ```
 ///
 /// # Panics
-/// If a rule is broken; the message names it.
+/// If a rule is broken. The message names the rule.
 pub fn conformance(mut make: impl FnMut(SessionId) -> Arc<dyn SessionProvider>) {
     for (rule, check) in RULES {
         let id = SessionId::from(format!("conformance: {rule}"));
         let provider = make(id.clone());
-        assert_eq!(*provider.id(), id, "a session has the id it was made with");
+        assert_eq!(*provider.id(), id, "a session has the id it was created with");
         if let Err(error) = check(&Probe { provider }) {
             panic!("{rule}: {error}");
         }
     }
 }
 
-/// Panics with what was found instead, or returns an error that should not be, if a rule is broken.
+/// Panics or returns an error if a rule is broken.
 type Check = fn(&Probe) -> Result<()>;
 
 const RULES: &[(&str, Check)] = &[
-    ("a session that was never written to reads as empty", tree::empty),
-    ("what is appended reads back as it was", message::round_trip),
-    ("appends hang where they were placed and move the head", tree::places),
-    ("a known id is left as it is and the chain goes on from it", tree::known_ids),
-    ("an unknown id is an error and nothing is done", tree::unknown_ids),
-    ("an update replaces content and keeps the place", message::updates),
-    ("a deleted message leaves its place to its children", delete::deletes),
-    ("the head moves up from a message that went", delete::head_after_delete),
+    ("a new session is empty", tree::empty),
+    ("an appended message is read back unchanged", message::round_trip),
+    ("an append adds to its parent and moves the head", tree::places),
+    ("a known id is a no-op and the chain continues from it", tree::known_ids),
+    ("an unknown id is an error and nothing is changed", tree::unknown_ids),
+    ("an update replaces the content but not the parent", message::updates),
+    ("the children of a deleted message become those of its parent", delete::deletes),
+    ("the head moves to the parent of a deleted message", delete::head_after_delete),
     ("a cleared session is empty and can be written to", delete::clears),
-    ("a summary stands for its stretch on the paths that hold its end", compaction::summaries),
-    ("a summary compactions whole items of the view", compaction::summary_ends),
+    ("a summary replaces its range on the paths with its last message", compaction::summaries),
+    ("a compaction covers whole items of the view", compaction::summary_ends),
     (
-        "of compactions with one end the furthest-reaching shows, of equals the newest",
+        "of compactions with one last message the longest is visible, of equals the newest",
         compaction::nesting,
     ),
-    ("hidden are stored and not shown", compaction::hidden),
-    ("compactions of deleted messages go and say so", compaction::deletes_under_summaries),
-    ("a summary is laid over what was seen or refused", plan::stale),
-    ("what a model sees is counted truly", plan::counted),
-    ("a branch is left from where the head is", plan::leaving),
+    ("hidden messages are stored but not visible", compaction::hidden),
+    (
+        "a compaction of deleted messages is removed and reported",
+        compaction::deletes_under_summaries,
+    ),
+    ("a plan is committed if its range is unchanged, and refused otherwise", plan::stale),
+    ("the visible tokens are those of the history", plan::counted),
+    ("an append with an expected head requires that head", plan::leaving),
     ("a search finds text in its scope", read::searches),
-    ("a stream gives what a read gives", read::streams),
-    ("the head moves and moves back", head::heads),
-    ("labels point at messages", head::labels),
+    ("a cursor returns the same messages as a read", read::streams),
+    ("the head can be moved, undone and redone", head::heads),
+    ("labels point to messages", head::labels),
     ("leaves are the messages without children", tree::leaves),
-    ("a branch is deleted whole", delete::branches),
-    ("a summary that is taken off brings back what was under it", compaction::removals),
+    ("a branch is deleted with all its messages", delete::branches),
+    ("removing a compaction makes its range visible again", compaction::removals),
     ("a record is imported once", copy::imports),
-    ("a fork has the path it was made from", copy::forks),
-    ("a session that goes on in another is ended", plan::splits),
-    ("threads may write at the same time", tree::threads),
+    ("a fork has the path to its fork point", copy::forks),
+    ("a session that is split is ended", plan::splits),
+    ("threads can write at the same time", tree::threads),
 ];

@@ -1,4 +1,4 @@
-//! Plans: a summary is laid only over what was seen; what a model sees can be counted.
+//! Plans: commits, the visible tokens, expected heads and splits.
 
 use super::probe::{Probe, id, message, supported};
 use crate::compaction::{Compaction, Seen, Stale};
@@ -14,24 +14,24 @@ pub(super) fn stale(probe: &Probe) -> Result<()> {
     let seen_at = |first: usize, last: usize| -> Result<Seen> {
         Ok(Seen::of(&provider.history(Some(&id("f")))?[first..=last]))
     };
-    let lay = |name: &str, first: &str, last: &str, seen: &Seen| {
+    let commit = |name: &str, first: &str, last: &str, seen: &Seen| {
         let summary = Compaction::new(format!("summary {name}"), first.into(), last.into());
         provider.commit_compaction(&Compaction { id: name.into(), ..summary }, &id("f"), seen)
     };
     let [inner, outer, gone] = [seen_at(1, 2)?, seen_at(1, 3)?, seen_at(4, 4)?];
-    assert!(lay("s", "b", "c", &inner)?, "what lies on the head's path shows");
+    assert!(commit("s", "b", "c", &inner)?, "a summary on the path to the head is visible");
     assert_eq!(probe.history("f")?, "a [s] d e f");
     let refused = |answer: Result<bool>, expected: Stale| match answer {
         Err(Error::Stale { why }) => assert_eq!(why, expected),
-        other => panic!("a plan that no longer stands should be {expected:?}, not {other:?}"),
+        other => panic!("a stale plan should be {expected:?}, not {other:?}"),
     };
-    refused(lay("t", "b", "d", &outer), Stale::Compacted { by: "s".into() });
+    refused(commit("t", "b", "d", &outer), Stale::Compacted { by: "s".into() });
     let over = seen_at(1, 2)?;
     provider.update(&Message::user("other words").with_id("d"))?;
-    refused(lay("t", "compaction_s", "d", &over), Stale::Updated { id: id("d") });
+    refused(commit("t", "compaction_s", "d", &over), Stale::Updated { id: id("d") });
     probe.delete("e")?;
-    refused(lay("t", "e", "e", &gone), Stale::Deleted { id: id("e") });
-    lay("t", "compaction_s", "d", &seen_at(1, 2)?)?;
+    refused(commit("t", "e", "e", &gone), Stale::Deleted { id: id("e") });
+    commit("t", "compaction_s", "d", &seen_at(1, 2)?)?;
     assert_eq!((probe.history("f")?, probe.raw("f")?), ("a [t] f".into(), "a b c d f".into()));
     Ok(())
 }
@@ -71,7 +71,7 @@ pub(super) fn leaving(probe: &Probe) -> Result<()> {
     };
     match leave("b", "x") {
         Err(Error::HeadMoved { found, .. }) => assert_eq!(found, Some(id("c"))),
-        other => panic!("leaving where the head is not should be HeadMoved, not {other:?}"),
+        other => panic!("another head should be HeadMoved, not {other:?}"),
     }
     leave("c", "y")?;
     assert_eq!(probe.head()?, "a y");

@@ -1,7 +1,6 @@
-//! The shorthand of the rules.
+//! Helpers of the rules.
 //!
-//! Trees are drawn as text: a letter is a message whose id it is, `[s]` the summary of the
-//! compaction `s`.
+//! Trees are drawn as text: a letter is the message of this id, `[s]` is the summary of the compaction `s`.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::search::{Scope, SearchRequest};
 use crate::storage::{Cursor, SessionProvider};
 use crate::view::{ExpectedHead, Parent};
 
-/// A provider, and the shorthand of the rules.
+/// A provider under test.
 pub(super) struct Probe {
     pub(super) provider: Arc<dyn SessionProvider>,
 }
@@ -28,7 +27,7 @@ pub(super) fn message(letter: &str) -> Message {
 }
 
 impl Probe {
-    /// Builds a tree drawn as pairs: `"a- ba cb da"` is the path a b c, and d beside b.
+    /// Appends a tree drawn as pairs of message and parent: `"a- ba cb da"` is the path a b c, and a branch d under a.
     pub(super) fn draw(&self, tree: &str) -> Result<()> {
         for node in tree.split(' ') {
             let (letter, parent) = node.split_at(1);
@@ -57,7 +56,7 @@ impl Probe {
         Ok(drawn(&self.provider.raw_history(Some(&id(leaf)))?))
     }
 
-    /// The path to the head.
+    /// Returns the raw path to the head.
     pub(super) fn head(&self) -> Result<String> {
         Ok(drawn(&self.provider.raw_history(None)?))
     }
@@ -79,7 +78,7 @@ impl Probe {
     }
 }
 
-/// Letters for messages, `[s]` for summaries.
+/// Returns letters for messages and `[s]` for summaries.
 pub(super) fn drawn(messages: &[Message]) -> String {
     let name = |message: &Message| match CompactionId::from_message(&message.id) {
         Some(compaction) => format!("[{compaction}]"),
@@ -92,7 +91,7 @@ pub(super) fn ids(compactions: &[CompactionId]) -> String {
     compactions.iter().map(CompactionId::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the answer of a verb that a provider need not have; `None` if it has it not.
+/// Returns the result of an optional method; `None` if the provider does not support it.
 pub(super) fn supported<T>(answer: Result<T>) -> Result<Option<T>> {
     match answer {
         Err(Error::Unsupported { .. }) => Ok(None),
@@ -119,7 +118,7 @@ pub(super) fn read_by(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Messa
     let mut read = Vec::new();
     loop {
         let batch = cursor.next(limit)?;
-        assert!(batch.len() <= limit, "a batch is within its limit");
+        assert!(batch.len() <= limit, "a batch exceeds its limit");
         if batch.is_empty() {
             return Ok(read);
         }

@@ -1,6 +1,4 @@
-//! Other ways to the same messages: search and streams.
-//!
-//! Both see what a history sees, whatever was said, changed or deleted before.
+//! Search and cursors: both see the current messages, after updates and deletes.
 
 use super::probe::{Probe, drawn, id, read_by, supported};
 use crate::error::Result;

@@ -1,7 +1,6 @@
-//! The tree: what an append hangs from, what is read along a path, and what lies beside it.
+//! The tree: parents, paths, branches and leaves.
 //!
-//! A session begins empty. An id stands once: said again it is left as it is. One that does not
-//! stand is an error, and nothing is done.
+//! A session starts empty. An append with a known id is a no-op. An unknown id is an error, and nothing is changed.
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::{Error, Result};
@@ -58,7 +57,7 @@ pub(super) fn places(probe: &Probe) -> Result<()> {
     }
     provider.append(&Parent::Head, &ExpectedHead::At(Some(id("r"))), &[message("g")])?;
     assert_eq!(probe.head()?, "r g");
-    // A retry, after an answer that was lost, is no refusal.
+    // A retry after a lost answer is a no-op.
     assert!(
         !provider.append(&Parent::Head, &ExpectedHead::At(Some(id("r"))), &[message("g")])?[0]
             .is_new

@@ -1,19 +1,17 @@
-//! Drawing an outline as lines.
+//! Draws an outline as lines.
 //!
-//! From a segment on, the trunk goes straight down; the other children are drawn before it, one
-//! step to the right, each with a trunk of its own (`trunk` tells which is which). What is still to
-//! be drawn is a stack of jobs: drawing a segment puts its trunk on it and, above that, its
-//! branches. A job knows the rails that stand to the left of its lines; the lines themselves are
-//! written by the `pen`. What is left out for want of room is counted.
+//! A segment is followed by its indented branches and then by its main child (see `layout`). A stack of jobs replaces
+//! recursion: drawing a segment pushes its main child and, above it, its branches. Branches and segments over the
+//! limits of [`DrawOptions`] are counted instead of drawn.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::pen::{Line, Pen};
-use super::trunk::{Note, take_notes};
+use super::layout::{Layout, layouts};
+use super::render::{Line, Renderer};
 use super::{Tree, outermost};
 
-/// How an outline is drawn.
+/// The limits and style of a drawing.
 ///
 /// ```
 /// use talktree::DrawOptions;
@@ -24,30 +22,30 @@ use super::{Tree, outermost};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrawOptions {
-    /// How many branches of one message are drawn beside the one that goes straight on; the others
-    /// are counted. Those that lead to a label are always drawn.
+    /// The maximum number of indented branches of one message; the others are counted. Branches that lead to the head
+    /// or a label are always drawn.
     pub max_children: usize,
-    /// How many segments in a row are drawn; of a longer row the middle is counted, up to what is
-    /// labelled.
-    pub max_trunk: usize,
-    /// How far branches of branches are drawn, in steps to the right; those further in are counted.
+    /// The maximum number of consecutive segments along the main children; the middle of a longer row is counted,
+    /// except segments with the head or a label.
+    pub max_main_segments: usize,
+    /// The maximum number of indentations; branches further right are counted.
     pub max_indent: usize,
-    /// Whether the lines are drawn in ASCII.
+    /// Whether the lines use only ASCII characters.
     pub is_ascii: bool,
 }
 
 impl Default for DrawOptions {
     fn default() -> Self {
-        Self { max_children: 8, max_trunk: 64, max_indent: 5, is_ascii: false }
+        Self { max_children: 8, max_main_segments: 64, max_indent: 5, is_ascii: false }
     }
 }
 
 impl DrawOptions {
-    /// Returns the options that leave no branch out.
+    /// Returns the options that draw every branch.
     #[must_use]
     pub fn everything() -> Self {
         let max = usize::MAX;
-        Self { max_children: max, max_trunk: max, max_indent: max, is_ascii: false }
+        Self { max_children: max, max_main_segments: max, max_indent: max, is_ascii: false }
     }
 }
 
@@ -56,10 +54,9 @@ impl DrawOptions {
 pub struct Lines<'a> {
     tree: &'a Tree,
     options: DrawOptions,
-    pen: Pen,
-    /// What is known of each segment beside what it holds.
-    notes: Vec<Note>,
-    /// What is still to be drawn, the next at the end.
+    renderer: Renderer,
+    layouts: Vec<Layout>,
+    /// The remaining jobs, the next one last.
     jobs: Vec<Job>,
     ready: VecDeque<Line>,
 }
@@ -68,12 +65,11 @@ pub struct Lines<'a> {
 enum Job {
     Segment {
         segment: usize,
-        /// What stands before the first line of the segment, and before the others.
-        lead: Rc<str>,
-        rest: Rc<str>,
-        /// How many segments of this trunk were drawn before it.
+        /// The graph before the first line of the segment, and before the other lines.
+        first_graph: Rc<str>,
+        graph: Rc<str>,
+        /// The number of segments already drawn along these main children.
         step: usize,
-        /// How far to the right it is.
         indent: usize,
     },
     More {
@@ -89,8 +85,8 @@ impl<'a> Lines<'a> {
         let mut lines = Self {
             tree,
             options: options.clone(),
-            pen: Pen::of(options),
-            notes: take_notes(&tree.segments),
+            renderer: Renderer::of(options),
+            layouts: layouts(&tree.segments),
             jobs: Vec::new(),
             ready: VecDeque::new(),
         };
@@ -99,25 +95,25 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// Puts branches before everything that is still to be drawn, and a count of those left out.
+    /// Pushes branches, and a count of the omitted ones.
     ///
-    /// What stands before the first line of each, before its others, and before the count, are in
-    /// `graphs`; branches without an indent are trees of their own.
+    /// `graphs` are those of a branch's first line, of its other lines, and of the count. Branches without indentation
+    /// are separate trees.
     fn push_branches(&mut self, branches: &[usize], graphs: [&Rc<str>; 3], indent: usize) {
-        let [lead, rest, more] = graphs;
+        let [first_graph, graph, more] = graphs;
         let is_apart = indent == 0;
         let max =
             if indent > self.options.max_indent { 0 } else { self.options.max_children.max(1) };
         let (mut drawn, mut hidden, mut messages) = (Vec::new(), 0, 0);
         for &branch in branches {
-            let note = &self.notes[branch];
-            // A count of one branch would take the room of the branch.
+            let layout = &self.layouts[branch];
+            // A count of one branch would be as long as the branch.
             let has_room = drawn.len() < max || (max > 0 && branches.len() == max + 1);
-            match note.has_noted || has_room {
+            match layout.has_mark || has_room {
                 true => drawn.push(branch),
                 false => {
                     hidden += 1;
-                    messages += note.messages;
+                    messages += layout.messages;
                 }
             }
         }
@@ -128,83 +124,89 @@ impl<'a> Lines<'a> {
             }
         }
         for (index, &segment) in drawn.iter().enumerate().rev() {
-            let (lead, rest) = (Rc::clone(lead), Rc::clone(rest));
-            self.jobs.push(Job::Segment { segment, lead, rest, step: 0, indent });
+            let (first_graph, graph) = (Rc::clone(first_graph), Rc::clone(graph));
+            self.jobs.push(Job::Segment { segment, first_graph, graph, step: 0, indent });
             if is_apart && index > 0 {
                 self.jobs.push(Job::Blank);
             }
         }
     }
 
-    fn work(&mut self, job: Job) {
+    fn run(&mut self, job: Job) {
         match job {
             Job::Blank => self.ready.push_back(Line::default()),
             Job::More { graph, branches, messages } => {
-                self.ready.push_back(self.pen.branches(&graph, branches as u64, messages));
+                self.ready.push_back(self.renderer.branches(&graph, branches as u64, messages));
             }
-            Job::Segment { segment, lead, rest, step, indent } => {
-                let Some(segment) = self.step_over(segment, step, &rest) else { return };
-                self.draw(segment, &lead, &rest);
-                self.go_on(segment, &rest, step + 1, indent);
+            Job::Segment { segment, first_graph, graph, step, indent } => {
+                let Some(segment) = self.skip_long_row(segment, step, &graph) else { return };
+                self.draw(segment, &first_graph, &graph);
+                self.push_children(segment, &graph, step + 1, indent);
             }
         }
     }
 
-    /// Returns the segment to draw: this one, or one further down if the row is too long.
-    fn step_over(&mut self, segment: usize, step: usize, graph: &str) -> Option<usize> {
-        let half = (self.options.max_trunk / 2).max(1);
-        let is_kept =
-            |note: &Note| step < half || note.trunk <= half || note.is_noted || note.main.is_none();
+    /// Returns the segment to draw: this one, or a later one if the row is too long.
+    fn skip_long_row(&mut self, segment: usize, step: usize, graph: &str) -> Option<usize> {
+        let half = (self.options.max_main_segments / 2).max(1);
+        let is_kept = |layout: &Layout| {
+            step < half || layout.main_length <= half || layout.is_marked || layout.main.is_none()
+        };
         let (mut to, mut count) = (segment, 0_u64);
-        while !is_kept(&self.notes[to]) {
-            to = self.notes[to].main?;
+        while !is_kept(&self.layouts[to]) {
+            to = self.layouts[to].main?;
             count += 1;
         }
         match count {
             0 => Some(segment),
             _ => {
-                let messages = self.notes[segment].messages - self.notes[to].messages;
-                self.ready.push_back(self.pen.branchings(graph, count, messages));
+                let messages = self.layouts[segment].messages - self.layouts[to].messages;
+                self.ready.push_back(self.renderer.branchings(graph, count, messages));
                 Some(to)
             }
         }
     }
 
-    /// Puts what hangs from a segment before everything that is still to be drawn.
-    fn go_on(&mut self, segment: usize, graph: &Rc<str>, step: usize, indent: usize) {
-        let Some(main) = self.notes[segment].main else { return };
-        let (lead, rest) = (Rc::clone(graph), Rc::clone(graph));
-        self.jobs.push(Job::Segment { segment: main, lead, rest, step, indent });
+    /// Pushes the children of a segment.
+    fn push_children(&mut self, segment: usize, graph: &Rc<str>, step: usize, indent: usize) {
+        let Some(main) = self.layouts[segment].main else { return };
+        self.jobs.push(Job::Segment {
+            segment: main,
+            first_graph: Rc::clone(graph),
+            graph: Rc::clone(graph),
+            step,
+            indent,
+        });
         let children = &self.tree.segments[segment].children;
         let sides: Vec<usize> = children.iter().copied().filter(|child| *child != main).collect();
         if sides.is_empty() {
             return;
         }
-        let (tee, bar) = self.pen.rails();
-        let lead = format!("{graph}{tee}").into();
-        let rest = format!("{graph}{bar}").into();
-        self.push_branches(&sides, [&lead, &rest, &lead], indent + 1);
+        let (tee, bar) = self.renderer.branch_graphs();
+        let first_graph = format!("{graph}{tee}").into();
+        let other_graph = format!("{graph}{bar}").into();
+        self.push_branches(&sides, [&first_graph, &other_graph, &first_graph], indent + 1);
     }
 
-    fn draw(&mut self, segment: usize, lead: &str, rest: &str) {
+    fn draw(&mut self, segment: usize, first_graph: &str, graph: &str) {
         let tree = self.tree;
         let segment = &tree.segments[segment];
         let compactions = outermost(&segment.compactions);
         let mut next = 0;
         for landmark in &segment.landmarks {
-            let graph = if next == 0 { lead } else { rest };
+            let own_graph = if next == 0 { first_graph } else { graph };
             if landmark.at > next {
-                self.ready.push_back(self.pen.gap(rest, landmark.at - next));
+                self.ready.push_back(self.renderer.gap(graph, landmark.at - next));
             }
             next = landmark.at + 1;
             let is_compacted = compactions.iter().any(|compaction| {
                 compaction.starts_at <= Some(landmark.at) && landmark.at <= compaction.ends_at
             });
-            self.ready.push_back(self.pen.message(landmark, graph, is_compacted));
+            self.ready.push_back(self.renderer.message(landmark, own_graph, is_compacted));
             for compaction in
                 compactions.iter().filter(|compaction| compaction.ends_at == landmark.at)
             {
-                self.ready.push_back(self.pen.summary(compaction, rest));
+                self.ready.push_back(self.renderer.summary(compaction, graph));
             }
         }
     }
@@ -216,7 +218,7 @@ impl Iterator for Lines<'_> {
     fn next(&mut self) -> Option<Line> {
         while self.ready.is_empty() {
             let job = self.jobs.pop()?;
-            self.work(job);
+            self.run(job);
         }
         self.ready.pop_front()
     }
@@ -226,44 +228,44 @@ impl Iterator for Lines<'_> {
 mod tests {
     use super::*;
     use crate::tree::outline::{CompactionMark, Landmark, Segment};
-    use crate::tree::{Address, Run, Skeleton, Stem};
+    use crate::tree::{Address, BoundedRun, Run, SegmentMap};
 
-    /// A tree of messages `m1`, `m2`, .. with these parents; 0 is none.
+    /// A tree of messages `m1`, `m2`, .. with these parents; 0 is no parent.
     fn tree(parents: impl IntoIterator<Item = usize>) -> Tree {
         let at = |n: usize| Address::new(1, n as u32);
-        let mut stems = Vec::<Stem>::new();
+        let mut runs = Vec::<BoundedRun>::new();
         for (index, parent) in parents.into_iter().enumerate() {
             let (address, parent) = (at(index + 1), (parent > 0).then(|| at(parent)));
-            match stems.last_mut() {
-                Some(stem) if parent == Some(address.before()) => stem.end = address,
-                _ => stems.push(Stem { run: Run { start: address, parent }, end: address }),
+            match runs.last_mut() {
+                Some(run) if parent == Some(address.before()) => run.end = address,
+                _ => runs.push(BoundedRun { run: Run { start: address, parent }, end: address }),
             }
         }
-        let skeleton = Skeleton::new(&stems, Vec::new()).unwrap_or_else(|error| panic!("{error}"));
+        let map = SegmentMap::new(&runs, Vec::new()).unwrap_or_else(|error| panic!("{error}"));
         let id = |segment, at| {
-            let n = skeleton.address(segment, at).map_or(0, |address| address.n());
+            let n = map.address(segment, at).map_or(0, |address| address.n());
             crate::MessageId::from(format!("m{n}"))
         };
         let segment = |segment| Segment {
             first: id(segment, 0),
-            last: id(segment, skeleton.count(segment) - 1),
-            count: skeleton.count(segment),
+            last: id(segment, map.count(segment) - 1),
+            count: map.count(segment),
             hidden: 0,
-            landmarks: skeleton
+            landmarks: map
                 .landmarks(segment, [])
                 .into_iter()
                 .map(|at| landmark(id(segment, at), at))
                 .collect(),
             compactions: Vec::new(),
-            parent: skeleton.parent(segment),
-            children: skeleton.children(segment).to_vec(),
+            parent: map.parent(segment),
+            children: map.children(segment).to_vec(),
         };
-        let segments: Vec<Segment> = (0..skeleton.len()).map(segment).collect();
+        let segments: Vec<Segment> = (0..map.len()).map(segment).collect();
         let messages = segments.iter().map(|segment| segment.count).sum();
-        Tree { head: None, messages, roots: skeleton.roots().to_vec(), segments }
+        Tree { head: None, messages, roots: map.roots().to_vec(), segments }
     }
 
-    /// Every message has two answers, the second of which goes on.
+    /// Every message has two replies, and the conversation continues after the second.
     fn regenerated(count: usize) -> Tree {
         tree(std::iter::once(0).chain((2..=count).map(|n| if n % 2 == 0 { n - 1 } else { n - 2 })))
     }
@@ -286,7 +288,7 @@ mod tests {
         landmarks.find(|landmark| landmark.id == *id).unwrap_or_else(|| panic!("no {id}"))
     }
 
-    /// The drawing without the role, which is always the same.
+    /// The drawing without the role, which is the same in every line.
     fn drawn(tree: &Tree, options: &DrawOptions) -> String {
         let lines: Vec<String> =
             tree.lines(options).map(|line| line.to_string().replace(" user", "")).collect();
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_no_staircase() {
+    fn a_chain_is_not_indented() {
         assert_drawn(&tree(0..3), &["o m1", "o m2", "o m3"]);
         let long =
             ["o m1", "o m2", "o m3", "o m4", "  … 1 234 559 more …", "o m1234564", "o m1234565"];
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branch_to_the_head_goes_straight_on() {
+    fn the_branch_to_the_head_is_not_indented() {
         let parents = [0, 1, 2, 3, 1, 5];
         let mut tree = tree(parents);
         assert_drawn(&tree, &["o m1", "├─o m5", "│ o m6", "o m2", "o m3", "o m4"]);
@@ -317,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_regenerated_every_turn_is_no_staircase() {
-        // m1 with answers m2, m3; m3 goes on with m4, which has answers m5, m6; ..
+    fn a_reply_regenerated_every_turn_is_indented_once() {
+        // m1 has the replies m2 and m3; m3 is followed by m4, which has the replies m5 and m6; ..
         assert_drawn(
             &tree([0, 1, 1, 3, 4, 4, 6]),
             &["o m1", "├─o m2", "o m3", "o m4", "├─o m5", "o m6", "o m7"],
@@ -334,12 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn several_roots_stand_apart() {
+    fn several_roots_are_separated() {
         assert_drawn(&tree([0, 1, 0]), &["o m1", "o m2", "", "o m3"]);
     }
 
     #[test]
-    fn wide_fans_are_counted_but_for_what_is_labelled() {
+    fn many_branches_are_counted_except_labelled_ones() {
         let fan = |width: usize| tree(std::iter::once(0).chain((0..width).map(|_| 1)));
         let options = DrawOptions { max_children: 2, is_ascii: true, ..DrawOptions::default() };
         assert_eq!(drawn(&fan(4), &options), "o m1\n|-o m2\n|-o m3\n|-o m4\no m5");
@@ -356,9 +358,9 @@ mod tests {
     }
 
     #[test]
-    fn long_rows_of_branchings_are_counted_but_for_what_is_labelled() {
+    fn long_rows_of_segments_are_counted_except_labelled_ones() {
         let mut long = regenerated(2_001);
-        let options = DrawOptions { max_trunk: 4, ..DrawOptions::default() };
+        let options = DrawOptions { max_main_segments: 4, ..DrawOptions::default() };
         let start = "o m1\n├─o m2\no m3\n├─o m4\n  … 997 branchings, 1 994 messages …\no m1999";
         assert!(drawn(&long, &options).starts_with(start), "{}", drawn(&long, &options));
         find(&mut long, "m1001").labels.push("here".to_owned());
@@ -405,7 +407,7 @@ mod tests {
             let everything = DrawOptions { is_ascii: true, ..DrawOptions::everything() };
             let regenerated = regenerated(COUNT);
             let wide = tree(std::iter::once(0).chain((1..COUNT).map(|_| 1)));
-            // Each message has an answer right behind it and one far behind: halves of halves.
+            // Each message has a near and a distant child: a balanced binary tree.
             let bushy = tree((0..COUNT).map(|n| n.div_ceil(2)));
             let mut widest = 0;
             for tree in [&regenerated, &wide, &bushy] {

@@ -1,17 +1,17 @@
-//! The outline of a whole tree: what a person looks at.
+//! The outline of a whole tree, for people.
 //!
-//! A tree may be a million messages deep or wide, so an outline is made of *segments*: maximal
-//! chains in which each message has one child. A segment knows how many messages it has, and holds
-//! its *landmarks*: the messages at its ends, and those in between where the head stands, a label
-//! points or a summary begins or ends. [`Skeleton`] cuts a session's runs into segments without
-//! reading a message; the storage reads the landmarks; [`Tree::lines`] draws them.
+//! A tree may be a million messages deep or wide, so an outline consists of *segments*: maximal chains in which each
+//! message has one child. A segment has a count of its messages, and *landmarks*: the messages at its ends, and those
+//! between them that are the head, have a label, or start or end a summary. [`SegmentMap`] splits the runs of a session
+//! into segments without reading a message; the storage reads the landmarks; [`Tree::lines`] draws them: `layout`
+//! chooses the branches, `draw` the order of the lines, `render` their text.
 //!
-//! Invariant: nothing here recurses, whatever shape the tree has.
+//! Invariant: nothing here recurses, so a tree may be of any depth.
 
 mod draw;
-mod pen;
-mod skeleton;
-mod trunk;
+mod layout;
+mod render;
+mod segments;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,13 +23,13 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::{Part, Role};
 
 pub use draw::{DrawOptions, Lines};
-pub use pen::{Ink, Line};
-pub(crate) use skeleton::{Skeleton, Stem};
+pub use render::{Line, PieceKind};
+pub(crate) use segments::{BoundedRun, SegmentMap};
 
-/// The most characters a preview has.
+/// The maximum length of a preview.
 const PREVIEW_CHARS: usize = 60;
 
-/// The shape of a session's tree, with what a person needs to find their way in it.
+/// The shape of a session's tree.
 ///
 /// `Display` draws it:
 ///
@@ -53,91 +53,89 @@ const PREVIEW_CHARS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Tree {
-    /// The message the head stands on.
+    /// The message that is the head.
     pub head: Option<MessageId>,
-    /// How many messages the tree holds, hidden included.
+    /// The number of messages of the tree, including hidden ones.
     pub messages: u64,
-    /// The segments that begin a tree, by their place in [`segments`](Self::segments), in order of
-    /// creation.
+    /// The indexes of the root segments in [`segments`](Self::segments), in order of creation.
     pub roots: Vec<usize>,
-    /// All segments, in order of the creation of their first messages: a parent comes before its
-    /// children.
+    /// All segments, in the order in which their first messages were created: parents before their children.
     pub segments: Vec<Segment>,
 }
 
-/// A maximal chain of messages without a branching inside.
+/// A maximal chain of messages in which each has one child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Segment {
     /// The first message.
     pub first: MessageId,
-    /// The last message; it has no children, or several.
+    /// The last message; it has no child or several.
     pub last: MessageId,
-    /// How many messages it has, hidden included.
+    /// The number of messages, including hidden ones.
     pub count: u64,
-    /// How many of them are hidden.
+    /// The number of hidden messages.
     pub hidden: u64,
-    /// The messages to show: those at both ends, and those in between that a person looks for.
+    /// The messages to show: the first and last ones, and those between that are the head, have a label, or start or
+    /// end a summary.
     pub landmarks: Vec<Landmark>,
-    /// The compactions that end here, in the order they were made.
+    /// The compactions that end in this segment, in order of creation.
     pub compactions: Vec<CompactionMark>,
-    /// The segment it hangs from.
+    /// The index of the parent segment.
     pub parent: Option<usize>,
-    /// The segments that hang from its last message, in order of creation.
+    /// The indexes of the child segments, in order of creation.
     pub children: Vec<usize>,
 }
 
-/// A message of a segment that is worth showing.
+/// A message that the outline shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Landmark {
-    /// Its place in the segment, from 0.
+    /// Its position in the segment, from 0.
     pub at: u64,
-    /// The message.
+    /// Its id.
     pub id: MessageId,
-    /// Who speaks.
+    /// Its role.
     pub role: Role,
-    /// The beginning of what is said, in one line of at most 60 characters, none of them control
-    /// characters.
+    /// The start of its text, on one line of at most 60 characters, without control characters.
     pub preview: String,
-    /// When it was made.
+    /// Its time.
     pub created_at: DateTime<Utc>,
     /// Whether it is not shown to a model.
     #[serde(rename = "hidden")]
     pub is_hidden: bool,
-    /// Whether the head stands here.
+    /// Whether it is the head.
     #[serde(rename = "head")]
     pub is_head: bool,
-    /// The labels that point here, by name.
+    /// The labels that point to it, by name.
     pub labels: Vec<String>,
 }
 
-/// A compaction, as the outline shows it: with the segment its last message lies in.
+/// A compaction in the outline: it belongs to the segment of its last message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CompactionMark {
-    /// The compaction.
+    /// Its id.
     pub id: CompactionId,
-    /// The first message under it.
+    /// The first message of its range.
     pub first: MessageId,
-    /// The last message under it.
+    /// The last message of its range.
     pub last: MessageId,
-    /// How many messages it stood for when it was made.
+    /// The number of messages of its range when it was added.
     pub count: u64,
-    /// The place of the first message in this segment; `None` if it lies further up.
+    /// The position of the first message in this segment; `None` if it is in an earlier segment.
     pub starts_at: Option<u64>,
-    /// The place of the last message in this segment.
+    /// The position of the last message in this segment.
     pub ends_at: u64,
-    /// The beginning of the summary, as in [`Landmark::preview`].
+    /// The start of the summary, as in [`Landmark::preview`].
     pub preview: String,
 }
 
 impl Tree {
-    /// Returns the lines of a drawing, the root's first.
+    /// Returns the lines of the drawing, the root first.
     ///
-    /// A chain is not indented, a branch is; the branch that leads to the head goes straight on,
-    /// elsewhere the one with the most messages, so that a tree of a million messages is indented
-    /// twenty times at the most. Each line is made when it is asked for.
+    /// One branch continues without indentation: the one that leads to the head, or else the one with the most
+    /// messages. The others are indented. So the drawing of a tree of a million messages is indented at most twenty
+    /// times. Lines are produced lazily.
     ///
     /// ```
     /// use talktree::{DrawOptions, Message, Store};
@@ -162,10 +160,10 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Returns the compactions of a segment that no other compact of it covers.
+/// Returns the compactions of a segment that are not inside another one.
 pub(crate) fn outermost(compactions: &[CompactionMark]) -> Vec<&CompactionMark> {
     let mut latest_first: Vec<&CompactionMark> = compactions.iter().collect();
-    // Stable, and of two with the same ends the newer shows.
+    // The sort is stable, so of two with the same range the newer one is shown.
     latest_first.reverse();
     latest_first
         .sort_by_key(|compaction| (std::cmp::Reverse(compaction.ends_at), compaction.starts_at));
@@ -181,7 +179,7 @@ pub(crate) fn outermost(compactions: &[CompactionMark]) -> Vec<&CompactionMark> 
     latest_first
 }
 
-/// Returns the beginning of what a message says, or a word for what it holds instead.
+/// Returns the start of a message's text, or a description if it has none.
 pub(crate) fn preview(parts: &[Part]) -> String {
     let typed = || parts.iter().map(Part::typed);
     let said = typed().find_map(|part| match part.as_ref() {
@@ -205,7 +203,7 @@ fn describe(part: &Part) -> Option<String> {
     }
 }
 
-/// Returns the beginning of a text as one line that is safe to print.
+/// Returns the start of a text on one line, safe for a terminal.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
     let (mut count, mut is_gap) = (0, false);
@@ -230,7 +228,7 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
-/// Returns a name with what a terminal would act on written as an escape.
+/// Escapes the characters of a name that a terminal would interpret.
 fn printable(name: &str) -> Cow<'_, str> {
     if !name.chars().any(is_unprintable) {
         return Cow::Borrowed(name);
@@ -245,7 +243,7 @@ fn printable(name: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns whether a terminal acts on the character, or it changes the direction of what follows.
+/// Returns whether a terminal interprets the character, or it changes the text direction.
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200B}' | '\u{FEFF}')
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_inside_another_is_not_shown() {
+    fn a_nested_compaction_is_not_shown() {
         let compaction = |id: &str, starts_at, ends_at| CompactionMark {
             id: id.into(),
             first: "f".into(),

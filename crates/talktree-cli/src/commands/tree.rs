@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     options.is_ascii = args.ascii;
     for line in tree.lines(&options) {
         let pieces: Vec<_> =
-            line.pieces.iter().map(|(ink, text)| (style::ink(*ink), text.as_str())).collect();
+            line.pieces.iter().map(|(kind, text)| (style::piece(*kind), text.as_str())).collect();
         context.out.line_cut(&pieces)?;
     }
     if args.labels {

@@ -11,9 +11,9 @@ use super::super::search::ranked::{
     Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts,
 };
 use super::entry;
+use crate::search::analysis::Analysis;
 use crate::search::rank::Candidate;
-use crate::search::reading::Reading;
-use crate::search::scan::Scanner;
+use crate::search::scanner::Scanner;
 use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
@@ -43,17 +43,17 @@ pub(super) fn search(
     Ok((found, matched))
 }
 
-fn read(text: &str) -> Reading {
+fn read(text: &str) -> Analysis {
     let mut query = Query::parse(text);
     // Roles, sessions and times are of messages; names and texts of documents are searched together.
     query.filters = Filters { columns: Columns::All, ..Filters::default() };
-    Reading::of(query, text)
+    Analysis::of(query, text)
 }
 
 /// A search at one moment.
 struct Search<'c> {
     conn: &'c Connection,
-    reading: &'c Reading,
+    reading: &'c Analysis,
     range: (Address, Address),
     watch: &'c Watch,
 }
@@ -73,7 +73,7 @@ impl Search<'_> {
 }
 
 impl Texts for Search<'_> {
-    fn reading(&self) -> &Reading {
+    fn reading(&self) -> &Analysis {
         self.reading
     }
 

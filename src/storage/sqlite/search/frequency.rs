@@ -6,7 +6,7 @@ use super::super::fault::Outcome;
 use super::candidates::Index;
 use super::ranked::Figures;
 use crate::search::Columns;
-use crate::search::reading::{Reading, Unit};
+use crate::search::analysis::{Analysis, Unit};
 
 /// Up to so many messages of a phrase are counted: they must be looked up one by one.
 const MAX_PHRASES: usize = 2_000;
@@ -16,7 +16,7 @@ const MAX_STARTING: usize = 200;
 /// Returns how common each unit is in the store.
 pub(super) fn of_store(
     conn: &Connection,
-    reading: &Reading,
+    reading: &Analysis,
     indexes: &[Index],
 ) -> Outcome<Figures> {
     let mut counts = vec![0.0; reading.units.len()];

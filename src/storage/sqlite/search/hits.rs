@@ -14,11 +14,11 @@ use super::super::shape::Shape;
 use super::range::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
-use crate::search::reading::Reading;
-use crate::search::scan::Scanner;
+use crate::search::analysis::Analysis;
+use crate::search::matcher::Matcher;
+use crate::search::scanner::Scanner;
 use crate::search::snippet::snippet;
-use crate::search::spot::Targets;
-use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed};
+use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed_text};
 use crate::tree::{Address, Span, Stretch, Walk};
 
 /// A stored message as far as a hit needs it.
@@ -67,14 +67,14 @@ pub(super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
     }
     let parts = parts_from_text(parts).unwrap_or_default();
     Cow::Owned(match columns {
-        Columns::Text => indexed::plain_text(&parts),
-        Columns::Tools => indexed::plain_tools(&parts),
+        Columns::Text => indexed_text::plain_text(&parts),
+        Columns::Tools => indexed_text::plain_tools(&parts),
         Columns::All => everything(&parts),
     })
 }
 
 fn everything(parts: &[Part]) -> String {
-    let (text, tools) = (indexed::plain_text(parts), indexed::plain_tools(parts));
+    let (text, tools) = (indexed_text::plain_text(parts), indexed_text::plain_tools(parts));
     if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct HitMaker<'c> {
     columns: Columns,
     has_terms: bool,
     /// What is marked, where all words stand and where not.
-    shown: [Targets; 2],
+    shown: [Matcher; 2],
     /// What stands in a message that matches without being relaxed.
     words: Scanner,
 }
@@ -96,7 +96,7 @@ pub(super) struct HitMaker<'c> {
 impl<'c> HitMaker<'c> {
     pub(super) fn new(
         conn: &'c Connection,
-        reading: &Reading,
+        reading: &Analysis,
         matched: Matched,
         has_copies: bool,
         watch: &'c Watch,
@@ -108,7 +108,7 @@ impl<'c> HitMaker<'c> {
             has_copies,
             columns: reading.query.filters.columns,
             has_terms: reading.query.has_terms(),
-            shown: [false, true].map(|is_relaxed| Targets::of(&reading.shown(is_relaxed))),
+            shown: [false, true].map(|is_relaxed| Matcher::of(&reading.shown(is_relaxed))),
             words: Scanner::new(&reading.words, &[]),
         }
     }

@@ -30,10 +30,10 @@ use super::fault::Outcome;
 use super::interrupt::Watch;
 use super::message::time;
 use crate::error::Result;
+use crate::search::analysis::Analysis;
+use crate::search::date_hint::{DateRange, date_hint};
 use crate::search::rank::Candidate;
-use crate::search::reading::Reading;
-use crate::search::scan::Scanner;
-use crate::search::when::{Window, window};
+use crate::search::scanner::Scanner;
 use crate::search::{
     Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
 };
@@ -88,12 +88,12 @@ impl Database {
         run: impl FnOnce(&Search<'_>) -> Outcome<(Vec<T>, Matched)>,
     ) -> Result<(Vec<T>, Matched, Vec<String>)> {
         let watch = self.interrupt_signal().watch();
-        let reading = Reading::of(Query::parse(&request.text), &request.text);
+        let reading = Analysis::of(Query::parse(&request.text), &request.text);
         let is_empty = reading.query.is_empty();
         if !is_empty {
             self.catch_up_for_search(&watch)?;
         }
-        let window = window(&request.text, request.now.unwrap_or_else(Utc::now));
+        let window = date_hint(&request.text, request.now.unwrap_or_else(Utc::now));
         let mut notices = reading.query.notices.clone();
         let (found, matched) = self.read_long(|conn| {
             let range = Range::of(conn, &request.scope, &reading.query, &mut notices)?;
@@ -125,11 +125,11 @@ fn page(request: &SearchRequest) -> (usize, usize) {
 /// A search at one moment.
 struct Search<'c> {
     conn: &'c Connection,
-    reading: &'c Reading,
+    reading: &'c Analysis,
     range: Range,
     bounds: Bounds,
     /// The time the question speaks of.
-    window: Option<Window>,
+    window: Option<DateRange>,
     indexes: Vec<Index>,
     watch: &'c Watch,
 }
@@ -211,7 +211,7 @@ impl Search<'_> {
     fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
         let is_in_time = match self.window {
-            Some(window) => window.holds(time(row.created_at)?),
+            Some(window) => window.contains(time(row.created_at)?),
             None => false,
         };
         Ok(Candidate {
@@ -224,7 +224,7 @@ impl Search<'_> {
 }
 
 impl Texts for Search<'_> {
-    fn reading(&self) -> &Reading {
+    fn reading(&self) -> &Analysis {
         self.reading
     }
 

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use super::super::fault::Outcome;
 use crate::search::Matched;
-use crate::search::choose::choose;
+use crate::search::analysis::Analysis;
+use crate::search::pruning::prune;
 use crate::search::rank::{Candidate, Corpus, Ranking, rank};
-use crate::search::reading::Reading;
-use crate::search::scan::Scan;
+use crate::search::scanner::Scan;
 use crate::tree::Address;
 
 /// Up to so many matches are all ranked here; of more FTS5 chooses the best.
@@ -24,7 +24,7 @@ pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
 
 /// Texts in an index of FTS5, as one search reads them.
 pub(in super::super) trait Texts {
-    fn reading(&self) -> &Reading;
+    fn reading(&self) -> &Analysis;
 
     /// Returns whether any word is looked for at once, without looking for all words first.
     fn is_relaxed_at_once(&self) -> bool;
@@ -106,8 +106,8 @@ impl Ranked {
             return Self::of_all(texts, &all, Matched::Relaxed);
         }
         let figures = texts.figures()?;
-        let choice = choose(figures.frequencies, figures.texts);
-        let any = reading.any(choice.looked_for.into_iter());
+        let choice = prune(figures.frequencies, figures.texts);
+        let any = reading.any(choice.lookups.into_iter());
         let found = any.map(|any| texts.best_of(&any, wanted)).transpose()?.unwrap_or_default();
         let figures = Figures { frequencies: choice.frequencies, ..figures };
         Self::of_best(texts, &found, Matched::Relaxed, figures)

@@ -1,7 +1,7 @@
-//! Words that say nothing about what is looked for.
+//! English stop words.
 //!
-//! They are told by their spelling, not by their stem: `being` goes and `be` goes, `beings` stays. The list was
-//! measured with real questions; what is left of `don't` or `we'll` after the apostrophe is in it.
+//! Words are compared by spelling, not by stem: `being` and `be` are stop words, `beings` is not. The list was tuned
+//! on real questions. It has the parts of `don't` and `we'll` after the apostrophe.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -17,8 +17,8 @@ will with would you your yours yourself yourselves s t d ll m re ve ago last pas
 static STOP_SET: LazyLock<HashSet<&str>> =
     LazyLock::new(|| STOP_WORDS.split_ascii_whitespace().collect());
 
-/// Returns whether a folded word says nothing about what is looked for.
-pub(crate) fn is_stop(word: &str) -> bool {
+/// Returns whether a normalized word is a stop word.
+pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_SET.contains(word)
 }
 
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_words_are_told_by_their_spelling() {
+    fn stop_words_are_compared_by_spelling() {
         for (word, expected) in [
             ("the", true),
             ("being", true),
@@ -36,7 +36,7 @@ mod tests {
             ("may", false),
             ("", false),
         ] {
-            assert_eq!(is_stop(word), expected, "{word}");
+            assert_eq!(is_stop_word(word), expected, "{word}");
         }
     }
 }

@@ -1,50 +1,51 @@
-//! Finding the words of a query in a text, outside the index.
+//! Finds the words of a query in a text, for snippets.
 //!
-//! What is looked for is a list of *targets*: each term of the query, and for a term that is nowhere whole, its pieces.
+//! A *target* is a sequence of words to find: each term of the query, and the pieces of each term for texts that do
+//! not contain the whole term.
 //!
-//! Invariant: a target matches where FTS5 would say it does, but for prefixes, which are taken at their word. The work is
-//! linear in the text.
+//! Invariant: a target matches where FTS5 would match, except for prefixes, which match only words that start with
+//! them. The work is linear in the text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
+use crate::search::dictionary::Dictionary;
 use crate::search::query::{Query, Term};
-use crate::search::stem::stem;
-use crate::search::token::{Token, tokens};
-use crate::search::words::Words;
+use crate::search::stemmer::stem;
+use crate::search::tokenizer::{Token, tokens};
 
-/// Most matches looked at: the scan of a long text ends there.
+/// The maximum number of matches: the search of a long text ends there.
 const MAX_MATCHES: usize = 1024;
 
-/// Most neighbouring words of the query kept before phrases are looked for among them.
+/// The maximum number of adjacent query words that are kept before targets are matched.
 const MAX_RUN: usize = 4096;
 
-/// Most comparisons of words. Only a text of one word and a query of long phrases of it come near.
+/// The maximum number of comparisons. Only a text that repeats one word, with long phrases of that word, comes near.
 const MAX_COMPARISONS: usize = 20_000_000;
 
-/// What a letter more is worth, up to this length; a character that is a word by itself is worth four.
+/// A word is worth one point a letter, up to this many; a unigram is worth four.
 const LONG_WORD_CHARS: usize = 8;
-const CUT_VALUE: usize = 4;
+const UNIGRAM_VALUE: usize = 4;
 
-/// A place where something of the query stands.
+/// A match of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Match {
-    /// Where, in bytes of the text.
+    /// The byte range in the text.
     pub(crate) range: Range<usize>,
-    /// Which of the things looked for it is.
+    /// The number of the target.
     pub(crate) target: usize,
-    /// How much it tells about the text: more for long phrases and for what is rare in it.
+    /// The value for the snippet: greater for long phrases and for targets that are rare in the text.
     pub(crate) value: usize,
 }
 
-/// A word of the text that is in the query: where it is, and which words of the query it is.
-struct Spotted {
+/// A word of the text that is in the query, with its ids in the dictionary.
+struct Occurrence {
     range: Range<usize>,
     words: Vec<usize>,
 }
 
-/// Something to look for: words in a row.
+/// A sequence of words to find.
 struct Target {
     words: Vec<usize>,
     /// The term that this is a piece of.
@@ -52,89 +53,89 @@ struct Target {
     value: usize,
 }
 
-/// What is looked for, prepared for many texts.
+/// The targets of a query, prepared for many texts.
 #[derive(Default)]
-pub(crate) struct Targets {
+pub(crate) struct Matcher {
     list: Vec<Target>,
     /// The targets by their first word.
     by_first: HashMap<usize, Vec<usize>>,
-    words: Words,
+    dictionary: Dictionary,
 }
 
-impl Targets {
-    pub(crate) fn of(query: &Query) -> Targets {
-        let mut targets = Targets::default();
+impl Matcher {
+    pub(crate) fn of(query: &Query) -> Matcher {
+        let mut matcher = Matcher::default();
         for term in query.clauses.iter().flatten() {
-            let whole = targets.add(term, None);
+            let whole = matcher.add(term, None);
             for piece in term.pieces() {
-                targets.add(&piece, whole);
+                matcher.add(&piece, whole);
             }
         }
-        targets
+        matcher
     }
 
-    /// Returns where the words of the query stand in `text`, by start.
-    pub(crate) fn spot(&self, text: &str) -> Vec<Match> {
+    /// Returns the matches in `text`, ordered by start.
+    pub(crate) fn find(&self, text: &str) -> Vec<Match> {
         if self.list.is_empty() {
             return Vec::new();
         }
         let mut matches = Vec::new();
-        let mut run: Vec<Spotted> = Vec::new();
+        let mut run: Vec<Occurrence> = Vec::new();
         let (mut next, mut comparisons) = (0, 0);
-        self.words.tell(text, |place, token, word| {
+        self.dictionary.for_each_match(text, |position, token, word| {
             if let Some(last) = run.last_mut().filter(|last| last.range == token.range()) {
                 last.words.push(word);
                 return ControlFlow::Continue(());
             }
-            if place > next || run.len() == MAX_RUN {
+            if position > next || run.len() == MAX_RUN {
                 comparisons += self.match_run(&mut run, &mut matches);
                 if matches.len() >= MAX_MATCHES || comparisons >= MAX_COMPARISONS {
                     return ControlFlow::Break(());
                 }
             }
-            next = place + 1;
-            run.push(Spotted { range: token.range(), words: vec![word] });
+            next = position + 1;
+            run.push(Occurrence { range: token.range(), words: vec![word] });
             ControlFlow::Continue(())
         });
         self.match_run(&mut run, &mut matches);
-        self.weigh(matches)
+        self.scored(matches)
     }
 
-    /// Adds a term or a piece of one; returns its number, none if it has no words.
+    /// Adds a target; returns its number, or `None` if it has no word.
     fn add(&mut self, term: &Term, whole: Option<usize>) -> Option<usize> {
-        // Terms are public and may hold anything: they are split again as the index will split them.
+        // The fields of a term are public and may hold anything, so they are tokenized again.
         let found: Vec<Token<'_>> = term.tokens.iter().flat_map(|token| tokens(token)).collect();
         let (last, others) = found.split_last()?;
         let mut words: Vec<usize> = others.iter().map(|token| self.word(token, false)).collect();
         words.push(self.word(last, term.is_prefix));
-        let worth = |token: &Token<'_>| {
-            if token.is_cut() {
-                CUT_VALUE
+        let value_of = |token: &Token<'_>| {
+            if token.is_unigram() {
+                UNIGRAM_VALUE
             } else {
                 token.text().chars().take(LONG_WORD_CHARS).count()
             }
         };
         let mut same_first = self.by_first.get(&words[0]).into_iter().flatten();
         if let Some(&known) = same_first.find(|&&known| self.list[known].words == words) {
-            // Asked for by itself as well, it is no mere piece.
+            // The query also has it as a term, so it is not just a piece.
             self.list[known].whole = self.list[known].whole.and(whole);
             return Some(known);
         }
         let number = self.list.len();
         self.by_first.entry(words[0]).or_default().push(number);
-        self.list.push(Target { words, whole, value: found.iter().map(worth).sum() });
+        self.list.push(Target { words, whole, value: found.iter().map(value_of).sum() });
         Some(number)
     }
 
-    /// Returns the number of a word of the query.
+    /// Returns the id of a word.
     fn word(&mut self, token: &Token<'_>, is_prefix: bool) -> usize {
-        let folded = token.folded();
-        let word = if is_prefix { Cow::Borrowed(&*folded) } else { stem(&folded) };
-        self.words.number(&word, is_prefix)
+        let normalized = token.normalized();
+        let word = if is_prefix { Cow::Borrowed(&*normalized) } else { stem(&normalized) };
+        self.dictionary.add(&word, is_prefix)
     }
 
-    /// Looks for the targets among neighbouring words, and empties `run`. Returns how many words were compared.
-    fn match_run(&self, run: &mut Vec<Spotted>, matches: &mut Vec<Match>) -> usize {
+    /// Matches the targets in a run of adjacent words, and clears it. Returns the number of comparisons.
+    fn match_run(&self, run: &mut Vec<Occurrence>, matches: &mut Vec<Match>) -> usize {
         let mut comparisons = 0;
         for (at, first) in run.iter().enumerate() {
             for &target in first.words.iter().filter_map(|word| self.by_first.get(word)).flatten() {
@@ -143,7 +144,7 @@ impl Targets {
                 let same = found
                     .iter()
                     .zip(words)
-                    .take_while(|(spotted, word)| spotted.words.contains(word))
+                    .take_while(|(occurrence, word)| occurrence.words.contains(word))
                     .count();
                 comparisons += same + 1;
                 if same == words.len() {
@@ -159,8 +160,8 @@ impl Targets {
         comparisons
     }
 
-    /// Returns `matches` without the pieces of terms that are found whole, and with what each is worth in this text.
-    fn weigh(&self, mut matches: Vec<Match>) -> Vec<Match> {
+    /// Removes the pieces of terms that match as a whole, and sets the values for this text.
+    fn scored(&self, mut matches: Vec<Match>) -> Vec<Match> {
         let mut counts = vec![0_usize; self.list.len()];
         matches.iter().for_each(|found| counts[found.target] += 1);
         matches
@@ -176,16 +177,16 @@ impl Targets {
 mod tests {
     use super::*;
 
-    fn spot(text: &str, query: &str) -> Vec<Match> {
-        Targets::of(&Query::parse(query)).spot(text)
+    fn find(text: &str, query: &str) -> Vec<Match> {
+        Matcher::of(&Query::parse(query)).find(text)
     }
 
-    /// Holds that `query` is found in `text` at the places put in brackets.
+    /// Asserts that `query` matches the parts of the text in brackets.
     #[track_caller]
     fn drawn(query: &str, expected: &str) {
         let text = expected.replace(['[', ']'], "");
         let mut out = text.clone();
-        for found in spot(&text, query).into_iter().rev() {
+        for found in find(&text, query).into_iter().rev() {
             out.insert(found.range.end, ']');
             out.insert(found.range.start, '[');
         }
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_count_only_where_the_term_is_nowhere_whole() {
+    fn pieces_match_only_if_the_whole_term_does_not() {
         drawn("user@host", "[user@host], user");
         drawn("user@host", "[host], [user]");
         drawn("user@host user", "[user] or [host]");
@@ -218,27 +219,27 @@ mod tests {
     }
 
     #[test]
-    fn excluded_words_are_not_looked_for() {
+    fn excluded_words_do_not_match() {
         drawn("a -b", "[a] b");
         drawn("-b", "a b");
         drawn("", "a b");
     }
 
     #[test]
-    fn what_is_rare_in_the_text_is_worth_more() {
-        let matches = spot("the the the the the cat", "the cat");
+    fn a_rare_word_has_a_greater_value() {
+        let matches = find("the the the the the cat", "the cat");
         assert!(matches[5].value > matches[0].value);
     }
 
     #[test]
-    fn a_text_of_one_word_does_not_multiply_with_long_phrases_of_it() {
+    fn long_phrases_of_one_repeated_word_take_linear_time() {
         let phrases: String = (0..64).map(|n| format!("\"{}b{n}\" ", "a ".repeat(63))).collect();
-        assert_eq!(spot(&"a ".repeat(5_000_000), &phrases), []);
+        assert_eq!(find(&"a ".repeat(5_000_000), &phrases), []);
     }
 
     #[test]
-    fn the_scan_ends_after_enough_matches() {
-        assert_eq!(spot(&"a x ".repeat(1_000_000), "a").len(), MAX_MATCHES);
-        assert!(spot(&"a b ".repeat(1_000_000), "\"a b\" b a").len() < MAX_MATCHES + 3);
+    fn the_search_ends_after_enough_matches() {
+        assert_eq!(find(&"a x ".repeat(1_000_000), "a").len(), MAX_MATCHES);
+        assert!(find(&"a b ".repeat(1_000_000), "\"a b\" b a").len() < MAX_MATCHES + 3);
     }
 }

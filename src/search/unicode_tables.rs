@@ -1,23 +1,23 @@
-//! Character tables of the search: which characters are cut, which divide words, which lose their diacritics.
+//! Character tables of the tokenizer: unigrams, separators, combining marks, and letters with diacritics.
 //!
-//! [`SEPARATORS`], [`DIACRITICS`] and [`MARKS`] were read off FTS5 itself, by indexing every code point with
-//! `unicode61 remove_diacritics 2 categories 'L* N* Co So'`, so that words split in Rust as they do in the index.
-//! SQLite 3.40 and 3.54 agree on all of them. SQLite's own tables are old (about Unicode 6): a character it does not
-//! know counts as part of a word.
+//! [`SEPARATORS`], [`DIACRITICS`] and [`MARKS`] were generated with FTS5 itself, by indexing every code point with
+//! `unicode61 remove_diacritics 2 categories 'L* N* Co So'`, so that Rust and the index produce the same words. SQLite
+//! 3.40 and 3.54 agree on all of them. SQLite's own tables are old (about Unicode 6): it treats an unknown character as
+//! part of a word.
 //!
 //! Invariant: each table is sorted and its ranges do not overlap.
 
-/// A stretch of code points, both ends included.
+/// A range of code points, both ends included.
 pub(crate) type CodeRange = (u32, u32);
 
-/// Returns whether `c` lies in one of the sorted `ranges`.
+/// Returns whether `c` is in one of the sorted `ranges`.
 pub(crate) fn contains(ranges: &[CodeRange], c: char) -> bool {
     let code = u32::from(c);
     let at = ranges.partition_point(|&(_, last)| last < code);
     ranges.get(at).is_some_and(|&(first, _)| first <= code)
 }
 
-/// Characters that are a token each: scripts written without spaces, and symbols.
+/// The unigrams: characters of scripts written without spaces, and symbols.
 ///
 /// Scripts: Thai, Lao, Tibetan, Myanmar (0E00..), Hangul jamo (1100..), Khmer (1780..), Tai Le, New Tai Lue, Khmer
 /// symbols, Buginese, Tai Tham (1950..), Balinese (1B00..), CJK radicals, kana, Bopomofo, Han, Yi (2E50..A4CF, with
@@ -26,10 +26,10 @@ pub(crate) fn contains(ranges: &[CodeRange], c: char) -> bool {
 /// Nushu, supplementary kana (16FE0..1B2FF), the two supplementary ideographic planes (20000..). Bopomofo's tone marks
 /// (02C7, 02CA, 02CB) go with it.
 ///
-/// Symbols: the category So, and all of 1F000..1FBEF (emoji with skin tones and regional indicators). Where the
-/// characters between two ranges are no part of words in any case, the ranges are joined.
+/// Symbols: the category So, and all of 1F000..1FBEF (emoji with skin tones and regional indicators). Two ranges are
+/// joined where no character between them is part of a word.
 #[rustfmt::skip]
-pub(crate) const CUT: &[CodeRange] = &[
+pub(crate) const UNIGRAMS: &[CodeRange] = &[
     (0x00A6, 0x00A9), (0x00AE, 0x00B0), (0x02C7, 0x02C7), (0x02CA, 0x02CB), (0x0482, 0x0482), (0x058D, 0x058E),
     (0x060E, 0x060F), (0x06DE, 0x06DE), (0x06E9, 0x06E9), (0x06FD, 0x06FE), (0x07F6, 0x07F6), (0x09FA, 0x09FA),
     (0x0B70, 0x0B70), (0x0BF3, 0x0BFA), (0x0C7F, 0x0C7F), (0x0D4F, 0x0D4F), (0x0D79, 0x0D79), (0x0E00, 0x109F),
@@ -47,7 +47,8 @@ pub(crate) const CUT: &[CodeRange] = &[
     (0x1E14F, 0x1E14F), (0x1ECAC, 0x1ECAC), (0x1ED2E, 0x1ED2E), (0x1F000, 0x1FBEF), (0x20000, 0x3FFFD),
 ];
 
-/// Characters from U+0080 on that divide words: neither letter, number, private use, symbol nor unknown to SQLite.
+/// The separators from U+0080 on: every character that is not a letter, number, private use, symbol or unknown to
+/// SQLite.
 #[rustfmt::skip]
 pub(crate) const SEPARATORS: &[CodeRange] = &[
     (0x0080, 0x00A5), (0x00A7, 0x00A8), (0x00AB, 0x00AD), (0x00AF, 0x00AF), (0x00B1, 0x00B1), (0x00B4, 0x00B4),
@@ -114,14 +115,14 @@ pub(crate) const SEPARATORS: &[CodeRange] = &[
     (0xE0020, 0xE007F), (0xE0100, 0xE01EF),
 ];
 
-/// Combining marks that stay inside a word and are dropped from it. Elsewhere than after a letter they divide.
+/// Combining marks that are removed from a word. Outside a word they are separators.
 #[rustfmt::skip]
 pub(crate) const MARKS: &[CodeRange] = &[
     (0x0300, 0x0304), (0x0306, 0x030C), (0x030F, 0x030F), (0x0311, 0x0311), (0x031B, 0x031B), (0x0323, 0x0328),
     (0x032D, 0x032E), (0x0330, 0x0331),
 ];
 
-/// Lower-case letters with diacritics, and the letter they are folded to. Capitals between them never get here.
+/// Lower-case letters with diacritics, and their base letter. A range may include capitals: they are lowercased first.
 #[rustfmt::skip]
 pub(crate) const DIACRITICS: &[(u32, u32, char)] = &[
     (0x00E0, 0x00E5, 'a'), (0x00E7, 0x00E7, 'c'), (0x00E8, 0x00EB, 'e'), (0x00EC, 0x00EF, 'i'), (0x00F1, 0x00F1, 'n'),
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_table_is_sorted_and_disjoint() {
-        for table in [CUT, SEPARATORS, MARKS] {
+        for table in [UNIGRAMS, SEPARATORS, MARKS] {
             assert!(table.iter().all(|&(first, last)| first <= last));
             assert!(table.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
@@ -159,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_range_are_in_it() {
-        assert!(contains(CUT, '\u{20000}') && contains(CUT, '\u{3FFFD}'));
-        assert!(!contains(CUT, '\u{3FFFE}') && !contains(CUT, 'a'));
+    fn both_ends_of_a_range_are_included() {
+        assert!(contains(UNIGRAMS, '\u{20000}') && contains(UNIGRAMS, '\u{3FFFD}'));
+        assert!(!contains(UNIGRAMS, '\u{3FFFE}') && !contains(UNIGRAMS, 'a'));
     }
 }

@@ -1,85 +1,88 @@
-//! Counting in a text what a query is looking for.
+//! Counts the units of a query in a text, for ranking.
 //!
-//! The work is one pass over the words of the text, of which few are stemmed.
+//! One pass over the words of the text. The dictionary rejects most words by their first two letters, so few are
+//! stemmed.
 
 use std::ops::ControlFlow;
 
-use crate::search::reading::Unit;
-use crate::search::words::Words;
+use crate::search::analysis::Unit;
+use crate::search::dictionary::Dictionary;
 
-/// How far apart, in words, two neighbours of the query may stand to count as near.
+/// The maximum distance in words between two neighbours of the query that are near each other.
 const NEAR_WORDS: usize = 2;
 
-/// What was found in one text.
+/// The counts of one text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Scan {
-    /// How often each unit stands in it.
+    /// The number of occurrences of each unit.
     pub(crate) counts: Vec<u32>,
-    /// Which of the pairs stand near each other.
+    /// Whether the units of each pair are near each other.
     pub(crate) near: Vec<bool>,
-    /// How many words the text has.
+    /// The number of words of the text.
     pub(crate) length: usize,
 }
 
-/// What is looked for, prepared for many texts.
+/// Scans texts for the units of one query.
 pub(crate) struct Scanner {
-    /// The units as numbers of words.
+    /// The ids of each unit's words.
     units: Vec<Vec<usize>>,
     pairs: Vec<(usize, usize)>,
-    words: Words,
+    dictionary: Dictionary,
 }
 
 impl Scanner {
     pub(crate) fn new(units: &[Unit], pairs: &[(usize, usize)]) -> Self {
-        let mut words = Words::default();
-        let mut numbered = |unit: &Unit| {
+        let mut dictionary = Dictionary::default();
+        let mut ids_of = |unit: &Unit| {
             let last = unit.stems.len() - 1;
-            let number = |(at, stem): (usize, &String)| {
-                words.number(stem, unit.term.is_prefix && at == last)
+            let id = |(at, stem): (usize, &String)| {
+                dictionary.add(stem, unit.term.is_prefix && at == last)
             };
-            unit.stems.iter().enumerate().map(number).collect()
+            unit.stems.iter().enumerate().map(id).collect()
         };
-        let units = units.iter().map(&mut numbered).collect();
-        Self { units, pairs: pairs.to_vec(), words }
+        let units = units.iter().map(&mut ids_of).collect();
+        Self { units, pairs: pairs.to_vec(), dictionary }
     }
 
-    /// Counts what is looked for in the first `max_bytes` of a text.
+    /// Scans the first `max_bytes` of a text.
     pub(crate) fn scan(&self, text: &str, max_bytes: usize) -> Scan {
         let end = (0..=max_bytes.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
         let end = end.unwrap_or(0);
-        // Where each word of the query stands, by place.
-        let mut spotted: Vec<(usize, usize)> = Vec::new();
-        let mut length = self.words.tell(&text[..end], |place, _, word| {
-            spotted.push((place, word));
+        // The position and id of each word of the query.
+        let mut occurrences: Vec<(usize, usize)> = Vec::new();
+        let mut length = self.dictionary.for_each_match(&text[..end], |position, _, word| {
+            occurrences.push((position, word));
             ControlFlow::Continue(())
         });
         if end < text.len() && end > 0 {
-            // What was not read is taken to be like what was.
+            // The length is extrapolated from the part that was scanned.
             length = (length as f64 * (text.len() as f64 / end as f64)) as usize;
         }
-        let of = |unit: usize| places(&self.units[unit], &spotted);
+        let of = |unit: usize| positions(&self.units[unit], &occurrences);
         let counts: Vec<u32> = (0..self.units.len()).map(|unit| of(unit).count() as u32).collect();
         let near = self.pairs.iter().map(|&(a, b)| are_near(of(a), of(b))).collect();
         Scan { counts, near, length }
     }
 }
 
-/// Returns where a unit begins, in ascending order.
-fn places(unit: &[usize], spotted: &[(usize, usize)]) -> impl Iterator<Item = usize> {
-    let begins = |(at, &(place, word)): (usize, &(usize, usize))| {
-        let mut rest = &spotted[at..];
-        let is_here = word == unit[0]
+/// Returns the positions where a unit starts, ascending.
+fn positions(unit: &[usize], occurrences: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+    let begins = |(at, &(position, word)): (usize, &(usize, usize))| {
+        let mut rest = &occurrences[at..];
+        let is_match = word == unit[0]
             && unit.iter().enumerate().skip(1).all(|(offset, word)| {
-                let before = rest.iter().take_while(|next| next.0 < place + offset).count();
+                let before = rest.iter().take_while(|next| next.0 < position + offset).count();
                 rest = &rest[before..];
-                rest.iter().take_while(|next| next.0 == place + offset).any(|next| next.1 == *word)
+                rest.iter()
+                    .take_while(|next| next.0 == position + offset)
+                    .any(|next| next.1 == *word)
             });
-        is_here.then_some(place)
+        is_match.then_some(position)
     };
-    spotted.iter().enumerate().filter_map(begins)
+    occurrences.iter().enumerate().filter_map(begins)
 }
 
-/// Returns whether any two of the places are near each other; both ascend.
+/// Returns whether any two of the positions are near each other; both are ascending.
 fn are_near(mut a: impl Iterator<Item = usize>, mut b: impl Iterator<Item = usize>) -> bool {
     let (mut at_a, mut at_b) = (a.next(), b.next());
     while let (Some(x), Some(y)) = (at_a, at_b) {
@@ -95,13 +98,13 @@ fn are_near(mut a: impl Iterator<Item = usize>, mut b: impl Iterator<Item = usiz
 mod tests {
     use super::*;
     use crate::search::Query;
-    use crate::search::reading::Reading;
+    use crate::search::analysis::Analysis;
 
-    /// Holds how often each unit of the query stands in the text, and which pairs stand near.
+    /// Asserts the counts of each unit of the query in the text, and which pairs are near each other.
     #[track_caller]
     fn found(query: &str, text: &str, counts: &[u32], near: &[bool]) {
-        let reading = Reading::of(Query::parse(query), query);
-        let scanner = Scanner::new(&reading.units, &reading.pairs(|_| true));
+        let analysis = Analysis::of(Query::parse(query), query);
+        let scanner = Scanner::new(&analysis.units, &analysis.pairs(|_| true));
         let scan = scanner.scan(text, usize::MAX);
         assert_eq!((scan.counts.as_slice(), scan.near.as_slice()), (counts, near), "{query}");
     }
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_counted_where_they_stand_whole() {
+    fn only_whole_phrases_are_counted() {
         found("\"red fox\"", "red fox, red big fox, red\nfox", &[2], &[]);
         found("\"a b a\"", "a b a b a", &[2], &[]);
         found("北京", "北京在北边，东北京", &[2], &[]);
@@ -132,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_read_in_part() {
-        let scanner = Scanner::new(&Reading::of(Query::parse("a"), "a").units, &[]);
+    fn a_long_text_is_scanned_in_part() {
+        let scanner = Scanner::new(&Analysis::of(Query::parse("a"), "a").units, &[]);
         for max_bytes in [401, 3_001] {
             let scan = scanner.scan(&"é a ".repeat(1000), max_bytes);
             let is_like_the_rest = (1_900..2_100).contains(&scan.length);

@@ -1,6 +1,6 @@
-//! Cutting what people type into words, quoted phrases and filters.
+//! Splits the text of a query into words, quoted phrases and filters.
 
-use crate::search::token::is_blank;
+use crate::search::tokenizer::is_blank;
 
 const FILTERS: [(&str, Filter); 5] = [
     ("role:", Filter::Role),
@@ -10,7 +10,6 @@ const FILTERS: [(&str, Filter); 5] = [
     ("in:", Filter::In),
 ];
 
-/// What a filter narrows by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
     Role,
@@ -21,7 +20,7 @@ pub(crate) enum Filter {
 }
 
 impl Filter {
-    /// Returns what its value should have been, for a notice.
+    /// Returns the expected form of its value, for a notice.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Filter::Role => "the name of a role",
@@ -34,26 +33,26 @@ impl Filter {
     }
 }
 
-/// One thing between blanks.
+/// A word, phrase or filter of the query text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Item<'a> {
-    pub(crate) kind: Kind<'a>,
-    /// Whether a minus stands before it.
+pub(crate) struct Lexeme<'a> {
+    pub(crate) kind: LexemeKind<'a>,
+    /// Whether it has a leading minus.
     pub(crate) is_excluded: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Kind<'a> {
-    /// What stands between quotes, and whether a star follows.
+pub(crate) enum LexemeKind<'a> {
+    /// A quoted text, and whether a star follows it.
     Phrase { text: &'a str, has_star: bool },
-    /// A filter, its value, and both as they are written.
+    /// A filter, its value, and the source text of both.
     Filter { filter: Filter, value: &'a str, written: &'a str },
-    /// Anything else up to the next blank.
+    /// Any other text up to the next blank.
     Word(&'a str),
 }
 
-/// Returns the items of `text`, left to right. Quotes without an end reach to the end of the text.
-pub(crate) fn items(text: &str) -> impl Iterator<Item = Item<'_>> {
+/// Returns the lexemes of `text` in order. An unclosed quote extends to the end of the text.
+pub(crate) fn lex(text: &str) -> impl Iterator<Item = Lexeme<'_>> {
     Lexer { rest: text }
 }
 
@@ -62,11 +61,11 @@ struct Lexer<'a> {
 }
 
 impl<'a> Iterator for Lexer<'a> {
-    type Item = Item<'a>;
+    type Item = Lexeme<'a>;
 
-    fn next(&mut self) -> Option<Item<'a>> {
+    fn next(&mut self) -> Option<Lexeme<'a>> {
         self.rest = self.rest.trim_start_matches(is_blank);
-        // Two minuses are no negation but an option of some command: `--release`.
+        // Two minus signs do not negate: `--release` is a command-line option.
         let is_excluded = self
             .rest
             .strip_prefix('-')
@@ -83,27 +82,27 @@ impl<'a> Iterator for Lexer<'a> {
             let after = self.rest.trim_start_matches('*');
             let has_star = after.len() < self.rest.len();
             self.rest = after;
-            Kind::Phrase { text, has_star }
+            LexemeKind::Phrase { text, has_star }
         } else if let Some((filter, key_len)) = filter_at(start) {
             self.rest = &start[key_len..];
             let value = if self.rest.starts_with(is_quote) { self.quoted() } else { self.word() };
-            Kind::Filter { filter, value, written: &start[..start.len() - self.rest.len()] }
+            LexemeKind::Filter { filter, value, written: &start[..start.len() - self.rest.len()] }
         } else {
-            Kind::Word(self.word())
+            LexemeKind::Word(self.word())
         };
-        Some(Item { kind, is_excluded })
+        Some(Lexeme { kind, is_excluded })
     }
 }
 
 impl<'a> Lexer<'a> {
-    /// Reads up to the next blank.
+    /// Consumes the text up to the next blank.
     fn word(&mut self) -> &'a str {
         let (word, rest) = self.rest.split_at(self.rest.find(is_blank).unwrap_or(self.rest.len()));
         self.rest = rest;
         word
     }
 
-    /// Reads what stands between the quote here and the next one, or the end.
+    /// Consumes a quoted text; without a closing quote, up to the end.
     fn quoted(&mut self) -> &'a str {
         let mut chars = self.rest.chars();
         chars.next();
@@ -121,14 +120,14 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the filter `text` starts with, and the length of its name with the colon.
+/// Returns the filter at the start of `text`, and the length of its name with the colon.
 fn filter_at(text: &str) -> Option<(Filter, usize)> {
     let is_here =
         |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
     FILTERS.into_iter().find(|(name, _)| is_here(name)).map(|(name, filter)| (filter, name.len()))
 }
 
-/// Telephones type curly quotes.
+/// Includes curly quotes: phones type them.
 fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„' | '＂')
 }
@@ -137,34 +136,43 @@ fn is_quote(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind<'_>> {
-        items(text).map(|item| item.kind).collect()
+    fn kinds(text: &str) -> Vec<LexemeKind<'_>> {
+        lex(text).map(|lexeme| lexeme.kind).collect()
     }
 
     #[test]
-    fn a_quote_opens_a_phrase_only_where_a_word_starts() {
-        let phrase = |text, has_star| Kind::Phrase { text, has_star };
+    fn a_quote_opens_a_phrase_only_at_the_start_of_a_word() {
+        let phrase = |text, has_star| LexemeKind::Phrase { text, has_star };
         assert_eq!(
             kinds("\"a b\"* 5\" x\"y \"c"),
-            [phrase("a b", true), Kind::Word("5\""), Kind::Word("x\"y"), phrase("c", false)]
+            [
+                phrase("a b", true),
+                LexemeKind::Word("5\""),
+                LexemeKind::Word("x\"y"),
+                phrase("c", false)
+            ]
         );
-        assert_eq!(kinds("\"\"a”b"), [phrase("", false), Kind::Word("a”b")]);
+        assert_eq!(kinds("\"\"a”b"), [phrase("", false), LexemeKind::Word("a”b")]);
     }
 
     #[test]
-    fn a_filter_keeps_how_it_was_written() {
+    fn a_filter_keeps_its_source_text() {
         let filter = Filter::Session;
         let written = "Session:\"a b\"";
         assert_eq!(
             kinds("Session:\"a b\"c"),
-            [Kind::Filter { filter, value: "a b", written }, Kind::Word("c")]
+            [LexemeKind::Filter { filter, value: "a b", written }, LexemeKind::Word("c")]
         );
-        assert_eq!(kinds("xrole:a rolé:b"), [Kind::Word("xrole:a"), Kind::Word("rolé:b")]);
+        assert_eq!(
+            kinds("xrole:a rolé:b"),
+            [LexemeKind::Word("xrole:a"), LexemeKind::Word("rolé:b")]
+        );
     }
 
     #[test]
-    fn one_minus_excludes_two_do_not() {
-        let flags: Vec<_> = items("-a --b - -\"c\" -- d-e").map(|item| item.is_excluded).collect();
+    fn one_minus_excludes_but_two_do_not() {
+        let flags: Vec<_> =
+            lex("-a --b - -\"c\" -- d-e").map(|lexeme| lexeme.is_excluded).collect();
         assert_eq!(flags, [true, false, false, true, false, false]);
     }
 }

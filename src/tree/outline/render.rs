@@ -1,58 +1,57 @@
-//! Writing one line of a drawing.
+//! Renders one line of a drawing.
 //!
-//! A [`Line`] is pieces of text, each with the [`Ink`] that says what it is. It begins with the
-//! rails that lead past it or up to it; then comes a message (its dot, who speaks, a short id, what
-//! points at it, the beginning of what it says), the summary of a compaction, or a count of what is not
-//! drawn. A [`Pen`] knows the characters to write them with.
+//! A [`Line`] is a list of texts, each with a [`PieceKind`] so that it can be coloured. A line starts with the graph:
+//! the lines and branches of the tree. Then follows a message (dot, role, short id, head and labels, preview), the
+//! summary of a compaction, or a count of omitted messages. [`Renderer`] chooses between Unicode and ASCII.
 //!
-//! Invariant: no piece holds a control character, whatever a name or an id holds.
+//! Invariant: no text of a line has a control character, even if a name or an id has one.
 
 use std::fmt;
 
 use super::draw::DrawOptions;
 use super::{CompactionMark, Landmark, printable};
 
-/// What a piece of a line is, so that it can be coloured.
+/// The kind of a piece of a line, for colouring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Ink {
+pub enum PieceKind {
     /// The lines and dots of the tree.
     Graph,
-    /// The dot of the message the head stands on, and the word `head`.
+    /// The dot of the head, and the word `head`.
     Head,
-    /// Who speaks.
+    /// The role of a message.
     Role,
     /// The short id of a message.
     Id,
     /// A label.
     Label,
-    /// A summary that is laid over what stands above.
+    /// The summary of a compaction.
     Compaction,
-    /// What a message says.
+    /// The preview of a message.
     Text,
-    /// What an hidden says, or a message under a summary.
+    /// The preview of a hidden or compacted message.
     Faded,
-    /// A count of what is not drawn.
+    /// A count of omitted messages.
     More,
 }
 
-/// One line of a drawing; `Display` writes its pieces.
+/// One line of a drawing; `Display` writes it without colours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Line {
-    /// The pieces, from left to right; none holds a control character.
-    pub pieces: Vec<(Ink, String)>,
+    /// The pieces, from left to right; none has a control character.
+    pub pieces: Vec<(PieceKind, String)>,
 }
 
 impl Line {
     fn of(graph: impl Into<String>) -> Self {
-        Self::default().with(Ink::Graph, graph)
+        Self::default().with(PieceKind::Graph, graph)
     }
 
-    fn with(mut self, ink: Ink, text: impl Into<String>) -> Self {
+    fn with(mut self, kind: PieceKind, text: impl Into<String>) -> Self {
         let text = text.into();
         if !text.is_empty() {
-            self.pieces.push((ink, text));
+            self.pieces.push((kind, text));
         }
         self
     }
@@ -64,60 +63,60 @@ impl fmt::Display for Line {
     }
 }
 
-/// What lines are written with.
+/// Renders lines with Unicode or ASCII characters.
 #[derive(Debug)]
-pub(super) struct Pen {
+pub(super) struct Renderer {
     is_ascii: bool,
 }
 
-impl Pen {
-    /// Returns the pen that the options ask for.
+impl Renderer {
     pub(super) fn of(options: &DrawOptions) -> Self {
         Self { is_ascii: options.is_ascii }
     }
 
-    /// Returns the rails to the left of a branch's first line, and of its others.
-    pub(super) fn rails(&self) -> (&'static str, &'static str) {
+    /// Returns the graph of the first line of an indented branch, and of its other lines.
+    pub(super) fn branch_graphs(&self) -> (&'static str, &'static str) {
         if self.is_ascii { ("|-", "| ") } else { ("├─", "│ ") }
     }
 
-    /// Returns the line of a message.
+    /// Renders a message.
     pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_compacted: bool) -> Line {
-        let (ink, dot) = match (landmark.is_head, landmark.is_hidden, is_compacted) {
-            (true, ..) => (Ink::Head, "*"),
-            (_, true, _) => (Ink::Graph, "-"),
-            (.., true) if self.is_ascii => (Ink::Graph, "."),
-            (.., true) => (Ink::Graph, "·"),
-            _ => (Ink::Graph, "o"),
+        let (kind, dot) = match (landmark.is_head, landmark.is_hidden, is_compacted) {
+            (true, ..) => (PieceKind::Head, "*"),
+            (_, true, _) => (PieceKind::Graph, "-"),
+            (.., true) if self.is_ascii => (PieceKind::Graph, "."),
+            (.., true) => (PieceKind::Graph, "·"),
+            _ => (PieceKind::Graph, "o"),
         };
         let mut line = Line::of(graph)
-            .with(ink, dot)
-            .with(Ink::Role, format!(" {}", printable(landmark.role.as_str())))
-            .with(Ink::Id, format!(" {}", short(landmark.id.as_str())));
+            .with(kind, dot)
+            .with(PieceKind::Role, format!(" {}", printable(landmark.role.as_str())))
+            .with(PieceKind::Id, format!(" {}", short(landmark.id.as_str())));
         if landmark.is_head || !landmark.labels.is_empty() {
-            line = line.with(Ink::Graph, " (");
+            line = line.with(PieceKind::Graph, " (");
             if landmark.is_head {
-                line = line.with(Ink::Head, "head");
+                line = line.with(PieceKind::Head, "head");
             }
             for (index, label) in landmark.labels.iter().enumerate() {
                 let is_first = index == 0 && !landmark.is_head;
                 line = line
-                    .with(Ink::Graph, if is_first { "" } else { ", " })
-                    .with(Ink::Label, printable(label));
+                    .with(PieceKind::Graph, if is_first { "" } else { ", " })
+                    .with(PieceKind::Label, printable(label));
             }
-            line = line.with(Ink::Graph, ")");
+            line = line.with(PieceKind::Graph, ")");
         }
         if landmark.is_hidden {
-            line = line.with(Ink::Faded, " [hidden]");
+            line = line.with(PieceKind::Faded, " [hidden]");
         }
         if landmark.preview.is_empty() {
             return line;
         }
-        let ink = if landmark.is_hidden || is_compacted { Ink::Faded } else { Ink::Text };
-        line.with(ink, format!("  {}", landmark.preview))
+        let kind =
+            if landmark.is_hidden || is_compacted { PieceKind::Faded } else { PieceKind::Text };
+        line.with(kind, format!("  {}", landmark.preview))
     }
 
-    /// Returns the line of a summary, below the last message under it.
+    /// Renders a summary; its line follows the last message of its range.
     pub(super) fn summary(&self, compaction: &CompactionMark, graph: &str) -> Line {
         let text = format!(
             "[compaction {}: {}]",
@@ -125,29 +124,29 @@ impl Pen {
             counted(compaction.count, "message", "messages")
         );
         Line::of(format!("{graph}  "))
-            .with(Ink::Compaction, text)
-            .with(Ink::Text, format!(" {}", compaction.preview))
+            .with(PieceKind::Compaction, text)
+            .with(PieceKind::Text, format!(" {}", compaction.preview))
     }
 
-    /// Returns the line that stands for branches of one message.
+    /// Renders a count of omitted branches.
     pub(super) fn branches(&self, graph: &str, count: u64, messages: u64) -> Line {
         let branches = counted(count, "branch", "branches");
         let messages = counted(messages, "message", "messages");
-        Line::of(graph).with(Ink::More, format!("{} {branches}, {messages}", self.dots()))
+        Line::of(graph).with(PieceKind::More, format!("{} {branches}, {messages}", self.dots()))
     }
 
-    /// Returns the line that stands for the middle of a long row of branchings.
+    /// Renders a count of omitted segments.
     pub(super) fn branchings(&self, graph: &str, count: u64, messages: u64) -> Line {
         let branchings = counted(count, "branching", "branchings");
         let messages = counted(messages, "message", "messages");
         let text = format!("{0} {branchings}, {messages} {0}", self.dots());
-        Line::of(format!("{graph}  ")).with(Ink::More, text)
+        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
     }
 
-    /// Returns the line that stands for messages between two landmarks.
+    /// Renders a count of omitted messages.
     pub(super) fn gap(&self, graph: &str, count: u64) -> Line {
-        let text = format!("{0} {1} more {0}", self.dots(), grouped(count));
-        Line::of(format!("{graph}  ")).with(Ink::More, text)
+        let text = format!("{0} {1} more {0}", self.dots(), with_thousands(count));
+        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
     }
 
     fn dots(&self) -> &'static str {
@@ -155,12 +154,12 @@ impl Pen {
     }
 }
 
-/// Returns a short form of an id that still tells it from its neighbours.
+/// Shortens an id to a form that still differs from those of its neighbours.
 fn short(id: &str) -> String {
     let hyphens = id.match_indices('-').map(|(at, _)| at);
     let is_uuid = id.len() == 36 && hyphens.eq([8, 13, 18, 23]);
     match id.get(..12) {
-        // The beginning of a UUIDv7 is its time: what was made together begins alike.
+        // A UUIDv7 starts with its time: ids of the same minute share a prefix.
         _ if is_uuid && id.as_bytes()[14] == b'7' => format!("…{}", &id[28..]),
         _ if is_uuid => id[..8].to_owned(),
         _ if id.chars().count() <= 16 => printable(id).into_owned(),
@@ -170,11 +169,11 @@ fn short(id: &str) -> String {
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+    format!("{} {}", with_thousands(count), if count == 1 { one } else { many })
 }
 
-/// Returns a number with its thousands apart.
-fn grouped(count: u64) -> String {
+/// Returns a number with a blank between thousands.
+fn with_thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_shortened_so_that_they_still_differ() {
+    fn shortened_ids_still_differ() {
         for (id, shown) in [
             ("m1", "m1"),
             ("exactly-16-chars", "exactly-16-chars"),

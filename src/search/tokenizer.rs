@@ -1,18 +1,18 @@
-//! Words of a text, split and folded as the index does.
+//! Splits a text into normalized words as the index does.
 //!
-//! The index splits inside SQLite; ranking, snippets and the query language need the same words outside it.
+//! SQLite tokenizes what it indexes; ranking, snippets and the query language need the same words in Rust.
 //!
 //! Invariant: [`tokens`] yields what `unicode61 remove_diacritics 2 categories 'L* N* Co So'` makes of the
-//! [cut](crate::search::script::cut) text, in the same order. Only compaction may differ, for capitals that SQLite's older
-//! tables do not know.
+//! [segmented](crate::search::script::segment) text, in the same order. Only the lower case of capitals that SQLite's
+//! older tables do not know may differ.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::search::script::is_cut;
-use crate::search::tables::{DIACRITICS, MARKS, SEPARATORS, contains};
+use crate::search::script::is_unigram;
+use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, contains};
 
-/// A word of a text, or one character of a script written without spaces.
+/// A word of a text, or a unigram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     start: usize,
@@ -20,28 +20,28 @@ pub(crate) struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the word as it is written.
+    /// Returns the word as written.
     pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Returns where the word stands, in bytes of the text.
+    /// Returns the byte range of the word in the text.
     pub(crate) fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
 
     /// Returns the word in lower case, without diacritics.
-    pub(crate) fn folded(&self) -> Cow<'a, str> {
-        fold(self.text)
+    pub(crate) fn normalized(&self) -> Cow<'a, str> {
+        normalize(self.text)
     }
 
-    /// Returns whether this is one character of a script written without spaces, or a symbol.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.text.chars().next().is_some_and(is_cut)
+    /// Returns whether this is a unigram: one character of a script written without spaces, or a symbol.
+    pub(crate) fn is_unigram(&self) -> bool {
+        self.text.chars().next().is_some_and(is_unigram)
     }
 }
 
-/// Returns the words of `text`, first to last.
+/// Returns the words of `text` in order.
 pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -51,13 +51,14 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Returns the word that begins at `start`.
+/// Returns the word that starts at `start`.
 pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
     Token { start, text: &text[start..start + token_len(&text[start..])] }
 }
 
-/// Hands over where each word of an ASCII text begins, until `take` says that it is enough. Several times as fast as
-/// [`tokens`]: no branch depends on the letters.
+/// Calls `take` with the start of each word of an ASCII text until it returns true.
+///
+/// Several times as fast as [`tokens`], because no branch depends on the text.
 pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
     let mut before = 0;
     for (number, block) in text.chunks(64).enumerate() {
@@ -77,21 +78,21 @@ pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
     }
 }
 
-/// Returns a bit for each of the flags, 0 or 1 each.
+/// Packs 64 flags, each 0 or 1, into the bits of an integer.
 fn bits(flags: &[u8; 64]) -> u64 {
-    // The product has the lowest bit of each of eight bytes side by side in its highest byte.
+    // The multiplication collects the lowest bits of eight bytes in the highest byte.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let (eights, _) = flags.as_chunks();
     let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
     eights.iter().enumerate().fold(0, |bits, (at, eight)| bits | byte(eight) << (8 * at))
 }
 
-/// Returns how many bytes stand before the first token, if there is one.
+/// Returns the number of bytes before the first token, if there is one.
 #[inline]
 fn skip_separators(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {
-        // Most text is told by its bytes.
+        // Most characters are ASCII and need no table.
         let byte = *text.as_bytes().get(at)?;
         if byte.is_ascii_alphanumeric() {
             return Some(at);
@@ -108,7 +109,7 @@ fn skip_separators(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns how many bytes the token at the start of `text` has.
+/// Returns the length in bytes of the token at the start of `text`.
 #[inline]
 fn token_len(text: &str) -> usize {
     let mut at = 0;
@@ -116,7 +117,7 @@ fn token_len(text: &str) -> usize {
         let is_letter = u8::is_ascii_alphanumeric;
         at += text.as_bytes()[at..].iter().take_while(|byte| is_letter(byte)).count();
         let Some(c) = text[at..].chars().next().filter(|c| !c.is_ascii()) else { return at };
-        if is_cut(c) {
+        if is_unigram(c) {
             return if at == 0 { c.len_utf8() } else { at };
         }
         if !is_token(c) && !contains(MARKS, c) {
@@ -126,7 +127,7 @@ fn token_len(text: &str) -> usize {
     }
 }
 
-/// Returns whether `c` is part of words.
+/// Returns whether `c` is part of a word.
 pub(crate) fn is_token(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
@@ -135,20 +136,21 @@ pub(crate) fn is_token(c: char) -> bool {
     }
 }
 
-/// Returns whether `c` divides words as a blank does: white space and control characters.
+/// Returns whether `c` is a blank: white space or a control character.
 ///
 /// No control character is part of a word, and none may reach FTS5 or a terminal.
 pub(crate) fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 
-/// Returns whether `c` is surely a letter with neither case nor diacritics: Han, Yi and whole Hangul, most of what is cut.
+/// Returns whether `c` is a letter without case and diacritics that needs no table: Han, Yi and Hangul, which are most
+/// unigrams.
 fn is_plain_letter(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}')
 }
 
 /// Returns `word` in lower case, without diacritics.
-pub(crate) fn fold(word: &str) -> Cow<'_, str> {
+pub(crate) fn normalize(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
         return match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
             true => Cow::Owned(word.to_ascii_lowercase()),
@@ -159,16 +161,15 @@ pub(crate) fn fold(word: &str) -> Cow<'_, str> {
         return Cow::Borrowed(word);
     }
     Cow::Owned(
-        word.chars().filter(|&c| c.is_ascii() || !contains(MARKS, c)).map(fold_char).collect(),
+        word.chars().filter(|&c| c.is_ascii() || !contains(MARKS, c)).map(normalize_char).collect(),
     )
 }
 
-/// Returns the lower case of one character, without its diacritics.
-fn fold_char(c: char) -> char {
+fn normalize_char(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
     }
-    // Of the few lower cases that are two characters, the second is a combining mark.
+    // If the lower case has two characters, the second is a combining mark.
     let lower = match c {
         'ς' => 'σ',
         'µ' => 'μ',
@@ -194,15 +195,15 @@ fn fold_char(c: char) -> char {
 mod tests {
     use super::*;
 
-    /// Holds that `text` has the folded words drawn with blanks between them.
+    /// Asserts the normalized words of `text`, joined with blanks.
     #[track_caller]
     fn drawn(text: &str, expected: &str) {
-        let words: Vec<_> = tokens(text).map(|token| token.folded().into_owned()).collect();
+        let words: Vec<_> = tokens(text).map(|token| token.normalized().into_owned()).collect();
         assert_eq!(words.join(" "), expected);
     }
 
     #[test]
-    fn words_of_ascii_begin_where_the_tokens_do() {
+    fn ascii_starts_are_the_starts_of_the_tokens() {
         let long = "ab c, -d\n".repeat(50);
         for text in ["", "a", " ", "a b", "  ab--cd 9", &long, &long[3..], &"x".repeat(130)] {
             let mut starts = Vec::new();
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_divides_words() {
+    fn punctuation_separates_words() {
         drawn("foo-bar C++ foo_bar user@host 3.14 don't", "foo bar c foo bar user host 3 14 don t");
         drawn("\0 \u{200B}\u{FEFF}a\u{7}b", "a b");
         drawn("", "");
@@ -224,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn case_and_latin_diacritics_are_folded() {
+    fn case_and_latin_diacritics_are_removed() {
         drawn("Déjà VU Ångström ÑANDÚ e\u{301}te\u{301}", "deja vu angstrom nandu ete");
         drawn("ΣΟΦΌΣ Привет İstanbul", "σοφόσ привет istanbul");
     }
 
     #[test]
-    fn a_combining_mark_alone_is_no_word() {
+    fn a_combining_mark_alone_is_not_a_word() {
         drawn("\u{301} a", "a");
         drawn("北\u{301}京", "北 京");
     }
 
     #[test]
-    fn each_cut_character_is_a_token() {
+    fn each_unigram_is_a_token() {
         drawn("Rust语言book", "rust 语 言 book");
         drawn("か\u{3099}👍🏽 20°C", "か 👍 🏽 20 ° c");
         drawn("กี่ มี", "ก ม");
@@ -250,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn only_a_cut_character_says_so() {
-        let flags: Vec<_> = tokens("a北é").map(|token| token.is_cut()).collect();
+    fn unigrams_are_recognized() {
+        let flags: Vec<_> = tokens("a北é").map(|token| token.is_unigram()).collect();
         assert_eq!(flags, [false, true, false]);
     }
 }

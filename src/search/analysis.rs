@@ -1,34 +1,35 @@
-//! How a query is read: what must be found, what may be, and what counts in ranking.
+//! Analyzes a query: what must match, what may match, and what counts in ranking.
 //!
-//! Every word must be found, as long as such messages are there. Where none is, or where the query is a question rather
-//! than a list of keywords, any of its *units* will do: words, phrases and starts of words, without those that say
-//! nothing. What a person marked (quotes, `OR`, a star, a minus) holds in either reading.
+//! A message must contain every word of the query. If too few do, or if the query is a question rather than a list of
+//! keywords, the query is *relaxed*: a message must contain at least one *unit*. Units are the words, phrases and
+//! prefixes of the query without its stop words. Terms with an operator (quotes, `OR`, a star, a minus) are never
+//! relaxed.
 
 use std::collections::HashSet;
 
 use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
-use crate::search::script::is_cut;
-use crate::search::stem::stem;
-use crate::search::stop::is_stop;
-use crate::search::token::{fold, tokens};
+use crate::search::script::is_unigram;
+use crate::search::stemmer::stem;
+use crate::search::stop_words::is_stop_word;
+use crate::search::tokenizer::{normalize, tokens};
 
-/// Most units of a query: each is looked up in the index.
+/// The maximum number of units of a query: each is looked up in the index.
 const MAX_UNITS: usize = 128;
 
-/// From so many words that say nothing on, a query is a question.
+/// A query with at least this many stop words is a question.
 const STOPS_OF_A_QUESTION: usize = 2;
 
-/// Something whose occurrences count.
+/// A word, phrase or prefix that is counted in ranking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// How it is looked for.
+    /// The term to look up.
     pub(crate) term: Term,
-    /// The stems of its words, in a row; of a prefix, the last is the start of words.
+    /// The stems of its words in order; the last word of a prefix is not stemmed.
     pub(crate) stems: Vec<String>,
 }
 
 impl Unit {
-    /// Returns the FTS5 expression that finds the unit in these columns.
+    /// Returns the FTS5 expression that matches the unit in these columns.
     pub(crate) fn to_fts(&self, columns: Columns) -> Option<String> {
         let mut query = Query { clauses: vec![vec![self.term.clone()]], ..Query::default() };
         query.filters.columns = columns;
@@ -36,47 +37,47 @@ impl Unit {
     }
 }
 
-/// A query with what ranking needs to know of it.
+/// A query, with what matching and ranking need to know of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct Analysis {
     pub(crate) query: Query,
-    /// What counts, in the order of the query, each once.
+    /// The distinct units, in the order of the query.
     pub(crate) units: Vec<Unit>,
-    /// The units as they follow each other in the query; phrases stand between, not among them.
+    /// The units in the order of the query, with repetitions; `None` for a phrase, which has no neighbours.
     sequence: Vec<Option<usize>>,
-    /// Whether it is asked as people ask people.
+    /// Whether it is a question rather than a list of keywords.
     pub(crate) is_question: bool,
-    /// Whether the one who asks speaks of themself, and not to the other side.
+    /// Whether the asker asks about themself: it has `my`, but not `you`.
     pub(crate) is_about_me: bool,
-    /// What must be found in any reading.
+    /// The clauses with an operator: they must match even if the query is relaxed.
     strict: Vec<Clause>,
-    /// What need not be found if the query is relaxed, whole.
+    /// The other terms, which need not match if the query is relaxed.
     pub(crate) words: Vec<Unit>,
-    /// Whether another reading than the one in which all is found would find anything else.
+    /// Whether the relaxed query can match more messages.
     can_relax: bool,
 }
 
-impl Reading {
+impl Analysis {
     pub(crate) fn of(query: Query, text: &str) -> Self {
         let (strict, plain): (Vec<Clause>, Vec<Clause>) = query
             .clauses
             .iter()
             .filter(|clause| clause.iter().any(|term| !term.is_blank()))
             .cloned()
-            .partition(is_marked);
+            .partition(has_operator);
         let mut sequence = Vec::new();
         for term in query.clauses.iter().flatten().filter(|term| !term.is_blank()) {
             add_units(term, &mut sequence);
         }
-        let says_something = |unit: &Unit| !is_stop_unit(unit);
-        if sequence.iter().any(says_something) {
-            sequence.retain(says_something);
+        let is_meaningful = |unit: &Unit| !is_stop_unit(unit);
+        if sequence.iter().any(is_meaningful) {
+            sequence.retain(is_meaningful);
         }
-        let (units, sequence) = numbered(sequence);
+        let (units, sequence) = deduplicated(sequence);
         let stops = plain.iter().flatten().filter(|term| is_stop_term(term)).count();
         let is_asked = text.contains(['?', '？', '؟']);
         let is_question = plain.len() > 1 && (is_asked || stops >= STOPS_OF_A_QUESTION);
-        // A single word is nothing else when it is relaxed; a phrase may be taken apart.
+        // Relaxing a single word changes nothing, but a phrase without quotes has pieces.
         let can_relax = plain.len() + strict.len() > 1
             || plain.iter().flatten().any(|term| !term.pieces().is_empty());
         let can_relax = can_relax && !plain.is_empty() && (!units.is_empty() || !strict.is_empty());
@@ -85,32 +86,32 @@ impl Reading {
         Self { query, units, sequence, is_question, is_about_me, strict, words, can_relax }
     }
 
-    /// Returns the FTS5 expression in which all is found; none if no word is asked for.
+    /// Returns the FTS5 expression that matches every clause; `None` if the query has no word.
     pub(crate) fn all(&self) -> Option<String> {
         self.query.to_fts_all()
     }
 
-    /// Returns whether the all-words reading is the only one.
+    /// Returns whether the query is never relaxed.
     pub(crate) fn is_fixed(&self) -> bool {
         !self.can_relax
     }
 
-    /// Returns whether one unit is all there is to find.
+    /// Returns whether the query is a single unit, so a match of the unit is a match of the query.
     pub(crate) fn is_one_unit(&self) -> bool {
         self.units.len() == 1 && self.words.len() + self.strict.len() == 1
     }
 
-    /// Returns the FTS5 expression in which any of the given units is found; what is marked must be.
+    /// Returns the FTS5 expression that matches any of the given units and every clause with an operator.
     pub(crate) fn any(&self, units: impl Iterator<Item = usize>) -> Option<String> {
         let mut any: Clause = units.map(|unit| self.units[unit].term.clone()).collect();
         let mut clauses = self.strict.clone();
-        // The first of what must be found stands among what may be: so the others count, and need not be there.
+        // The first required clause is added to the alternatives: FTS5 then ranks by the units without requiring one.
         any.extend(self.strict.first().into_iter().flatten().cloned());
         clauses.push(any);
         Query { clauses, ..self.query.clone() }.to_fts_all()
     }
 
-    /// Returns which of the units that are kept are neighbours, each pair once.
+    /// Returns the kept units that are neighbours in the query, each pair once.
     pub(crate) fn pairs(&self, is_kept: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let mut seen = HashSet::new();
@@ -132,7 +133,7 @@ impl Reading {
         let mut query = self.query.clone();
         if is_relaxed {
             let mut clauses = query.clauses.clone();
-            clauses.retain(|clause| is_marked(clause) || !clause.iter().all(is_stop_term));
+            clauses.retain(|clause| has_operator(clause) || !clause.iter().all(is_stop_term));
             if !clauses.is_empty() {
                 query.clauses = clauses;
             }
@@ -141,13 +142,13 @@ impl Reading {
     }
 }
 
-/// Returns whether a person marked the clause: it is never relaxed.
-fn is_marked(clause: &Clause) -> bool {
+/// Returns whether the clause has an operator and so is never relaxed.
+fn has_operator(clause: &Clause) -> bool {
     clause.len() > 1 || clause.iter().any(|term| term.is_quoted || term.is_prefix)
 }
 
 fn is_stop_term(term: &Term) -> bool {
-    let is_stop_token = |token: &String| is_stop(&fold(token));
+    let is_stop_token = |token: &String| is_stop_word(&normalize(token));
     !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
 }
 
@@ -155,7 +156,7 @@ fn is_stop_unit(unit: &Unit) -> bool {
     is_stop_term(&unit.term)
 }
 
-/// Adds what counts of a term: a marked phrase whole, of any other its words, and the pairs of its runs.
+/// Adds the units of a term: a quoted phrase as a whole, else each word, and each pair of neighbouring unigrams.
 fn add_units(term: &Term, units: &mut Vec<Unit>) {
     let found = words_of(term);
     let mut add = |words: &[&str], is_prefix: bool| {
@@ -166,15 +167,15 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
     if term.is_quoted || found.len() == 1 {
         return add(&found, term.is_prefix);
     }
-    let is_run = |word: &str| word.chars().all(is_cut);
+    let is_run = |word: &str| word.chars().all(is_unigram);
     let count = found.len();
     let mut at = 0;
     for run in found.chunk_by(|a, b| is_run(a) && is_run(b)) {
         at += run.len();
-        // What an apostrophe leaves: the `t` of `don't`.
-        let is_scrap =
+        // The `t` of `don't` is not a word.
+        let is_single_letter =
             matches!(run, [word] if word.len() == 1 && word.as_bytes()[0].is_ascii_alphabetic());
-        if !is_scrap {
+        if !is_single_letter {
             for words in run.windows(run.len().min(2)) {
                 add(words, term.is_prefix && at == count && words.len() == 1);
             }
@@ -182,13 +183,13 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
     }
 }
 
-/// Returns the term as one unit; none if there is nothing in it.
+/// Returns the term as one unit; `None` if it has no word.
 fn whole(term: &Term) -> Option<Unit> {
     let words = words_of(term);
     (!words.is_empty()).then(|| unit(&words, term.is_prefix, term.is_quoted))
 }
 
-/// Returns the words of a term. Terms are public and may hold anything: they are split as the index will split them.
+/// Returns the words of a term. Its fields are public and may hold anything, so they are tokenized again.
 fn words_of(term: &Term) -> Vec<&str> {
     let tokens = term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
     tokens.take(MAX_TERM_TOKENS).collect()
@@ -197,16 +198,20 @@ fn words_of(term: &Term) -> Vec<&str> {
 fn unit(words: &[&str], is_prefix: bool, is_quoted: bool) -> Unit {
     let last = words.len() - 1;
     let stems = words.iter().enumerate().map(|(at, word)| {
-        let folded = fold(word);
-        if is_prefix && at == last { folded.into_owned() } else { stem(&folded).into_owned() }
+        let normalized = normalize(word);
+        if is_prefix && at == last {
+            normalized.into_owned()
+        } else {
+            stem(&normalized).into_owned()
+        }
     });
     let stems = stems.collect();
     let tokens = words.iter().map(|&word| word.to_owned()).collect();
     Unit { term: Term { tokens, is_prefix, is_quoted }, stems }
 }
 
-/// Returns each unit once, and their order; for a phrase `None`, as the pairs of a run overlap.
-fn numbered(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
+/// Removes duplicate units. Also returns the sequence of units, with `None` for a phrase: pairs of unigrams overlap.
+fn deduplicated(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     let mut units: Vec<Unit> = Vec::new();
     let mut sequence = Vec::new();
     for unit in all {
@@ -225,7 +230,7 @@ fn numbered(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     (units, sequence)
 }
 
-/// Returns whether the words are those of someone who asks about themself.
+/// Returns whether the asker asks about themself.
 fn is_about_me(plain: &[Clause]) -> bool {
     const ME: [&str; 9] = ["i", "my", "me", "mine", "myself", "we", "our", "us", "ours"];
     const YOU: [&str; 2] = ["you", "your"];
@@ -233,7 +238,7 @@ fn is_about_me(plain: &[Clause]) -> bool {
         .iter()
         .flatten()
         .flat_map(|term| &term.tokens)
-        .map(|token| fold(token).into_owned())
+        .map(|token| normalize(token).into_owned())
         .collect();
     ME.iter().any(|word| words.contains(*word)) && !YOU.iter().any(|word| words.contains(*word))
 }
@@ -242,11 +247,11 @@ fn is_about_me(plain: &[Clause]) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Reading {
-        Reading::of(Query::parse(text), text)
+    fn read(text: &str) -> Analysis {
+        Analysis::of(Query::parse(text), text)
     }
 
-    /// Holds that `text` has the units drawn, `+` inside a phrase, `*` after a prefix.
+    /// Asserts the units of `text`: `+` inside a phrase, `*` after a prefix.
     #[track_caller]
     fn counts(text: &str, expected: &str) {
         let draw = |unit: &Unit| unit.stems.join("+") + if unit.term.is_prefix { "*" } else { "" };
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_is_words_that_say_something() {
+    fn units_are_the_words_without_stop_words() {
         counts("What did I say about Lisbon's bridges?", "sai lisbon bridg");
         counts("the of", "the of");
         counts("running runs runn*", "run runn*");
@@ -266,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unit_may_be_all_there_is() {
+    fn a_single_word_or_phrase_is_one_unit() {
         for (text, expected) in [
             ("fox", true),
             ("fox*", true),
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_pairs_of_words_each_once() {
+    fn each_pair_of_neighbours_is_returned_once() {
         assert_eq!(read("red fox of red fox den").pairs(|_| true), [(0, 1), (1, 2)]);
         assert_eq!(read("red fox den").pairs(|unit| unit != 1), [(0, 2)]);
         assert_eq!(read("red \"big fox\" den").pairs(|_| true), []);
@@ -291,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_told_by_its_mark_or_its_small_words() {
+    fn a_question_has_a_question_mark_or_two_stop_words() {
         for (text, expected) in [
             ("deploy friday", false),
             ("deploy on friday", false),
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_who_asks_may_speak_of_themself() {
+    fn a_query_with_my_but_not_you_is_about_the_asker() {
         for (text, expected) in [
             ("my cat", true),
             ("What did you tell me?", false),
@@ -318,20 +323,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_is_never_relaxed() {
+    fn terms_with_an_operator_are_never_relaxed() {
         for (text, expected) in [
             ("red fox -den", r#"text : ((("red" OR "fox")) NOT "den")"#),
             ("\"red fox\" den", r#"text : ("red fox" AND ("red fox" OR "den" OR "red fox"))"#),
             ("a OR b c", r#"text : (("a" OR "b") AND ("b" OR "c" OR "a" OR "b"))"#),
         ] {
-            let reading = read(text);
-            let any = reading.any(0..reading.units.len());
+            let analysis = read(text);
+            let any = analysis.any(0..analysis.units.len());
             assert_eq!(any.as_deref(), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn a_word_alone_and_what_is_marked_have_one_reading() {
+    fn a_single_word_or_terms_with_operators_cannot_be_relaxed() {
         for (text, expected) in [
             ("fox", true),
             ("\"red fox\"", true),

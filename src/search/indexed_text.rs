@@ -1,24 +1,24 @@
-//! What of a message is indexed: its text, and apart from it its reasoning and tools.
+//! The text of a message that is indexed: the text parts in one column, reasoning and tools in another.
 
 use serde_json::Value;
 
 use super::script;
 use crate::message::Part;
 
-/// The version of the cutting: an index made with another one is built anew.
+/// The version of the indexed text: an index with another version is rebuilt.
 pub(crate) const VERSION: u32 = 1;
 
-/// Returns the text that is searched if nothing else is asked for, cut for the index.
+/// Returns the text parts, segmented for the index. A query searches this column by default.
 pub(crate) fn text(parts: &[Part]) -> String {
-    script::cut(&plain_text(parts)).into_owned()
+    script::segment(&plain_text(parts)).into_owned()
 }
 
-/// Returns reasoning and tools, cut for the index.
+/// Returns reasoning and tools, segmented for the index.
 pub(crate) fn tools(parts: &[Part]) -> String {
-    script::cut(&plain_tools(parts)).into_owned()
+    script::segment(&plain_tools(parts)).into_owned()
 }
 
-/// Returns the text parts as people read them.
+/// Returns the text parts, one a line.
 pub(crate) fn plain_text(parts: &[Part]) -> String {
     let mut lines = Lines::default();
     for part in parts {
@@ -29,7 +29,7 @@ pub(crate) fn plain_text(parts: &[Part]) -> String {
     lines.0
 }
 
-/// Returns reasoning, the names of tools, and their input and output, as people read them.
+/// Returns reasoning and tool names, inputs and outputs, one a line.
 pub(crate) fn plain_tools(parts: &[Part]) -> String {
     let mut lines = Lines::default();
     for part in parts {
@@ -62,9 +62,9 @@ impl Lines {
         }
     }
 
-    /// Adds what people would look for in a value: its strings and numbers, not its field names.
+    /// Adds the strings and numbers of a value, but not its field names: people search for the former.
     fn add_strings(&mut self, value: &Value) {
-        // By hand, not by recursion: how deep a value goes is up to a tool.
+        // A loop, not recursion: a tool decides how deep a value nests.
         let mut values = vec![value];
         while let Some(value) = values.pop() {
             match value {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_tools_are_indexed_apart() {
+    fn text_and_tools_are_separate_columns() {
         let parts = [
             Part::text("Look it up: 故宫"),
             Part::reasoning("I should call the tool"),

@@ -1,45 +1,49 @@
-//! Making a [`Query`] of what people type. One pass, left to right; nothing is an error.
+//! Parses the text of a query into a [`Query`]. One pass, left to right; nothing is an error.
 //!
-//! Invariant: the work is linear in the input, and what comes out is bounded by the limits below.
+//! Invariant: the work is linear in the input, and the limits below bound the query.
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
 
-use crate::search::lex::{Filter, Item, Kind, items};
+use crate::search::lexer::{Filter, Lexeme, LexemeKind, lex};
 use crate::search::query::{Columns, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
-use crate::search::token::{is_blank, tokens};
+use crate::search::tokenizer::{is_blank, tokens};
 
-/// Most values of one filter, and most notices: nobody reads more.
+/// The maximum number of values of one filter, and of notices: nobody reads more.
 const MAX_VALUES: usize = 64;
 const MAX_NOTICES: usize = 16;
 
-/// How much of what was typed a notice repeats, in characters.
+/// How many characters of the query text a notice quotes.
 const QUOTED_CHARS: usize = 40;
 
-/// Returns the query that `text` asks for.
+/// Parses the text of a query.
 pub(crate) fn parse(text: &str) -> Query {
-    let mut reader = Reader::default();
-    for item in items(text) {
-        reader.take(item);
+    let mut parser = Parser::default();
+    for lexeme in lex(text) {
+        parser.push(lexeme);
     }
-    reader.finish(text)
+    parser.finish(text)
 }
 
 #[derive(Default)]
-struct Reader {
+struct Parser {
     query: Query,
     terms: usize,
-    /// Whether an `OR` stands before the next term.
+    /// Whether an `OR` precedes the next term.
     joins_last: bool,
     columns: Option<Columns>,
 }
 
-impl Reader {
-    fn take(&mut self, Item { kind, is_excluded }: Item<'_>) {
+impl Parser {
+    fn push(&mut self, Lexeme { kind, is_excluded }: Lexeme<'_>) {
         match kind {
-            Kind::Word("OR") if !is_excluded => self.joins_last = !self.query.clauses.is_empty(),
-            Kind::Word(word) => self.add_term(word, false, false, is_excluded),
-            Kind::Phrase { text, has_star } => self.add_term(text, true, has_star, is_excluded),
-            Kind::Filter { filter, value, written } => {
+            LexemeKind::Word("OR") if !is_excluded => {
+                self.joins_last = !self.query.clauses.is_empty()
+            }
+            LexemeKind::Word(word) => self.add_term(word, false, false, is_excluded),
+            LexemeKind::Phrase { text, has_star } => {
+                self.add_term(text, true, has_star, is_excluded)
+            }
+            LexemeKind::Filter { filter, value, written } => {
                 if is_excluded || !self.add_filter(filter, value) {
                     let reason =
                         if is_excluded { "a filter without a minus" } else { filter.expected() };
@@ -63,8 +67,8 @@ impl Reader {
             return;
         }
         self.terms += 1;
-        // The star must touch the word, and a character that is a word by itself has no continuation.
-        let touches = last.range().end == body.len() && !last.is_cut();
+        // The star must follow the word directly, and a unigram has no longer words to match.
+        let touches = last.range().end == body.len() && !last.is_unigram();
         let mut is_prefix = touches && (has_star || body.len() < text.len());
         if words.len() > MAX_TERM_TOKENS {
             words.truncate(MAX_TERM_TOKENS);
@@ -76,7 +80,7 @@ impl Reader {
         }
         let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
         if body.contains(['+', '#']) {
-            // `C++` and `C#` say more than the index holds.
+            // `C++` and `C#` are indexed as `c`.
             self.note(format!(
                 "`+` and `#` are not indexed: {:?} is searched as {:?}",
                 shortened(text),
@@ -91,13 +95,13 @@ impl Reader {
         }
     }
 
-    /// Takes a filter up; returns whether its value made sense.
+    /// Adds a filter; returns false if its value is not valid.
     fn add_filter(&mut self, filter: Filter, value: &str) -> bool {
         let filters = &mut self.query.filters;
         match filter {
             Filter::Role => add_value(&mut filters.roles, value),
             Filter::Session => add_value(&mut filters.sessions, value),
-            // Of several bounds all hold, so the narrowest does.
+            // Several bounds must all hold, so the narrowest one applies.
             Filter::After => match instant(value) {
                 Some(time) => filters.after = filters.after.max(Some(time)),
                 None => return false,
@@ -132,9 +136,9 @@ impl Reader {
         self.query.filters.columns = self.columns.unwrap_or_default();
         let Query { excluded, filters, .. } = &self.query;
         if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
-            self.note("nothing lies after \"after:\" and before \"before:\"".into());
+            self.note("no time is both after \"after:\" and before \"before:\"".into());
         } else if self.query.is_empty() && !excluded.is_empty() {
-            self.note("nothing to find: only words to leave out were given".into());
+            self.note("nothing to find: the query has only excluded words".into());
         } else if self.query.is_empty() && self.columns.is_none() && text.contains(|c| !is_blank(c))
         {
             self.note("nothing to find: a letter, digit or symbol was expected".into());
@@ -150,7 +154,7 @@ fn add_value(values: &mut Vec<String>, value: &str) {
     }
 }
 
-/// Returns the start of a UTC day, or an RFC 3339 instant, of the years 0 to 9999.
+/// Returns the instant of an RFC 3339 text, or the start of a UTC day, in the years 0 to 9999.
 fn instant(value: &str) -> Option<DateTime<Utc>> {
     let day = || {
         Some(NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc())
@@ -159,7 +163,7 @@ fn instant(value: &str) -> Option<DateTime<Utc>> {
     day().or_else(exact).filter(|time| (0..=9999).contains(&time.year()))
 }
 
-/// Returns the start of what was typed, fit for one line of a notice.
+/// Returns the start of the text on one line, for a notice.
 fn shortened(text: &str) -> String {
     let mut short: String =
         text.chars().map(|c| if is_blank(c) { ' ' } else { c }).take(QUOTED_CHARS).collect();
@@ -173,7 +177,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Holds that `text` is understood as drawn: `|` between alternatives, `+` inside a phrase, `-` and `*` as typed.
+    /// Asserts that `text` parses as drawn: `|` between alternatives, `+` inside a phrase, `-` and `*` as typed.
     #[track_caller]
     fn drawn(text: &str, expected: &str) {
         let draw = |term: &Term| term.tokens.join("+") + if term.is_prefix { "*" } else { "" };
@@ -186,7 +190,7 @@ mod tests {
         assert_eq!(clauses.chain(excluded).collect::<Vec<_>>().join(" "), expected, "{text:?}");
     }
 
-    /// Holds that `text` gives exactly this notice.
+    /// Asserts that `text` gives exactly this notice.
     #[track_caller]
     fn notes(text: &str, expected: &str) {
         assert_eq!(parse(text).notices, [expected]);
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_makes_a_prefix_where_it_touches_the_last_word() {
+    fn a_star_directly_after_the_last_word_makes_a_prefix() {
         drawn("comp* foo-ba** \"red fo\"* \"red fo*\"", "comp* foo+ba* red+fo* red+fo*");
         drawn("* C++* a*b 重* \"a \"*", "C a+b 重 a");
     }
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn or_binds_tighter_than_the_blank() {
+    fn or_binds_tighter_than_a_blank() {
         drawn("a b OR c d", "a b|c d");
         drawn("a OR b OR \"c d\"", "a|b|c+d");
         drawn("OR a OR", "a");
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_taken_out_of_the_words() {
+    fn filters_are_not_words() {
         let query = parse(
             "x role:user ROLE:tool role:user session:\"my chat\" after:2026-01-31 before:2026-02-01T01:00:00+01:00",
         );
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_bounds_the_narrower_holds() {
+    fn the_narrower_of_two_bounds_applies() {
         let filters =
             parse("after:2026-01-01 after:2026-01-03 after:2026-01-02 before:2026-03-01 before:2026-02-01").filters;
         assert_eq!(filters.after, "2026-01-03T00:00:00Z".parse().ok());
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_add_up() {
+    fn different_columns_combine_to_all() {
         for (text, columns) in [
             ("a", Columns::Text),
             ("in:tools", Columns::Tools),
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_filter_is_words_and_a_notice() {
+    fn a_malformed_filter_is_searched_as_words_with_a_notice() {
         drawn("after:yesterday in:box role: -role:tool", "after+yesterday in+box role -role+tool");
         let expected =
             "a UTC day like 2026-01-31 or an instant like 2026-01-31T12:00:00Z was expected";
@@ -287,11 +291,11 @@ mod tests {
 
     #[test]
     fn a_query_that_finds_nothing_says_why() {
-        notes("-a", "nothing to find: only words to leave out were given");
+        notes("-a", "nothing to find: the query has only excluded words");
         notes("?!", "nothing to find: a letter, digit or symbol was expected");
         notes(
             "after:2026-01-02 before:2026-01-02",
-            "nothing lies after \"after:\" and before \"before:\"",
+            "no time is both after \"after:\" and before \"before:\"",
         );
         for text in ["", " \0\n", "role:user -a", "in:tools"] {
             assert!(parse(text).notices.is_empty(), "{text:?}");
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_over_a_limit_is_left_out_with_a_notice() {
+    fn input_over_a_limit_is_ignored_with_a_notice() {
         let query = parse(&"a b -c ".repeat(400_000));
         assert_eq!(query.clauses.len() + query.excluded.len(), MAX_TERMS);
         assert_eq!(query.notices, ["only the first 64 words and phrases are searched"]);

@@ -1,15 +1,15 @@
 //! The Porter stemmer, as FTS5's `porter` tokenizer applies it.
 //!
-//! Ranking and snippets compare words outside the index, so they must come to the same stems as the index does.
-//! The steps and their names are those of M. F. Porter, "An algorithm for suffix stripping", Program 14 (1980), with the
-//! two changes everyone made since (`bli` for `abli`, and `logi`), in the form FTS5 has them.
+//! Ranking and snippets compare words outside the index, so they need the stems of the index. The steps and their names
+//! are those of M. F. Porter, "An algorithm for suffix stripping", Program 14 (1980), with the two changes that all
+//! implementations share (`bli` for `abli`, and `logi`) and the deviations of FTS5.
 
 use std::borrow::Cow;
 
 /// The shortest and the longest word, in bytes, that FTS5 stems.
 const STEMMED_BYTES: std::ops::RangeInclusive<usize> = 3..=64;
 
-/// A suffix and what replaces it.
+/// A suffix and its replacement.
 type Rule = (&'static str, &'static str);
 
 #[rustfmt::skip]
@@ -31,9 +31,9 @@ const STEP_4: &[&str] = &[
     "ous", "ive", "ize",
 ];
 
-/// Returns the stem of a folded word: `"running"` gives `"run"`.
+/// Returns the stem of a normalized word: `"running"` gives `"run"`.
 ///
-/// Words under 3 and over 64 bytes are their own stem. Only ASCII endings are stripped.
+/// Words under 3 and over 64 bytes are their own stem. Only ASCII suffixes are stripped.
 #[must_use]
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     if !STEMMED_BYTES.contains(&word.len()) {
@@ -62,7 +62,7 @@ fn plural(word: &mut Cow<'_, str>) {
     }
 }
 
-/// Step 1b: `-eed`, `-ed` and `-ing`, and what is to be mended after them.
+/// Step 1b: `-eed`, `-ed` and `-ing`, and repairs of the stem.
 fn past(word: &mut Cow<'_, str>) {
     let cut = if let Some(stem) = before(word, "eed") {
         if measure(stem) > 0 {
@@ -96,7 +96,7 @@ fn past(word: &mut Cow<'_, str>) {
     }
 }
 
-/// Steps 2 and 3: the longest suffix that fits is replaced, if a syllable is left before it.
+/// Steps 2 and 3: replaces the longest matching suffix if the rest has a syllable.
 fn longest_rule(word: &mut Cow<'_, str>, rules: &[Rule]) {
     let fitting = rules.iter().filter(|(suffix, _)| before(word, suffix).is_some());
     let Some((suffix, replacement)) = fitting.max_by_key(|(suffix, _)| suffix.len()) else {
@@ -107,7 +107,7 @@ fn longest_rule(word: &mut Cow<'_, str>, rules: &[Rule]) {
     }
 }
 
-/// Step 4: the suffixes that may go altogether.
+/// Step 4: strips the longest matching suffix if the rest has two syllables.
 fn residue(word: &mut Cow<'_, str>) {
     let fitting = STEP_4.iter().filter(|suffix| before(word, suffix).is_some());
     let Some(suffix) = fitting.max_by_key(|suffix| suffix.len()) else { return };
@@ -117,7 +117,7 @@ fn residue(word: &mut Cow<'_, str>) {
     }
 }
 
-/// Step 5: a final `e`, and one `l` of two.
+/// Step 5: strips a final `e`, and one `l` of two.
 fn final_letters(word: &mut Cow<'_, str>) {
     if let Some(rest) = word.strip_suffix('e') {
         let syllables = measure(rest);
@@ -130,7 +130,7 @@ fn final_letters(word: &mut Cow<'_, str>) {
     }
 }
 
-/// Drops `count` bytes, all ASCII, from the end and puts `ending` there.
+/// Replaces the last `count` bytes, all ASCII, with `ending`.
 fn replace(word: &mut Cow<'_, str>, count: usize, ending: &str) {
     let kept = word.len() - count;
     match word {
@@ -143,12 +143,12 @@ fn replace(word: &mut Cow<'_, str>, count: usize, ending: &str) {
     }
 }
 
-/// Returns what stands before `suffix`, if that is at least one byte.
+/// Returns the text before `suffix`, if it is not empty.
 fn before<'a>(word: &'a str, suffix: &str) -> Option<&'a str> {
     word.strip_suffix(suffix).filter(|rest| !rest.is_empty())
 }
 
-/// Returns each byte as vowel or not. A `y` is one after a consonant; bytes beyond ASCII are consonants.
+/// Returns for each byte whether it is a vowel. A `y` after a consonant is one; non-ASCII bytes are consonants.
 fn vowels(bytes: &[u8]) -> impl Iterator<Item = bool> + '_ {
     let mut after_consonant = false;
     bytes.iter().map(move |byte| {
@@ -159,7 +159,7 @@ fn vowels(bytes: &[u8]) -> impl Iterator<Item = bool> + '_ {
     })
 }
 
-/// Returns how often a vowel is followed by a consonant: Porter's `m`.
+/// Returns the number of vowel-consonant sequences: Porter's `m`.
 fn measure(text: &str) -> usize {
     let mut count = 0;
     let mut after_vowel = false;
@@ -170,7 +170,7 @@ fn measure(text: &str) -> usize {
     count
 }
 
-/// Porter's `*v*`. FTS5 takes every `y` but a leading one for a vowel here, also after a vowel.
+/// Porter's `*v*`. Unlike Porter, FTS5 treats every `y` except a leading one as a vowel here.
 fn has_vowel(text: &str) -> bool {
     let is_vowel = |(at, byte): (usize, u8)| {
         matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u') || (at > 0 && byte == b'y')
@@ -178,7 +178,7 @@ fn has_vowel(text: &str) -> bool {
     text.bytes().enumerate().any(is_vowel)
 }
 
-/// Porter's `*o`: ends consonant, vowel, consonant, the last not `w`, `x` or `y`.
+/// Porter's `*o`: ends in consonant, vowel, consonant, and the last is not `w`, `x` or `y`.
 fn ends_short(bytes: &[u8]) -> bool {
     if matches!(bytes.last(), None | Some(b'w' | b'x' | b'y')) {
         return false;

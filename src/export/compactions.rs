@@ -1,4 +1,4 @@
-//! What of a session is written beside its messages.
+//! The compactions of a session, as an export writes them.
 
 use std::cmp::Reverse;
 
@@ -7,18 +7,17 @@ use crate::error::Result;
 use crate::id::MessageId;
 use crate::session::Session;
 
-/// Returns the compactions of a session, in order, each with living messages for its ends.
+/// Returns the compactions of a session in order, each with living messages as its ends.
 ///
-/// Where ends were deleted, others take their place, and stretches that were apart may overlap or
-/// end together. Then those that begin later come first: one that begins inside another could not
-/// be laid after it. One under which nothing is left that a model would see is left out: no store
-/// would take it.
+/// If an end was deleted, the nearest covered message replaces it. Ranges that were separate may then overlap or end
+/// together. So the compactions are sorted by start, the last one first: an import could not add one that starts inside
+/// an earlier one. A compaction without a visible message is omitted, because no store would accept it.
 pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
     let mut living = Vec::new();
     let mut is_moved = false;
     for compaction in session.compactions()? {
-        let stands = |id: &MessageId| session.message(id).map(|message| message.is_some());
-        if stands(&compaction.first)? && stands(&compaction.last)? {
+        let exists = |id: &MessageId| session.message(id).map(|message| message.is_some());
+        if exists(&compaction.first)? && exists(&compaction.last)? {
             if covers_something(session, &compaction)? {
                 living.push(compaction);
             }
@@ -42,9 +41,9 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
     Ok(living)
 }
 
-/// Returns whether a model would see a message of the stretch, were it not compacted.
+/// Returns whether the range has a message that is not hidden.
 fn covers_something(session: &Session, compaction: &Compaction) -> Result<bool> {
-    // From its end: what is found first is mostly what is looked for.
+    // Newest first: the last message is rarely hidden.
     for message in session.at(&compaction.last).raw().iter_rev() {
         let message = message?;
         if !message.is_hidden {

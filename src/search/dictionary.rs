@@ -1,0 +1,167 @@
+//! The stems and prefixes of a query, each with an id, and a fast lookup of the words of a text.
+//!
+//! A filter of the first two letters, which stemming does not change, rejects most words of a text: few are normalized
+//! and stemmed.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use crate::search::stemmer::stem;
+use crate::search::tokenizer::{Token, ascii_starts, token_at, tokens};
+
+/// The stems and prefixes to find.
+#[derive(Default)]
+pub(crate) struct Dictionary {
+    /// The id of each stem; `prefixes` holds those of the prefixes.
+    stems: HashMap<String, usize>,
+    prefixes: Vec<(String, usize)>,
+    first_letters: FirstLetters,
+}
+
+impl Dictionary {
+    /// Adds a stem or prefix if it is new; returns its id.
+    pub(crate) fn add(&mut self, word: &str, is_prefix: bool) -> usize {
+        self.first_letters.add(word);
+        let next = self.stems.len() + self.prefixes.len();
+        if !is_prefix {
+            return *self.stems.entry(word.to_owned()).or_insert(next);
+        }
+        let known = self.prefixes.iter().find(|(known, _)| known == word).map(|known| known.1);
+        known.unwrap_or_else(|| {
+            self.prefixes.push((word.to_owned(), next));
+            next
+        })
+    }
+
+    /// Calls `found` with the position, token and id of each word of `text` that matches a stem or prefix. Returns the
+    /// number of words visited; `Break` ends the visit.
+    ///
+    /// A prefix must match the word itself. The index can only compare stems, so it matches more words.
+    pub(crate) fn for_each_match<'t>(
+        &self,
+        text: &'t str,
+        mut found: impl FnMut(usize, Token<'t>, usize) -> ControlFlow<()>,
+    ) -> usize {
+        let mut position = 0;
+        let mut compare = |position: usize, token: Token<'t>| {
+            let normalized = token.normalized();
+            if let Some(&number) = self.stems.get(stem(&normalized).as_ref()) {
+                found(position, token, number)?;
+            }
+            for (prefix, number) in &self.prefixes {
+                if normalized.starts_with(prefix.as_str()) {
+                    found(position, token, *number)?;
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        if text.is_ascii() {
+            ascii_starts(text.as_bytes(), |start| {
+                let is_over = self.first_letters.may_contain(&text.as_bytes()[start..])
+                    && compare(position, token_at(text, start)).is_break();
+                position += 1;
+                is_over
+            });
+            return position;
+        }
+        for token in tokens(text) {
+            if self.first_letters.may_contain(token.text().as_bytes())
+                && compare(position, token).is_break()
+            {
+                break;
+            }
+            position += 1;
+        }
+        position
+    }
+}
+
+/// The first two letters of all words, as a filter.
+struct FirstLetters {
+    /// For each first byte, a set of second bytes; the full set for a word of one letter.
+    seconds: [u128; 128],
+}
+
+impl Default for FirstLetters {
+    fn default() -> Self {
+        Self { seconds: [0; 128] }
+    }
+}
+
+impl FirstLetters {
+    fn add(&mut self, word: &str) {
+        match *word.as_bytes() {
+            [first, second, _, ..] if first < 128 && second < 128 => {
+                self.seconds[usize::from(first)] |= 1 << second;
+            }
+            // The stem of two letters may have another second letter than the word: `eyed` gives `ei`.
+            [first, ..] if first < 128 => self.seconds[usize::from(first)] = u128::MAX,
+            // Words that start outside ASCII are never rejected.
+            _ => {}
+        }
+    }
+
+    /// Returns false if no added word starts with these bytes.
+    #[inline]
+    fn may_contain(&self, bytes: &[u8]) -> bool {
+        let lower = |byte: u8| usize::from(byte.to_ascii_lowercase());
+        match *bytes {
+            [first, second, ..] if first < 128 && second.is_ascii_alphanumeric() => {
+                self.seconds[lower(first)] >> lower(second) & 1 == 1
+            }
+            // Lower case or removed diacritics may change the first two bytes of a non-ASCII word. One letter is its
+            // own stem.
+            [first, second, ..] if second < 128 => first >= 128 || self.seconds[lower(first)] != 0,
+            [first] if first < 128 => self.seconds[lower(first)] != 0,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts which words of `text` match the query, where a star marks a prefix.
+    #[track_caller]
+    fn matches_in(query: &[&str], text: &str, expected: &[&str]) {
+        let mut dictionary = Dictionary::default();
+        for word in query {
+            let start = word.strip_suffix('*');
+            dictionary.add(start.unwrap_or(word), start.is_some());
+        }
+        let mut found = Vec::new();
+        dictionary.for_each_match(text, |_, token, _| {
+            found.push(token.text());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(found, expected, "{query:?}");
+    }
+
+    #[test]
+    fn words_match_by_stem_and_prefixes_by_spelling() {
+        matches_in(&["run"], "Runs ran rün running runner", &["Runs", "rün", "running"]);
+        matches_in(&["ei", "c"], "eyed eye C cc", &["eyed", "C"]);
+        matches_in(&["ru*", "e*"], "run rye Étage", &["run", "Étage"]);
+    }
+
+    #[test]
+    fn positions_count_all_words() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add("fox", false);
+        for text in
+            ["a fox, 3.14 fo FOX", "a fox, 3.14 fo FOX é", &format!("{}fox", "a-b ".repeat(99))]
+        {
+            let mut positions = Vec::new();
+            let count = dictionary.for_each_match(text, |position, _, _| {
+                positions.push(position);
+                ControlFlow::Continue(())
+            });
+            let is_fox = |(position, token): (usize, Token<'_>)| {
+                (token.normalized() == "fox").then_some(position)
+            };
+            let expected: Vec<_> = tokens(text).enumerate().filter_map(is_fox).collect();
+            assert_eq!((positions, count), (expected, tokens(text).count()), "{text}");
+        }
+    }
+}
