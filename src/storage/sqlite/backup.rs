@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::connection::{Database, make_private_file};
-use super::fault::{Fault, Outcome};
+use super::error::{BackendError, BackendResult};
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -98,6 +98,6 @@ fn give_name(file: &Path, name: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn finish(target: Connection) -> Outcome<()> {
-    target.close().map_err(|(_, error)| Fault::Sqlite(error))
+fn finish(target: Connection) -> BackendResult<()> {
+    target.close().map_err(|(_, error)| BackendError::Sqlite(error))
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::fault::{Fault, Outcome};
+use super::error::{BackendError, BackendResult};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
-use super::log::{self, Log};
-use super::{functions, index, schema, transaction};
+use super::wal::{self, Wal};
+use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
 
 /// How many statements a connection keeps prepared; there are fewer.
@@ -55,7 +55,7 @@ pub(crate) struct Database {
     /// Whether a call of the system failed under the writer, which is to be opened anew.
     is_suspect: AtomicBool,
     /// `None` where there is none, in memory.
-    log: Option<Log>,
+    log: Option<Wal>,
     signal: InterruptSignal,
     /// Messages appended by this handle since the index was last brought up to date.
     pub(super) unindexed: AtomicU64,
@@ -78,20 +78,20 @@ impl Database {
         refuse_odd_file(path)?;
         let writer = open_writer(path, &config)
             .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| index::bring_up_to_date(&conn, &config).map(|()| conn))
-            .map_err(|fault| not_a_store(fault, path, busy_ms))?;
+            .and_then(|conn| search_index::bring_up_to_date(&conn, &config).map(|()| conn))
+            .map_err(|error| not_a_store(error, path, busy_ms))?;
         Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
     }
 
     /// Opens a database in memory.
     pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
-        let open = || -> Outcome<Connection> {
+        let open = || -> BackendResult<Connection> {
             let conn = Connection::open_in_memory()?;
             prepare(&conn, &config)?;
             schema::create(&conn, &config)?;
             Ok(conn)
         };
-        let writer = open().map_err(|fault| fault.into_error(0))?;
+        let writer = open().map_err(|error| error.into_error(0))?;
         Ok(Self::new(config, Location::Memory, Some(writer)))
     }
 
@@ -103,16 +103,16 @@ impl Database {
             let reader = database
                 .open_reader()
                 .and_then(|conn| {
-                    transaction(&conn, |conn| schema::check(conn, path))?;
+                    transaction::read(&conn, |conn| schema::check(conn, path))?;
                     Ok(conn)
                 })
-                .map_err(|fault| not_a_store(fault, path, busy_ms(&config)))?;
+                .map_err(|error| not_a_store(error, path, busy_ms(&config)))?;
             database.keep_reader(reader);
             Ok(database)
         };
         // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
         match open(Location::File(path.to_owned())) {
-            Err(Error::ReadOnly | Error::Storage { .. }) if Log::of(path).size() == 0 => {
+            Err(Error::ReadOnly | Error::Storage { .. }) if Wal::of(path).size() == 0 => {
                 open(Location::Immutable(path.to_owned()))
             }
             answer => answer,
@@ -122,7 +122,7 @@ impl Database {
     fn new(config: Config, place: Location, writer: Option<Connection>) -> Self {
         let log = match &place {
             Location::Memory => None,
-            Location::File(path) | Location::Immutable(path) => Some(Log::of(path)),
+            Location::File(path) | Location::Immutable(path) => Some(Wal::of(path)),
         };
         Self {
             config,
@@ -154,41 +154,47 @@ impl Database {
     }
 
     /// Runs a read; it sees one moment.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.with_reader(|conn| transaction(conn, work))
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
+        self.with_reader(|conn| transaction::read(conn, work))
     }
 
     /// Runs a long read, which an interrupt stops.
-    pub(crate) fn read_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn read_long<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
         let watch = self.signal.watch();
-        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, work)))
+        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction::read(conn, work)))
     }
 
-    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
+    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
         let answer = match (&self.place, &self.writer) {
             (Location::Memory, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
             }
             _ => self.reader().and_then(|mut conn| {
                 let answer = work(&mut conn);
-                if !answer.as_ref().is_err_and(Fault::is_of_system) {
+                if !answer.as_ref().is_err_and(BackendError::is_of_system) {
                     self.keep_reader(conn);
                 }
                 answer
             }),
         };
-        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write: all of it or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
         let mut conn = self.writer()?;
         self.write_on(&mut conn, self.config.busy_timeout, work)
-            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+            .map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a long write, which an interrupt stops.
-    pub(crate) fn write_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn write_long<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
         self.write_watched(self.signal.watch(), work)
     }
 
@@ -196,21 +202,21 @@ impl Database {
     pub(super) fn write_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
         let answer = interruptible(&mut conn, watch, |conn| {
-            write_transaction(conn, &self.config, self.config.busy_timeout, work)
+            transaction::write(conn, &self.config, self.config.busy_timeout, work)
         });
         self.after_write(&answer, &mut conn);
-        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
     /// be written to.
     pub(crate) fn try_write<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         let Some(writer) = &self.writer else { return Ok(None) };
         let mut conn = match writer.try_lock() {
@@ -219,11 +225,11 @@ impl Database {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
+        self.renew_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         match self.write_on(&mut conn, Duration::ZERO, work) {
             Ok(answer) => Ok(Some(answer)),
-            Err(fault) if fault.is_busy() => Ok(None),
-            Err(fault) => match fault.into_error(0) {
+            Err(error) if error.is_busy() => Ok(None),
+            Err(error) => match error.into_error(0) {
                 Error::ReadOnly => Ok(None),
                 error => Err(error),
             },
@@ -234,14 +240,14 @@ impl Database {
         &self,
         conn: &mut Connection,
         patience: Duration,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
-    ) -> Outcome<T> {
-        let answer = write_transaction(conn, &self.config, patience, work);
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let answer = transaction::write(conn, &self.config, patience, work);
         self.after_write(&answer, conn);
         answer
     }
 
-    fn after_write<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
+    fn after_write<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
         self.renew_after(answer, conn);
         if let Some(log) = self.log.as_ref().filter(|_| answer.is_ok()) {
             log.keep_short(conn, self.config.busy_timeout);
@@ -252,7 +258,7 @@ impl Database {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
         // A thread that panicked in a write has rolled it back.
         let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
+        self.renew_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         Ok(conn)
     }
 
@@ -260,15 +266,15 @@ impl Database {
     ///
     /// What a connection remembers is not to be trusted then: FTS5 keeps sums that it could not read, and would write
     /// them with the next commit.
-    fn renew_after<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
-        if answer.as_ref().is_err_and(Fault::is_of_system) {
+    fn renew_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
+        if answer.as_ref().is_err_and(BackendError::is_of_system) {
             self.is_suspect.store(true, Ordering::Relaxed);
             // Where that fails as well, the next write tries again.
             let _ = self.renew_if_suspect(conn);
         }
     }
 
-    fn renew_if_suspect(&self, conn: &mut Connection) -> Outcome<()> {
+    fn renew_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
         if let Location::File(path) = &self.place
             && self.is_suspect.load(Ordering::Relaxed)
         {
@@ -280,7 +286,7 @@ impl Database {
     }
 
     /// Returns an idle connection for reading, else a new one.
-    fn reader(&self) -> Outcome<Connection> {
+    fn reader(&self) -> BackendResult<Connection> {
         let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| self.open_reader(), Ok)
     }
@@ -293,11 +299,11 @@ impl Database {
     }
 
     /// Opens a further connection for reading.
-    pub(super) fn open_reader(&self) -> Outcome<Connection> {
+    pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = match &self.place {
             Location::Memory => {
-                return Err(Fault::Own(Error::Unsupported {
+                return Err(BackendError::Own(Error::Unsupported {
                     what: "a second connection to memory",
                 }));
             }
@@ -313,74 +319,18 @@ impl Database {
 }
 
 /// Opens a connection for writing.
-fn open_writer(path: &Path, config: &Config) -> Outcome<Connection> {
+fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     prepare(&conn, config)?;
     Ok(conn)
 }
 
-/// Runs reads in a transaction.
-fn transaction<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
-    let open = Open(conn);
-    run(conn, "BEGIN")?;
-    open.commit_after(work)
-}
-
-/// Runs writes in a transaction that waits so long for its turn; an error or a panic undoes them.
-pub(super) fn write_transaction<T>(
-    conn: &Connection,
-    config: &Config,
-    patience: Duration,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
-    let open = Open(conn);
-    conn.busy_timeout(Duration::ZERO)?;
-    let begun = transaction::begin(conn, patience);
-    conn.busy_timeout(config.busy_timeout)?;
-    begun?;
-    open.commit_after(work)
-}
-
-/// A transaction; undone if it is not committed.
-struct Open<'c>(&'c Connection);
-
-impl Open<'_> {
-    fn commit_after<T>(self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
-        let answer = work(self.0)?;
-        // A failed call below a statement of FTS5's undoes the transaction, and may not be told by the statement itself.
-        if self.0.is_autocommit() {
-            let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
-            let what = "a call of the system failed, and SQLite undid the transaction".to_owned();
-            return Err(Fault::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what))));
-        }
-        run(self.0, "COMMIT")?;
-        Ok(answer)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if !self.0.is_autocommit() {
-            // SQLite has rolled back by itself where this fails.
-            let _ = run(self.0, "ROLLBACK");
-        }
-    }
-}
-
-/// Runs a statement, whose rows are of no interest.
-pub(super) fn run(conn: &Connection, sql: &str) -> Outcome<()> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([])?;
-    while rows.next()?.is_some() {}
-    Ok(())
-}
-
 /// Sets a connection up.
-fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
+fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    functions::register(conn)?;
+    sql_functions::register(conn)?;
     // Without it a statement with a bound LIMIT is compiled anew each time it runs.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = if config.is_synchronous { "FULL" } else { "NORMAL" };
@@ -388,7 +338,7 @@ fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
     conn.pragma_update(None, "cache_size", -i64::from(config.cache_kib))?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
-    conn.pragma_update(None, "journal_size_limit", log::LIMIT)?;
+    conn.pragma_update(None, "journal_size_limit", wal::LIMIT)?;
     // Compiled now: without memory it could not be, and a transaction would stay open, and its lock held.
     conn.prepare_cached("ROLLBACK")?;
     Ok(())
@@ -436,9 +386,9 @@ fn is_begun_otherwise(path: &Path) -> bool {
 }
 
 /// A file of another kind, or with a damaged header, reads as "not a database": say of which file.
-fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
-    match fault {
-        Fault::Sqlite(error)
+fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
+    match error {
+        BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
             let why = match is_begun_otherwise(path) {
@@ -447,7 +397,7 @@ fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
             };
             Error::NotAStore { path: path.to_owned(), why }
         }
-        fault => fault.into_error(busy_ms),
+        error => error.into_error(busy_ms),
     }
 }
 
@@ -473,11 +423,11 @@ mod tests {
     #[test]
     fn a_write_that_panicked_is_undone_and_the_next_ones_go_on() -> Result<()> {
         let database = Database::open_in_memory(Config::default())?;
-        let insert = |conn: &Connection| -> Outcome<usize> {
+        let insert = |conn: &Connection| -> BackendResult<usize> {
             Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
         };
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            database.write(|conn| -> Outcome<()> {
+            database.write(|conn| -> BackendResult<()> {
                 insert(conn)?;
                 panic!("in a write");
             })

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::connection::Database;
-use super::fault::Outcome;
-use super::rows::PlanReader;
-use super::shape::Shape;
+use super::error::BackendResult;
+use super::plan_reader::PlanReader;
+use super::tree_source::SessionTree;
 use super::{compaction, message, path};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
@@ -50,7 +50,7 @@ impl PathCursor {
     pub(super) fn open(
         database: &Arc<Database>,
         order: Order,
-        path: impl FnOnce(&Connection) -> Outcome<Option<Path>>,
+        path: impl FnOnce(&Connection) -> BackendResult<Option<Path>>,
     ) -> Result<Self> {
         database.read(|conn| {
             let path = path(conn)?;
@@ -75,17 +75,17 @@ impl PathCursor {
     }
 
     /// Plans the next stretches.
-    fn plan_ahead(&mut self, conn: &Connection) -> Outcome<()> {
+    fn plan_ahead(&mut self, conn: &Connection) -> BackendResult<()> {
         let (Some(path), Some(at)) = (self.path, self.at) else { return Ok(()) };
         if !message::is_there(conn, at)? {
             // The branch went as a whole while it was read: what it hung from is not known any more.
             self.at = None;
             return Ok(());
         }
-        let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+        let mut tree = SessionTree::until(conn, path.session, self.newest_compaction);
         let mut walk = match path.is_raw {
-            true => Walk::raw(&mut shape, Some(at)),
-            false => Walk::visible(&mut shape, Some(at)),
+            true => Walk::raw(&mut tree, Some(at)),
+            false => Walk::visible(&mut tree, Some(at)),
         };
         let is_first = self.reader.is_empty();
         while let Some(stretch) = walk.next()? {
@@ -98,7 +98,7 @@ impl PathCursor {
         Ok(())
     }
 
-    fn read(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+    fn read(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         loop {
             if self.reader.is_at_end() {
                 self.plan_ahead(conn)?;
@@ -110,7 +110,7 @@ impl PathCursor {
         }
     }
 
-    fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> Outcome<bool> {
+    fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> BackendResult<bool> {
         let place = match CompactionId::from_message(id) {
             None => message::find(conn, session, id)?.map(Ok),
             Some(id) => compaction::find(conn, session, &id)?.map(|span| Err(span.key)),
@@ -144,10 +144,10 @@ impl Cursor for PathCursor {
     fn total(&mut self) -> Result<u64> {
         let Some(path) = self.path else { return Ok(0) };
         self.database.read(|conn| {
-            let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+            let mut tree = SessionTree::until(conn, path.session, self.newest_compaction);
             let walk = match path.is_raw {
-                true => Walk::raw(&mut shape, path.leaf),
-                false => Walk::visible(&mut shape, path.leaf),
+                true => Walk::raw(&mut tree, path.leaf),
+                false => Walk::visible(&mut tree, path.leaf),
             };
             path::count(conn, &walk.plan()?, !path.is_raw)
         })
@@ -176,6 +176,6 @@ impl Cursor for SessionCursor {
 
     fn total(&mut self) -> Result<u64> {
         let Some(session) = self.session else { return Ok(0) };
-        self.database.read(|conn| super::survey::count(conn, session))
+        self.database.read(|conn| path::count_all(conn, session))
     }
 }

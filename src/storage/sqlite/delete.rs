@@ -8,18 +8,22 @@ use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::catalog::{self, SessionRow};
 use super::context::elision;
-use super::fault::Outcome;
-use super::shape::Shape;
-use super::{compaction, head, index, label, message, path};
+use super::error::BackendResult;
+use super::row::session::{self as session_row, SessionRow};
+use super::tree_source::SessionTree;
+use super::{compaction, head, label, message, path, search_index};
 use crate::id::{MessageId, SessionId};
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
 
 /// Deletes messages.
-pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> Outcome<Deleted> {
-    let session = catalog::find(conn, name)?;
+pub(super) fn delete(
+    conn: &Connection,
+    name: &SessionId,
+    ids: &[MessageId],
+) -> BackendResult<Deleted> {
+    let session = session_row::find(conn, name)?;
     let key = session.map(|session| session.key);
     let mut messages = Vec::new();
     let mut addresses = BTreeSet::new();
@@ -59,8 +63,8 @@ pub(super) fn delete_branch(
     conn: &Connection,
     name: &SessionId,
     id: &MessageId,
-) -> Outcome<Deleted> {
-    let session = catalog::find(conn, name)?;
+) -> BackendResult<Deleted> {
+    let session = session_row::find(conn, name)?;
     let top = message::require(conn, session.map(|session| session.key), name, id)?;
     let Some(mut session) = session else { return Ok(Deleted::default()) };
     let mut stretches = below(conn, top)?;
@@ -73,7 +77,7 @@ pub(super) fn delete_branch(
     }
     // What covers the top and ends elsewhere would end below it: so all that is touched ends here.
     let parent = message::parent(conn, top)?;
-    index::forget_all(conn, &stretches)?;
+    search_index::forget_all(conn, &stretches)?;
     for &(first, last) in &stretches {
         label::forget(conn, first, last)?;
         elision::forget(conn, first, last)?;
@@ -105,15 +109,15 @@ fn finish(
     conn: &Connection,
     session: &mut SessionRow,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     head::relocate(conn, session, survivor)?;
-    session.lose_count();
-    catalog::store(conn, session)
+    session.invalidate_visible_tokens();
+    session_row::store(conn, session)
 }
 
 /// Makes a tombstone of a message.
-fn bury(conn: &Connection, address: Address) -> Outcome<()> {
-    index::forget(conn, address, address)?;
+fn bury(conn: &Connection, address: Address) -> BackendResult<()> {
+    search_index::forget(conn, address, address)?;
     label::forget(conn, address, address)?;
     elision::forget(conn, address, address)?;
     conn.prepare_cached(
@@ -131,7 +135,7 @@ fn prune(
     conn: &Connection,
     mut at: Option<Address>,
     removed: &mut HashMap<Address, Option<Address>>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     while let Some(address) = at {
         let stored: Option<(Option<String>, Option<Address>)> = conn
             .prepare_cached(message::ID_AND_PARENT)?
@@ -149,7 +153,7 @@ fn prune(
 }
 
 /// Returns whether anything hangs from a message: the next in its run, or a branch.
-fn has_children(conn: &Connection, address: Address) -> Outcome<bool> {
+fn has_children(conn: &Connection, address: Address) -> BackendResult<bool> {
     let found = conn.prepare_cached(HAS_CHILDREN)?.query_row([address], |row| row.get(0))?;
     Ok(found)
 }
@@ -164,7 +168,7 @@ fn settle_compactions(
     session: &SessionRow,
     touched: &BTreeSet<i64>,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<Deleted> {
+) -> BackendResult<Deleted> {
     let mut deleted = Deleted::default();
     if touched.is_empty() {
         return Ok(deleted);
@@ -195,15 +199,15 @@ fn settle_compactions(
 
 /// Returns whether a compaction covers a message that a model sees: one that stood for hidden alone
 /// would lengthen the history.
-fn shows_something(conn: &Connection, span: Span) -> Outcome<bool> {
+fn shows_something(conn: &Connection, span: Span) -> BackendResult<bool> {
     let covered = path::between(conn, span.first, span.last)?;
     Ok(path::count(conn, &covered, true)? > 0)
 }
 
 /// Returns the compactions that show where one that went lay.
-fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Outcome<Vec<i64>> {
-    let mut shape = Shape::new(conn, gone.last.session());
-    let mut walk = Walk::visible(&mut shape, leaf);
+fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> BackendResult<Vec<i64>> {
+    let mut tree = SessionTree::new(conn, gone.last.session());
+    let mut walk = Walk::visible(&mut tree, leaf);
     let mut shown = Vec::new();
     while let Some(stretch) = walk.next()? {
         match stretch {
@@ -216,7 +220,7 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Outcome
 }
 
 /// Returns the stretches of addresses of a message and everything below it.
-fn below(conn: &Connection, top: Address) -> Outcome<Vec<(Address, Address)>> {
+fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
     let (_, end) = Address::range_of(top.session());
     let mut stretches = Vec::new();
     let mut starts = vec![top];
@@ -250,7 +254,7 @@ fn ids_between(
     first: Address,
     last: Address,
     ids: &mut Vec<MessageId>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(
         "SELECT id FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL ORDER BY address",
     )?;
@@ -266,7 +270,7 @@ fn ids_between(
 fn ending_at<'a>(
     conn: &Connection,
     places: impl Iterator<Item = &'a Address>,
-) -> Outcome<Vec<i64>> {
+) -> BackendResult<Vec<i64>> {
     let mut keys = Vec::new();
     for place in places {
         keys.extend(ending_in(conn, *place, *place)?);
@@ -274,7 +278,7 @@ fn ending_at<'a>(
     Ok(keys)
 }
 
-fn ending_in(conn: &Connection, first: Address, last: Address) -> Outcome<Vec<i64>> {
+fn ending_in(conn: &Connection, first: Address, last: Address) -> BackendResult<Vec<i64>> {
     let mut statement =
         conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
     let keys = statement.query_map([first, last], |row| row.get(0))?;

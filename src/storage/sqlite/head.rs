@@ -6,9 +6,9 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::catalog::{self, SessionRow};
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::message::nearest_living;
+use super::row::session::{self as session_row, SessionRow};
 use crate::outcome::HeadEntry;
 use crate::tree::Address;
 
@@ -20,7 +20,7 @@ pub(super) fn move_to(
     conn: &Connection,
     row: &mut SessionRow,
     head: Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if row.head == head {
         return Ok(());
     }
@@ -29,14 +29,14 @@ pub(super) fn move_to(
     leave(conn, row)?;
     row.head_position += 1;
     row.head = head;
-    row.lose_count();
+    row.invalidate_visible_tokens();
     conn.prepare_cached("DELETE FROM head_log WHERE session = ?1 AND position < ?2")?
         .execute(params![row.key, row.head_position - MAX_ENTRIES])?;
     Ok(())
 }
 
 /// Moves the head one place back (`-1`) or forth (`1`) in the log; `false` if there is none.
-pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> Outcome<bool> {
+pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendResult<bool> {
     let target: Option<Option<Address>> = conn
         .prepare_cached("SELECT address FROM head_log WHERE session = ?1 AND position = ?2")?
         .query_row(params![row.key, row.head_position + by], |row| row.get(0))
@@ -45,13 +45,13 @@ pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> Outcome<
     leave(conn, row)?;
     row.head_position += by;
     row.head = target;
-    row.lose_count();
-    catalog::store(conn, row)?;
+    row.invalidate_visible_tokens();
+    session_row::store(conn, row)?;
     Ok(true)
 }
 
 /// Writes the present place into the log.
-fn leave(conn: &Connection, row: &SessionRow) -> Outcome<()> {
+fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO head_log (session, position, address, moved_at)
          VALUES (?1, ?2, ?3, ?4)",
@@ -66,7 +66,7 @@ fn leave(conn: &Connection, row: &SessionRow) -> Outcome<()> {
 }
 
 /// Returns the log, oldest place first.
-pub(super) fn log(conn: &Connection, row: &SessionRow) -> Outcome<Vec<HeadEntry>> {
+pub(super) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<HeadEntry>> {
     let places = places(conn, row)?;
     places
         .into_iter()
@@ -80,7 +80,7 @@ pub(super) fn log(conn: &Connection, row: &SessionRow) -> Outcome<Vec<HeadEntry>
 }
 
 /// Returns every place of the log, the present one included.
-fn places(conn: &Connection, row: &SessionRow) -> Outcome<Vec<(i64, Option<Address>)>> {
+fn places(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<(i64, Option<Address>)>> {
     let mut statement = conn.prepare_cached(
         "SELECT position, address
            FROM head_log
@@ -101,7 +101,7 @@ pub(super) fn relocate(
     conn: &Connection,
     row: &mut SessionRow,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let places = places(conn, row)?;
     if places.iter().all(|(_, address)| survivor(*address) == *address) {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::{Error, Result};
 
 /// How many of SQLite's steps go by between two looks at the signal.
@@ -49,8 +49,8 @@ impl Watch {
 pub(super) fn interruptible<T>(
     conn: &mut Connection,
     watch: Watch,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> BackendResult<T> {
     /// So that the handler goes also when the work panics.
     struct Handler<'c>(&'c mut Connection);
     impl Drop for Handler<'_> {

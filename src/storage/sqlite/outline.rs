@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, Row};
 
-use super::catalog::SessionRow;
-use super::fault::{Outcome, corrupt, damaged};
-use super::message::time;
+use super::error::{BackendResult, corrupt, damaged};
+use super::row::session::SessionRow;
+use super::row::time;
 use super::{compaction, label};
 use crate::id::MessageId;
 use crate::message::{Role, parts_from_text};
@@ -18,7 +18,7 @@ use crate::tree::{
 };
 
 /// Returns the outline of a session.
-pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
+pub(super) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tree> {
     let stems = stems(conn, session.key)?;
     let skeleton = Skeleton::new(&stems, addresses(conn, TOMBSTONES, session.key)?)?;
     let head = session.head.and_then(|head| skeleton.locate(head));
@@ -72,7 +72,7 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
 }
 
 /// Returns the runs of a session with their ends, in ascending order.
-fn stems(conn: &Connection, session: i64) -> Outcome<Vec<Stem>> {
+fn stems(conn: &Connection, session: i64) -> BackendResult<Vec<Stem>> {
     let (first, last) = Address::range_of(session);
     let mut breaks = conn.prepare_cached(BREAKS)?;
     let mut before = conn.prepare_cached(LAST_BEFORE)?;
@@ -110,7 +110,7 @@ pub(super) const HIDDEN: &str =
 
 const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
 
-fn addresses(conn: &Connection, sql: &str, session: i64) -> Outcome<Vec<Address>> {
+fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
     let (first, last) = Address::range_of(session);
     let mut statement = conn.prepare_cached(sql)?;
     let addresses = statement.query_map([first, last], |row| row.get(0))?;
@@ -122,7 +122,7 @@ fn labels(
     conn: &Connection,
     session: i64,
     skeleton: &Skeleton,
-) -> Outcome<HashMap<usize, HashMap<u64, Vec<String>>>> {
+) -> BackendResult<HashMap<usize, HashMap<u64, Vec<String>>>> {
     let mut labels: HashMap<usize, HashMap<u64, Vec<String>>> = HashMap::new();
     for (label, address) in label::all(conn, session)? {
         if let Some((segment, at)) = skeleton.locate(address) {
@@ -137,7 +137,7 @@ fn compactions(
     conn: &Connection,
     session: i64,
     skeleton: &Skeleton,
-) -> Outcome<HashMap<usize, Vec<CompactionMark>>> {
+) -> BackendResult<HashMap<usize, Vec<CompactionMark>>> {
     let mut compactions: HashMap<usize, Vec<CompactionMark>> = HashMap::new();
     for (span, compaction) in compaction::all(conn, session)? {
         let Some((segment, ends_at)) = skeleton.locate(span.last) else { continue };
@@ -160,7 +160,7 @@ fn read(
     skeleton: &Skeleton,
     segment: usize,
     at: u64,
-) -> Outcome<Landmark> {
+) -> BackendResult<Landmark> {
     let missing = || corrupt(format!("place {at} of a run holds no message"));
     let address = skeleton.address(segment, at).ok_or_else(missing)?;
     let mut rows = reader.query([address])?;
@@ -172,7 +172,7 @@ fn read(
     )))
 }
 
-fn landmark(row: &Row<'_>, at: u64) -> Outcome<Landmark> {
+fn landmark(row: &Row<'_>, at: u64) -> BackendResult<Landmark> {
     let missing = || corrupt(format!("place {at} of a run holds no message"));
     let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
     Ok(Landmark {

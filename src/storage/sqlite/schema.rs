@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection::{Config, write_transaction};
-use super::fault::{Fault, Outcome};
+use super::connection::Config;
+use super::error::{BackendError, BackendResult};
+use super::transaction;
 use crate::error::Error;
 
 /// Names the format in the file's header: "talk".
@@ -30,13 +31,17 @@ enum Found {
 }
 
 /// Creates the format in a new file, or brings an older one up to date.
-pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) -> Outcome<()> {
+pub(super) fn bring_up_to_date(
+    conn: &Connection,
+    path: &Path,
+    config: &Config,
+) -> BackendResult<()> {
     if let Found::Store { version: VERSION } = look(conn)? {
         return Ok(());
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
-    write_transaction(conn, config, config.busy_timeout, |conn| {
+    transaction::write(conn, config, config.busy_timeout, |conn| {
         // Another process may have been quicker.
         match look(conn)? {
             Found::Nothing => fill(conn),
@@ -47,17 +52,17 @@ pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) 
 }
 
 /// Checks that a file that is opened for reading only holds the present format.
-pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
+pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     refuse(conn, path)?;
     match look(conn)? {
         Found::Store { version: VERSION } => Ok(()),
-        Found::Store { version } => Err(Fault::Own(Error::NotAStore {
+        Found::Store { version } => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: format!(
                 "its schema version is {version}; open it once for writing to bring it to {VERSION}"
             ),
         })),
-        _ => Err(Fault::Own(Error::NotAStore {
+        _ => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: "it is empty".to_owned(),
         })),
@@ -65,19 +70,19 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
 }
 
 /// Creates the format in an empty database.
-pub(super) fn create(conn: &Connection, config: &Config) -> Outcome<()> {
-    write_transaction(conn, config, config.busy_timeout, fill)
+pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
+    transaction::write(conn, config, config.busy_timeout, fill)
 }
 
-fn fill(conn: &Connection) -> Outcome<()> {
+fn fill(conn: &Connection) -> BackendResult<()> {
     conn.execute_batch(SCHEMA)?;
-    super::index::stamp_version(conn)?;
+    super::search_index::stamp_version(conn)?;
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
-fn migrate(conn: &Connection, version: u32) -> Outcome<()> {
+fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
     for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
         conn.execute_batch(step)?;
     }
@@ -85,7 +90,7 @@ fn migrate(conn: &Connection, version: u32) -> Outcome<()> {
     Ok(())
 }
 
-fn look(conn: &Connection) -> Outcome<Found> {
+fn look(conn: &Connection) -> BackendResult<Found> {
     let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application_id == APPLICATION_ID {
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -96,12 +101,12 @@ fn look(conn: &Connection) -> Outcome<Found> {
 }
 
 /// Refuses what this build cannot read, before anything of it is changed.
-fn refuse(conn: &Connection, path: &Path) -> Outcome<()> {
+fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
     match look(conn)? {
         Found::Store { version } if version > VERSION => {
-            Err(Fault::Own(Error::NewerStore { found: version, supported: VERSION }))
+            Err(BackendError::Own(Error::NewerStore { found: version, supported: VERSION }))
         }
-        Found::SomethingElse => Err(Fault::Own(Error::NotAStore {
+        Found::SomethingElse => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: "it is an SQLite database of another program".to_owned(),
         })),
@@ -110,13 +115,13 @@ fn refuse(conn: &Connection, path: &Path) -> Outcome<()> {
 }
 
 /// Switches to the write-ahead log.
-fn use_wal(conn: &Connection, config: &Config) -> Outcome<()> {
+fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
     let until = Instant::now() + config.busy_timeout;
     loop {
         let answer = conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
-        match answer.map_err(Fault::from) {
+        match answer.map_err(BackendError::from) {
             // SQLite does not wait by itself for this lock.
-            Err(fault) if fault.is_busy() && Instant::now() < until => {
+            Err(error) if error.is_busy() && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }
             answer => return answer,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::Result;
 use crate::report::StoreStats;
 use crate::tree::Address;
@@ -26,8 +26,9 @@ impl Database {
             size(path) + size(wal.as_ref())
         });
         self.read_long(|conn| {
-            let count =
-                |sql: &str| -> Outcome<u64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
+            let count = |sql: &str| -> BackendResult<u64> {
+                Ok(conn.query_row(sql, [], |row| row.get(0))?)
+            };
             let hidden = count("SELECT count(*) FROM message WHERE hidden = 1")?;
             let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
             let (branching_messages, max_children) = fans(conn, living)?;
@@ -55,7 +56,7 @@ impl Database {
 
 /// Returns how many messages have more than one child, and the most children of one; `living` is
 /// how many messages there are.
-fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
+fn fans(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     // Children beside the next in the run, which every message of a run but the last has.
     let mut statement = conn.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1
@@ -88,7 +89,7 @@ fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
 }
 
 /// Returns the tombstones with what they hang from, in order.
-fn tombstones(conn: &Connection) -> Outcome<Vec<(Address, Option<Address>)>> {
+fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
     let mut statement = conn
         .prepare_cached("SELECT address, parent FROM message WHERE id IS NULL ORDER BY address")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -96,7 +97,7 @@ fn tombstones(conn: &Connection) -> Outcome<Vec<(Address, Option<Address>)>> {
 }
 
 /// Returns the number of messages on the longest path.
-fn max_depth(conn: &Connection) -> Outcome<u64> {
+fn max_depth(conn: &Connection) -> BackendResult<u64> {
     let tombstones: Vec<Address> =
         tombstones(conn)?.into_iter().map(|(address, _)| address).collect();
     let living = |first: Address, last: Address| {

@@ -2,10 +2,10 @@
 
 use rusqlite::Connection;
 
-use super::super::catalog::SessionRow;
-use super::super::fault::{Fault, Outcome};
-use super::super::rows::PlanReader;
-use super::super::shape::Shape;
+use super::super::error::{BackendError, BackendResult};
+use super::super::plan_reader::PlanReader;
+use super::super::row::session::SessionRow;
+use super::super::tree_source::SessionTree;
 use super::super::{message, path};
 use super::{End, add, end, id_of, require, status};
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
@@ -23,8 +23,8 @@ pub(in super::super) fn commit(
     compaction: &Compaction,
     leaf: &MessageId,
     seen: &Seen,
-) -> Outcome<bool> {
-    let stale = |why: Stale| Fault::Own(Error::Stale { why });
+) -> BackendResult<bool> {
+    let stale = |why: Stale| BackendError::Own(Error::Stale { why });
     let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
     let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
     // What shows in the place of a summary that was taken off would tell less.
@@ -55,14 +55,14 @@ pub(in super::super) fn commit(
     Ok(status(conn, session, span)? == CompactionStatus::Shown)
 }
 
-/// Returns the fault of a plan one of whose ends is gone.
-fn went(fault: Fault) -> Fault {
-    let why = match fault {
-        Fault::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
-        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
+/// Returns the error of a plan one of whose ends is gone.
+fn went(error: BackendError) -> BackendError {
+    let why = match error {
+        BackendError::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
+        BackendError::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
         other => return other,
     };
-    Fault::Own(Error::Stale { why })
+    BackendError::Own(Error::Stale { why })
 }
 
 /// What shows of a stretch on the path to a leaf.
@@ -77,9 +77,9 @@ fn shown_between(
     first: Address,
     last: Address,
     leaf: Address,
-) -> Outcome<Shown> {
-    let mut shape = Shape::new(conn, leaf.session());
-    let mut walk = Walk::visible(&mut shape, Some(leaf));
+) -> BackendResult<Shown> {
+    let mut tree = SessionTree::new(conn, leaf.session());
+    let mut walk = Walk::visible(&mut tree, Some(leaf));
     let mut plan = Plan::new();
     while let Some(stretch) = walk.next()? {
         match stretch {

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::super::append::check_size;
 use super::super::catalog;
-use super::super::fault::{Fault, Outcome};
+use super::super::error::{BackendError, BackendResult};
 use super::super::message;
+use super::super::row::session as session_row;
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, shorten};
 use crate::message::{Json, Message, Part, Tool};
@@ -20,14 +21,14 @@ pub(super) fn add(
     call: &str,
     marker: &str,
     max: usize,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     check_size("an elision's marker", marker.len(), max)?;
-    let session = catalog::find(conn, name)?.map(|session| session.key);
+    let session = session_row::find(conn, name)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
     let stored = message::stored(conn, address)?.message;
     if !stored.is_some_and(|message| answers(&message, call)) {
         let call = shorten(call).into_owned();
-        return Err(Fault::Own(Error::UnknownCall { message: id.clone(), call }));
+        return Err(BackendError::Own(Error::UnknownCall { message: id.clone(), call }));
     }
     conn.prepare_cached(
         "INSERT OR REPLACE INTO elision (address, call, marker) VALUES (?1, ?2, ?3)",
@@ -58,7 +59,7 @@ fn result_of(part: &Part, call: &str) -> Option<Tool> {
 
 /// Returns whether any elision lies on a session's messages: one look, so that reading costs
 /// nothing where there are none.
-pub(in super::super) fn has_any(conn: &Connection, session: i64) -> Outcome<bool> {
+pub(in super::super) fn has_any(conn: &Connection, session: i64) -> BackendResult<bool> {
     let (first, last) = Address::range_of(session);
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([first, last], |row| row.get(0))?)
 }
@@ -72,8 +73,8 @@ pub(super) fn is_there(
     name: &SessionId,
     id: &MessageId,
     call: &str,
-) -> Outcome<bool> {
-    let Some(session) = catalog::find(conn, name)? else { return Ok(false) };
+) -> BackendResult<bool> {
+    let Some(session) = session_row::find(conn, name)? else { return Ok(false) };
     let Some(address) = message::find(conn, session.key, id)? else { return Ok(false) };
     Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
 }
@@ -82,7 +83,7 @@ pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
 
 /// Returns whether any elision lies on a message.
-pub(in super::super) fn has_of(conn: &Connection, address: Address) -> Outcome<bool> {
+pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([address, address], |row| row.get(0))?)
 }
 
@@ -91,7 +92,7 @@ pub(in super::super) fn messages_with(
     conn: &Connection,
     first: Address,
     last: Address,
-) -> Outcome<Vec<Address>> {
+) -> BackendResult<Vec<Address>> {
     let mut statement = conn.prepare_cached(MESSAGES_WITH)?;
     let found = statement.query_map([first, last], |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
@@ -105,7 +106,7 @@ pub(in super::super) fn apply(
     conn: &Connection,
     address: Address,
     message: &mut Message,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if !message.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_))) {
         return Ok(());
     }
@@ -127,7 +128,11 @@ pub(in super::super) fn apply(
 pub(in super::super) const OF_MESSAGE: &str = "SELECT call, marker FROM elision WHERE address = ?1";
 
 /// Takes the elisions of a stretch of messages away.
-pub(in super::super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+pub(in super::super) fn forget(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
     conn.prepare_cached(FORGET)?.execute([first, last])?;
     Ok(())
 }
@@ -142,7 +147,7 @@ pub(in super::super) fn forget_changed(
     conn: &Connection,
     address: Address,
     new: &Message,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let calls: Vec<String> = conn
         .prepare_cached(OF_MESSAGE)?
         .query_map([address], |row| row.get(0))?
@@ -174,7 +179,7 @@ pub(in super::super) fn copy(
     first: Address,
     last: Address,
     by: i64,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     conn.prepare_cached(COPY)?.execute(params![first, last, by])?;
     Ok(())
 }

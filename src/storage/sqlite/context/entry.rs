@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::append::check_size;
-use super::super::fault::{Outcome, damaged};
-use super::super::message::time;
+use super::super::error::{BackendResult, damaged};
+use super::super::row::time;
 use super::block;
 use crate::id::{check_name, check_name_length};
 use crate::message::now;
@@ -27,7 +27,7 @@ impl EntryRow {
 }
 
 /// Checks names and size of what is to be put.
-pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> Outcome<()> {
+pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResult<()> {
     check_name("context label", label)?;
     check_name_length("context key", new.key)?;
     let beside = new.title.map_or(0, str::len) + new.description.map_or(0, str::len);
@@ -35,7 +35,7 @@ pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> Outcome<()> 
 }
 
 /// Returns where a text lies, also one that was taken away.
-pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<EntryRow>> {
+pub(super) fn find(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<EntryRow>> {
     let place = conn
         .prepare_cached(FIND)?
         .query_row(params![block, key], |row| {
@@ -55,7 +55,7 @@ pub(in super::super) const FIND: &str = "SELECT address, version, present, searc
   WHERE block = ?1 AND key = ?2";
 
 /// Returns the text under a key.
-pub(super) fn read(conn: &Connection, block: i64, key: &str) -> Outcome<Option<Entry>> {
+pub(super) fn read(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(BY_KEY)?;
     let mut rows = statement.query(params![block, key])?;
     rows.next()?.map(read_row).transpose()
@@ -67,7 +67,7 @@ pub(in super::super) const BY_KEY: &str =
   WHERE block = ?1 AND key = ?2 AND present = 1";
 
 /// Returns the text at an address, if it is there.
-pub(super) fn at(conn: &Connection, address: Address) -> Outcome<Option<Entry>> {
+pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(AT)?;
     let mut rows = statement.query([address])?;
     rows.next()?.map(read_row).transpose()
@@ -79,16 +79,16 @@ pub(in super::super) const AT: &str =
   WHERE address = ?1 AND present = 1";
 
 /// Reads a row of `address, key, title, description, version, changed_at, content`.
-pub(in super::super) fn read_row(row: &Row<'_>) -> Outcome<Entry> {
+pub(in super::super) fn read_row(row: &Row<'_>) -> BackendResult<Entry> {
     let address: Address = row.get(0)?;
-    let read = || -> Outcome<Entry> {
+    let read = || -> BackendResult<Entry> {
         let EntryInfo { key, title, description, version, changed_at } = read_info(row)?;
         Ok(Entry { key, title, description, content: row.get(6)?, version, changed_at })
     };
     read().map_err(damaged(named(address)))
 }
 
-fn read_info(row: &Row<'_>) -> Outcome<EntryInfo> {
+fn read_info(row: &Row<'_>) -> BackendResult<EntryInfo> {
     Ok(EntryInfo {
         key: row.get(1)?,
         title: row.get(2)?,
@@ -104,7 +104,7 @@ pub(in super::super) fn named(address: Address) -> String {
 }
 
 /// Returns what is known of a block's documents, by key.
-pub(super) fn documents(conn: &Connection, block: i64) -> Outcome<Vec<EntryInfo>> {
+pub(super) fn documents(conn: &Connection, block: i64) -> BackendResult<Vec<EntryInfo>> {
     let mut statement = conn.prepare_cached(DOCUMENTS)?;
     let mut rows = statement.query([block])?;
     let mut documents = Vec::new();
@@ -122,7 +122,7 @@ pub(in super::super) const DOCUMENTS: &str =
   ORDER BY key";
 
 /// Returns how many documents a block holds.
-pub(super) fn count(conn: &Connection, block: i64) -> Outcome<u64> {
+pub(super) fn count(conn: &Connection, block: i64) -> BackendResult<u64> {
     Ok(conn.prepare_cached(COUNT)?.query_row([block], |row| row.get(0))?)
 }
 
@@ -131,7 +131,11 @@ pub(in super::super) const COUNT: &str = "SELECT count(*)
   WHERE block = ?1 AND key > '' AND present = 1";
 
 /// Returns whether this very text stands at a place.
-pub(super) fn is_stored(conn: &Connection, place: &EntryRow, new: &NewEntry<'_>) -> Outcome<bool> {
+pub(super) fn is_stored(
+    conn: &Connection,
+    place: &EntryRow,
+    new: &NewEntry<'_>,
+) -> BackendResult<bool> {
     let is_stored = conn
         .prepare_cached(
             "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
@@ -150,7 +154,7 @@ pub(super) fn insert(
     block: i64,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> Outcome<u64> {
+) -> BackendResult<u64> {
     let address = block::next_address(conn, block)?;
     conn.prepare_cached(
         "INSERT INTO context_entry
@@ -178,7 +182,7 @@ pub(super) fn replace(
     place: &EntryRow,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> Outcome<u64> {
+) -> BackendResult<u64> {
     let version = leave(conn, place)?;
     conn.prepare_cached(
         "UPDATE context_entry
@@ -200,7 +204,7 @@ pub(super) fn replace(
 }
 
 /// Takes a text away; its versions stay.
-pub(super) fn remove(conn: &Connection, place: &EntryRow) -> Outcome<()> {
+pub(super) fn remove(conn: &Connection, place: &EntryRow) -> BackendResult<()> {
     let version = leave(conn, place)?;
     conn.prepare_cached(
         "UPDATE context_entry
@@ -213,7 +217,7 @@ pub(super) fn remove(conn: &Connection, place: &EntryRow) -> Outcome<()> {
 }
 
 /// Keeps the present version as a former one, and returns the number of the next.
-fn leave(conn: &Connection, place: &EntryRow) -> Outcome<u64> {
+fn leave(conn: &Connection, place: &EntryRow) -> BackendResult<u64> {
     take_out(conn, place.address, place.address)?;
     conn.prepare_cached(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
@@ -233,7 +237,7 @@ pub(super) fn set_searchable(
     conn: &Connection,
     place: &EntryRow,
     is_searchable: bool,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if place.is_searchable == is_searchable {
         return Ok(());
     }
@@ -244,7 +248,11 @@ pub(super) fn set_searchable(
 }
 
 /// Returns the versions of a text, oldest first.
-pub(super) fn versions(conn: &Connection, block: i64, key: &str) -> Outcome<Vec<EntryVersion>> {
+pub(super) fn versions(
+    conn: &Connection,
+    block: i64,
+    key: &str,
+) -> BackendResult<Vec<EntryVersion>> {
     let Some(place) = find(conn, block, key)? else { return Ok(Vec::new()) };
     let mut versions = Vec::new();
     for sql in [FORMER, PRESENT] {
@@ -272,7 +280,7 @@ pub(super) fn version(
     block: i64,
     key: &str,
     number: u64,
-) -> Outcome<Option<EntryVersion>> {
+) -> BackendResult<Option<EntryVersion>> {
     let Some(place) = find(conn, block, key)? else { return Ok(None) };
     // No version has a number that no column can hold.
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
@@ -291,7 +299,7 @@ pub(in super::super) const VERSION: &str = "SELECT version, title, description, 
   WHERE address = ?1 AND version = ?2";
 
 /// Reads a row of `version, title, description, content, changed_at`.
-pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
+pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersion> {
     Ok(EntryVersion {
         version: row.get(0)?,
         title: row.get(1)?,
@@ -302,7 +310,7 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
 }
 
 /// Takes the texts of a stretch out of the index, before they change or go.
-pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
     Ok(())
 }
@@ -314,7 +322,7 @@ pub(in super::super) const TAKE_OUT: &str =
   WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes the searchable texts of a stretch.
-pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(PUT_IN)?.execute([first, last])?;
     Ok(())
 }

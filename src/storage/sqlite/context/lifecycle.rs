@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::{block, entry};
 use crate::tree::Address;
 
 /// Copies the present texts of a session's own blocks into another session, and indexes them.
 ///
 /// What they were before stays behind, and so does what was taken away.
-pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Outcome<()> {
+pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in block::all(conn, source)? {
         let to = block::make(conn, target, &label)?;
         let (first, last) = Address::range_of(from);
@@ -35,7 +35,7 @@ pub(in super::super) const COPY: &str = "INSERT INTO context_entry
   ORDER BY address";
 
 /// Removes the texts of a session's own blocks, and what they were before.
-pub(in super::super) fn remove(conn: &Connection, session: i64) -> Outcome<()> {
+pub(in super::super) fn remove(conn: &Connection, session: i64) -> BackendResult<()> {
     for (block, _) in block::all(conn, session)? {
         let (first, last) = Address::range_of(block);
         entry::take_out(conn, first, last)?;

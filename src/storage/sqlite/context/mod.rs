@@ -22,7 +22,8 @@ use rusqlite::Connection;
 
 use super::catalog;
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
+use super::row::session as session_row;
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
@@ -48,16 +49,16 @@ impl Database {
 
 impl SqliteContext {
     /// Returns the key that an owner's texts are stored under; none before the session is there.
-    fn key(&self, conn: &Connection, owner: Owner) -> Outcome<Option<i64>> {
+    fn key(&self, conn: &Connection, owner: Owner) -> BackendResult<Option<i64>> {
         match owner {
             Owner::Shared => Ok(Some(SHARED)),
-            Owner::Session => Ok(catalog::find(conn, &self.id)?.map(|session| session.key)),
+            Owner::Session => Ok(session_row::find(conn, &self.id)?.map(|session| session.key)),
         }
     }
 
     /// Returns the key to write under, having noted the write; the session comes into being if it
     /// is not there.
-    fn key_to_write(&self, conn: &Connection, owner: Owner) -> Outcome<i64> {
+    fn key_to_write(&self, conn: &Connection, owner: Owner) -> BackendResult<i64> {
         match owner {
             Owner::Shared => Ok(SHARED),
             Owner::Session => {
@@ -69,7 +70,7 @@ impl SqliteContext {
     }
 
     /// Returns the key of a block, if it is there.
-    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> Outcome<Option<i64>> {
+    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> BackendResult<Option<i64>> {
         match self.key(conn, owner)? {
             Some(session) => block::find(conn, session, label),
             None => Ok(None),
@@ -81,7 +82,7 @@ impl SqliteContext {
         &self,
         owner: Owner,
         label: &str,
-        work: impl FnOnce(&Connection, i64) -> Outcome<T>,
+        work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
     ) -> Result<T> {
         self.database.read(|conn| match self.block(conn, owner, label)? {
             Some(block) => work(conn, block),
@@ -105,7 +106,7 @@ impl SqliteContext {
         Target { owner, label, is_searchable }: Target<'_>,
         new: &NewEntry<'_>,
         expected: Option<u64>,
-    ) -> Outcome<Put> {
+    ) -> BackendResult<Put> {
         entry::check(label, new, self.database.config.max_message_bytes)?;
         let block = self.block(conn, owner, label)?;
         let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
@@ -154,7 +155,7 @@ impl ContextStore for SqliteContext {
 
     fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
         let checked = entry::check(label, new, self.database.config.max_message_bytes);
-        checked.map_err(|fault| fault.into_error(0))
+        checked.map_err(|error| error.into_error(0))
     }
 
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>> {
@@ -235,7 +236,7 @@ impl ContextStore for SqliteContext {
     }
 
     fn frozen(&self) -> Result<Option<Vec<Section>>> {
-        self.database.read(|conn| match catalog::find(conn, &self.id)? {
+        self.database.read(|conn| match session_row::find(conn, &self.id)? {
             Some(session) => frozen_prompt::read(conn, session.key),
             None => Ok(None),
         })
@@ -264,7 +265,7 @@ impl ContextStore for SqliteContext {
     }
 
     fn thaw(&self) -> Result<()> {
-        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+        self.database.write(|conn| match session_row::find(conn, &self.id)? {
             Some(session) => frozen_prompt::thaw(conn, session.key),
             None => Ok(()),
         })

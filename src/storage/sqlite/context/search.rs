@@ -8,7 +8,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::super::search::among;
 use super::entry;
@@ -47,7 +47,7 @@ impl Request {
         conn: &Connection,
         block: i64,
         watch: &Watch,
-    ) -> Outcome<(Vec<Entry>, Matched)> {
+    ) -> BackendResult<(Vec<Entry>, Matched)> {
         let search =
             Search { conn, reading: &self.reading, range: Address::range_of(block), watch };
         let Some(all) = self.reading.all().filter(|_| self.limit > 0) else {
@@ -78,7 +78,7 @@ struct Search<'c> {
 
 impl Search<'_> {
     /// Returns what matches an expression, best first.
-    fn found(&self, expression: &str, limit: usize) -> Outcome<Vec<Entry>> {
+    fn found(&self, expression: &str, limit: usize) -> BackendResult<Vec<Entry>> {
         if let Some(all) = self.all_of(expression)? {
             return self.rank(&all, None, limit);
         }
@@ -88,7 +88,7 @@ impl Search<'_> {
     }
 
     /// Returns what any word finds; of too much, what the rare words find.
-    fn relaxed(&self, expression: &str, limit: usize) -> Outcome<Vec<Entry>> {
+    fn relaxed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Entry>> {
         if let Some(all) = self.all_of(expression)? {
             return self.rank(&all, None, limit);
         }
@@ -100,17 +100,17 @@ impl Search<'_> {
     }
 
     /// Returns all that matches, if that is little enough to be ranked here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
         Ok((found.len() <= MAX_ALL).then_some(found))
     }
 
     /// Returns the best that match, as far as FTS5 tells.
-    fn best_of(&self, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
+    fn best_of(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
         self.addresses(BEST, expression, limit.max(RANKED))
     }
 
-    fn addresses(&self, sql: &str, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
+    fn addresses(&self, sql: &str, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
@@ -123,7 +123,7 @@ impl Search<'_> {
     }
 
     /// Returns in how many texts of the block each unit stands, and how many there are.
-    fn figures(&self) -> Outcome<(Vec<f64>, Corpus)> {
+    fn figures(&self) -> BackendResult<(Vec<f64>, Corpus)> {
         let mut frequencies = Vec::new();
         for unit in &self.reading.units {
             self.watch.check()?;
@@ -153,7 +153,7 @@ impl Search<'_> {
         addresses: &[Address],
         known: Option<(Vec<f64>, Corpus)>,
         limit: usize,
-    ) -> Outcome<Vec<Entry>> {
+    ) -> BackendResult<Vec<Entry>> {
         let pairs = self
             .reading
             .pairs(|unit| known.as_ref().is_none_or(|(frequencies, _)| frequencies[unit] > 0.0));
@@ -181,7 +181,7 @@ impl Search<'_> {
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         ranked.truncate(limit);
         let best = ranked.into_iter().map(|(address, _)| entry::at(self.conn, address));
-        Ok(best.collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
+        Ok(best.collect::<BackendResult<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

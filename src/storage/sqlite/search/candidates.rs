@@ -11,7 +11,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::range::Range;
 use crate::search::Filters;
@@ -35,7 +35,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> Outcome<Self> {
+    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> BackendResult<Self> {
         let sessions = match range {
             Range::Store => None,
             // No session holds a message twice.
@@ -71,7 +71,7 @@ pub(super) enum Index {
     /// That of the store.
     Stored,
     /// That of what is pending.
-    Fresh,
+    Pending,
 }
 
 /// The clauses that hold a message to the filters and leave out a mere copy of what is found elsewhere: with the times
@@ -154,20 +154,20 @@ pub(super) struct Statements {
 }
 
 pub(super) const NEWEST: Statements = Statements {
-    passing: [passing!("search", ".rowid DESC"), passing!("search_fresh", ".rowid DESC")],
-    matching: [matching!("search", "rowid DESC"), matching!("search_fresh", "rowid DESC")],
+    passing: [passing!("search", ".rowid DESC"), passing!("pending_index", ".rowid DESC")],
+    matching: [matching!("search", "rowid DESC"), matching!("pending_index", "rowid DESC")],
 };
 pub(super) const BEST: Statements = Statements {
-    passing: [passing!("search", ".rank"), passing!("search_fresh", ".rank")],
+    passing: [passing!("search", ".rank"), passing!("pending_index", ".rank")],
     matching: [
         matching!("search", "bm25(search), rowid"),
-        matching!("search_fresh", "bm25(search_fresh), rowid"),
+        matching!("pending_index", "bm25(pending_index), rowid"),
     ],
 };
 
 /// Whatever matches in a stretch, read from its start and from its end.
 pub(super) const UPWARD: [&str; 2] =
-    [matching!("search", "rowid"), matching!("search_fresh", "rowid")];
+    [matching!("search", "rowid"), matching!("pending_index", "rowid")];
 pub(super) const DOWNWARD: [&str; 2] = NEWEST.matching;
 
 /// FTS5 finds the stretch by going along its lists, from the first message of the store or from the last: the nearer end is
@@ -198,7 +198,7 @@ impl Lookup<'_> {
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let is_near_end: Option<bool> =
             self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
         let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
@@ -222,7 +222,11 @@ impl Lookup<'_> {
     }
 
     /// Returns how many messages of a stretch match, `limit` at the most, whatever the filters.
-    pub(super) fn count(&self, (low, high): (Address, Address), limit: usize) -> Outcome<usize> {
+    pub(super) fn count(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> BackendResult<usize> {
         let count = self
             .conn
             .prepare_cached(COUNT[self.index as usize])?
@@ -236,7 +240,7 @@ impl Lookup<'_> {
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<(Address, f64)>> {
+    ) -> BackendResult<Vec<(Address, f64)>> {
         let mut statement = self.conn.prepare_cached(WORTH[self.index as usize])?;
         let worth = statement.query_map(params![self.expression, limit, low, high], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -249,7 +253,7 @@ impl Lookup<'_> {
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let Some(start) = self.newest_start((low, high))? else {
             return self.collect(&BEST, (low, high), limit);
         };
@@ -262,7 +266,7 @@ impl Lookup<'_> {
     }
 
     /// Returns where the newest matches begin, if there are more than can be ranked.
-    fn newest_start(&self, (low, high): (Address, Address)) -> Outcome<Option<Address>> {
+    fn newest_start(&self, (low, high): (Address, Address)) -> BackendResult<Option<Address>> {
         if self.count((low, high), MAX_RANKED + 1)? <= MAX_RANKED {
             return Ok(None);
         }
@@ -276,7 +280,7 @@ impl Lookup<'_> {
         statements: &Statements,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
         // What is told outside the statement cannot be counted in it.
         let is_counted = roles.is_empty() && !matches!(self.range, Range::Path(_));
@@ -307,9 +311,9 @@ pub(super) const WORTH: [&str; 2] = [
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY worth DESC, rowid
   LIMIT ?2",
-    "SELECT rowid, -bm25(search_fresh) AS worth
-   FROM search_fresh
-  WHERE search_fresh MATCH ?1
+    "SELECT rowid, -bm25(pending_index) AS worth
+   FROM pending_index
+  WHERE pending_index MATCH ?1
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY worth DESC, rowid
   LIMIT ?2",
@@ -321,8 +325,8 @@ pub(super) fn each(
     found: &[Address],
     bounds: &Bounds,
     watch: &Watch,
-    mut take: impl FnMut(Matching<'_>) -> Outcome<()>,
-) -> Outcome<()> {
+    mut take: impl FnMut(Matching<'_>) -> BackendResult<()>,
+) -> BackendResult<()> {
     let addresses: Vec<i64> = found.iter().map(|address| address.raw()).collect();
     let addresses = serde_json::Value::from(addresses).to_string();
     let Bounds { after, before, sessions, .. } = bounds;
@@ -350,7 +354,7 @@ pub(super) const COUNT: [&str; 2] = [
     "SELECT count(*)
    FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
     "SELECT count(*)
-   FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
+   FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
 ];
 
 pub(super) const NTH_NEWEST: [&str; 2] = [
@@ -361,8 +365,8 @@ pub(super) const NTH_NEWEST: [&str; 2] = [
   ORDER BY rowid DESC
   LIMIT 1 OFFSET ?2",
     "SELECT rowid
-   FROM search_fresh
-  WHERE search_fresh MATCH ?1
+   FROM pending_index
+  WHERE pending_index MATCH ?1
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY rowid DESC
   LIMIT 1 OFFSET ?2",
@@ -375,7 +379,7 @@ pub(super) fn add_all(
     expression: &str,
     (low, high): (Address, Address),
     found: &mut std::collections::HashSet<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(ALL[index as usize])?;
     for address in statement.query_map(params![expression, low, high], |row| row.get(0))? {
         found.insert(address?);
@@ -385,5 +389,5 @@ pub(super) fn add_all(
 
 pub(super) const ALL: [&str; 2] = [
     "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
-    "SELECT rowid FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
+    "SELECT rowid FROM pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
 ];

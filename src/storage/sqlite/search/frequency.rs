@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::candidates::Index;
 use crate::search::rank::Corpus;
 use crate::search::reading::{Reading, Unit};
@@ -18,7 +18,7 @@ pub(super) fn of_store(
     conn: &Connection,
     reading: &Reading,
     indexes: &[Index],
-) -> Outcome<(Vec<f64>, Corpus)> {
+) -> BackendResult<(Vec<f64>, Corpus)> {
     let mut counts = vec![0.0; reading.units.len()];
     for index in indexes {
         // A table of the connection's own, over the index; it holds nothing.
@@ -31,7 +31,7 @@ pub(super) fn of_store(
     Ok((counts, corpus))
 }
 
-fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Outcome<i64> {
+fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> BackendResult<i64> {
     let index = index as usize;
     let column = match columns {
         Columns::Text => Some("text"),
@@ -62,8 +62,8 @@ fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Ou
 
 const MAKE_VOCABULARY: [&str; 2] = [
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_vocabulary USING fts5vocab (main, search, col)",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fresh_vocabulary
-      USING fts5vocab (temp, search_fresh, col)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_vocabulary
+      USING fts5vocab (temp, pending_index, col)",
 ];
 
 const WITH: [&str; 2] = [
@@ -72,7 +72,7 @@ const WITH: [&str; 2] = [
   WHERE term = ?1
     AND (?2 IS NULL OR col = ?2)",
     "SELECT coalesce(sum(doc), 0)
-   FROM temp.fresh_vocabulary
+   FROM temp.pending_vocabulary
   WHERE term = ?1
     AND (?2 IS NULL OR col = ?2)",
 ];
@@ -87,7 +87,7 @@ const STARTING: [&str; 2] = [
           LIMIT ?4)",
     "SELECT coalesce(sum(doc), 0)
    FROM (SELECT doc
-           FROM temp.fresh_vocabulary
+           FROM temp.pending_vocabulary
           WHERE term >= ?1
             AND term < ?2
             AND (?3 IS NULL OR col = ?3)
@@ -96,20 +96,20 @@ const STARTING: [&str; 2] = [
 
 const PHRASES: [&str; 2] = [
     "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 LIMIT ?2)",
-    "SELECT count(*) FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 LIMIT ?2)",
+    "SELECT count(*) FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 LIMIT ?2)",
 ];
 
 /// Returns how many messages and sessions there are, and how long the messages are.
-fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Corpus> {
+fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> BackendResult<Corpus> {
     let [messages, text, tools] = totals(conn)?.map(|total| total as f64);
     let tokens = match columns {
         Columns::Text => text,
         Columns::Tools => tools,
         Columns::All => text + tools,
     };
-    let fresh: i64 = match indexes.contains(&Index::Fresh) {
+    let fresh: i64 = match indexes.contains(&Index::Pending) {
         true => conn
-            .prepare_cached("SELECT count(*) FROM temp.search_fresh_docsize")?
+            .prepare_cached("SELECT count(*) FROM temp.pending_index_docsize")?
             .query_row([], |row| row.get(0))?,
         false => 0,
     };
@@ -123,7 +123,7 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Cor
 }
 
 /// Returns how many messages are indexed, and how many words of text and of tools.
-fn totals(conn: &Connection) -> Outcome<[u64; 3]> {
+fn totals(conn: &Connection) -> BackendResult<[u64; 3]> {
     // FTS5 keeps the number of rows and of the tokens of each column in one record, as varints.
     let record: Option<Vec<u8>> = conn
         .prepare_cached("SELECT block FROM search_data WHERE id = 1")?
@@ -135,7 +135,7 @@ fn totals(conn: &Connection) -> Outcome<[u64; 3]> {
 }
 
 /// Returns whether an eighth of all messages, or more, are this session's.
-pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> Outcome<bool> {
+pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> BackendResult<bool> {
     let next: Option<u64> = conn
         .prepare_cached("SELECT next FROM session WHERE key = ?1")?
         .query_row([session], |row| row.get(0))

@@ -7,10 +7,10 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, Statement};
 
 use super::super::compaction;
-use super::super::fault::{Outcome, corrupt};
+use super::super::error::{BackendResult, corrupt};
 use super::super::interrupt::Watch;
-use super::super::message::time;
-use super::super::shape::Shape;
+use super::super::row::time;
+use super::super::tree_source::SessionTree;
 use super::range::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
@@ -32,7 +32,7 @@ struct Row {
 }
 
 /// Returns the message at an address; the statement is [`AT`].
-fn row(at: &mut Statement<'_>, address: Address) -> Outcome<Row> {
+fn row(at: &mut Statement<'_>, address: Address) -> BackendResult<Row> {
     let row = at.query_row([address], |row| {
         Ok(Row {
             id: MessageId::from(row.get_ref(0)?.as_str()?),
@@ -114,7 +114,7 @@ impl<'c> HitMaker<'c> {
     }
 
     /// Returns the hits for messages and their scores, in the same order.
-    pub(super) fn hits(&self, found: &[(Address, f64)]) -> Outcome<Vec<Hit>> {
+    pub(super) fn hits(&self, found: &[(Address, f64)]) -> BackendResult<Vec<Hit>> {
         let mut oldest: HashMap<i64, Address> = HashMap::new();
         for (address, _) in found {
             let oldest = oldest.entry(address.session()).or_insert(*address);
@@ -147,7 +147,7 @@ impl<'c> HitMaker<'c> {
         (address, score): (Address, f64),
         names: &SessionNames,
         path: &HeadPath,
-    ) -> Outcome<Hit> {
+    ) -> BackendResult<Hit> {
         let mut text = row.text(self.columns);
         if text.is_empty() && !self.has_terms {
             text = row.text(Columns::All);
@@ -180,7 +180,7 @@ impl<'c> HitMaker<'c> {
     }
 
     /// Returns the sessions that hold a message of the same origin and content, the oldest first.
-    fn copies(&self, row: &Row) -> Outcome<Vec<SessionId>> {
+    fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
         let mut statement = self.conn.prepare_cached(COPIES)?;
         let ids = statement.query_map((row.origin, &row.role, &row.parts), |row| {
             Ok(SessionId::from(row.get_ref(0)?.as_str()?))
@@ -206,10 +206,10 @@ struct HeadPath {
 }
 
 impl HeadPath {
-    fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> Outcome<Self> {
+    fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> BackendResult<Self> {
         let mut path = Self { stretches: Vec::new(), summaries: Vec::new() };
-        let mut shape = Shape::new(conn, down_to.session());
-        let mut walk = Walk::raw(&mut shape, head);
+        let mut tree = SessionTree::new(conn, down_to.session());
+        let mut walk = Walk::raw(&mut tree, head);
         while let Some(stretch) = walk.next()? {
             let Stretch::Messages { first, last } = stretch else { continue };
             path.stretches.push((first, last));
@@ -217,8 +217,8 @@ impl HeadPath {
                 break;
             }
         }
-        let mut shape = Shape::new(conn, down_to.session());
-        let mut walk = Walk::visible(&mut shape, head);
+        let mut tree = SessionTree::new(conn, down_to.session());
+        let mut walk = Walk::visible(&mut tree, head);
         while let Some(stretch) = walk.next()? {
             let first = match stretch {
                 Stretch::Messages { first, .. } => first,

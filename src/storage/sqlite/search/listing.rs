@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashSet, VecDeque};
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::candidates::{self, Bounds, Index, passes};
 use super::range::Range;
@@ -39,7 +39,7 @@ struct Stream {
 
 impl Listing<'_> {
     /// Returns the messages that pass, newest first: `limit` at the most, and `per_session` of each session.
-    pub(super) fn newest(&self, limit: usize, per_session: usize) -> Outcome<Vec<Address>> {
+    pub(super) fn newest(&self, limit: usize, per_session: usize) -> BackendResult<Vec<Address>> {
         let left_out = self.left_out()?;
         let mut streams: Vec<Stream> = Vec::new();
         // The time and address of the next message of each stream, or of one that is not older.
@@ -68,7 +68,7 @@ impl Listing<'_> {
     }
 
     /// Returns the stretch of each session or path, with the address and time of its last message.
-    fn ranges(&self) -> Outcome<Vec<(Address, Address, Address, i64)>> {
+    fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
         if *self.range != Range::Store {
             let ranges = self.range.ranges().into_iter();
             return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
@@ -83,7 +83,7 @@ impl Listing<'_> {
         .collect()
     }
 
-    fn left_out(&self) -> Outcome<HashSet<Address>> {
+    fn left_out(&self) -> BackendResult<HashSet<Address>> {
         let mut found = HashSet::new();
         let Some(expression) = self.excluded else { return Ok(found) };
         for range in self.range.ranges() {
@@ -98,7 +98,7 @@ impl Listing<'_> {
         &self,
         stream: &mut Stream,
         left_out: &HashSet<Address>,
-    ) -> Outcome<Option<(Address, i64)>> {
+    ) -> BackendResult<Option<(Address, i64)>> {
         loop {
             self.watch.check()?;
             if let Some(next) = stream.batch.pop_front() {

@@ -7,9 +7,9 @@
 
 mod candidates;
 mod frequency;
-pub(super) mod fresh;
 mod hits;
 mod listing;
+pub(super) mod pending;
 mod range;
 #[cfg(test)]
 mod tests;
@@ -24,9 +24,9 @@ use self::hits::HitMaker;
 use self::listing::Listing;
 use self::range::Range;
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::interrupt::Watch;
-use super::message::time;
+use super::row::time;
 use crate::error::Result;
 use crate::search::choose::choose;
 use crate::search::rank::{Candidate, Corpus, Ranking, rank};
@@ -92,7 +92,7 @@ impl Database {
     fn answer<T>(
         &self,
         request: &SearchRequest,
-        run: impl FnOnce(&Search<'_>) -> Outcome<(Vec<T>, Matched)>,
+        run: impl FnOnce(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
     ) -> Result<(Vec<T>, Matched, Vec<String>)> {
         let watch = self.interrupt_signal().watch();
         let reading = Reading::of(Query::parse(&request.text), &request.text);
@@ -112,8 +112,8 @@ impl Database {
                 return Ok((Vec::new(), Matched::All));
             }
             let mut indexes = vec![Index::Stored];
-            if fresh::prepare(conn, low.0, high.1)? {
-                indexes.push(Index::Fresh);
+            if pending::prepare(conn, low.0, high.1)? {
+                indexes.push(Index::Pending);
             }
             let bounds = Bounds::of(conn, &reading.query.filters, &range)?;
             run(&Search { conn, reading: &reading, range, bounds, window, indexes, watch: &watch })
@@ -158,14 +158,14 @@ struct Gathered {
 }
 
 impl Search<'_> {
-    fn messages(&self, wanted: usize) -> Outcome<Ranked> {
+    fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
         match self.reading.all() {
             Some(all) => self.matching(&all, wanted),
             None => self.listed(wanted, usize::MAX),
         }
     }
 
-    fn sessions(&self, wanted: usize) -> Outcome<Ranked> {
+    fn sessions(&self, wanted: usize) -> BackendResult<Ranked> {
         match self.reading.all() {
             Some(all) => self.matching(&all, wanted.saturating_mul(MESSAGES_PER_SESSION)),
             None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
@@ -177,7 +177,7 @@ impl Search<'_> {
     }
 
     /// Returns what passes the filters, newest first.
-    fn listed(&self, wanted: usize, per_session: usize) -> Outcome<Ranked> {
+    fn listed(&self, wanted: usize, per_session: usize) -> BackendResult<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
         let listing = Listing {
             conn: self.conn,
@@ -194,7 +194,7 @@ impl Search<'_> {
     }
 
     /// Returns what matches, best first: all words where that finds anything, else any of them.
-    fn matching(&self, all: &str, wanted: usize) -> Outcome<Ranked> {
+    fn matching(&self, all: &str, wanted: usize) -> BackendResult<Ranked> {
         if !self.reading.is_question || self.reading.is_fixed() {
             let found = self.found(all, wanted, Matched::All)?;
             if !found.messages.is_empty() || self.reading.is_fixed() {
@@ -215,7 +215,7 @@ impl Search<'_> {
     }
 
     /// Returns what matches an expression, best first.
-    fn found(&self, expression: &str, wanted: usize, matched: Matched) -> Outcome<Ranked> {
+    fn found(&self, expression: &str, wanted: usize, matched: Matched) -> BackendResult<Ranked> {
         let all = self.all_of(expression)?;
         if let Some(range) = self.ranked_by_index(all.as_deref())? {
             let lookup = self.lookup(Index::Stored, expression);
@@ -241,7 +241,10 @@ impl Search<'_> {
     ///
     /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
     /// found for us, and where the session is much of the store.
-    fn ranked_by_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
+    fn ranked_by_index(
+        &self,
+        all: Option<&[Address]>,
+    ) -> BackendResult<Option<(Address, Address)>> {
         let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
         let (Range::Sessions(_), &[range], [Index::Stored], true) =
             (&self.range, &*self.range.ranges(), &*self.indexes, is_same)
@@ -257,7 +260,7 @@ impl Search<'_> {
     }
 
     /// Returns the best that match in the range, as far as FTS5 tells.
-    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
+    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
         let mut gathered = Gathered::default();
         let mut rests = Vec::new();
         for (index, range) in self.stretches() {
@@ -275,7 +278,7 @@ impl Search<'_> {
 
     /// Returns all that matches in sessions or on a path, whatever the filters, if that is little enough to be ranked
     /// here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         if self.range == Range::Store {
             return Ok(None);
         }
@@ -295,7 +298,7 @@ impl Search<'_> {
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
-    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+    ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let scanner = Scanner::new(&self.reading.units, pairs);
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
@@ -325,7 +328,7 @@ impl Search<'_> {
     }
 
     /// Ranks all that matches and passes the filters.
-    fn rank_all(&self, all: &[Address], matched: Matched) -> Outcome<Ranked> {
+    fn rank_all(&self, all: &[Address], matched: Matched) -> BackendResult<Ranked> {
         let pairs = self.reading.pairs(|_| true);
         let (found, candidates) = self.candidates(all, &pairs)?;
         let (frequencies, corpus) = among(&candidates);
@@ -339,7 +342,7 @@ impl Search<'_> {
         gathered: &Gathered,
         matched: Matched,
         (frequencies, corpus): (Vec<f64>, Corpus),
-    ) -> Outcome<Ranked> {
+    ) -> BackendResult<Ranked> {
         let pairs = self.reading.pairs(|unit| frequencies[unit] > 0.0);
         let (found, candidates) = self.candidates(&gathered.best, &pairs)?;
         let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
@@ -349,7 +352,7 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
+    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> BackendResult<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
         let is_in_time = match self.window {
             Some(window) => window.holds(time(row.created_at)?),

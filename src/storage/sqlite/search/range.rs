@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::fault::Outcome;
-use super::super::{catalog, message, path};
+use super::super::error::BackendResult;
+use super::super::row::session as session_row;
+use super::super::{message, path};
 use crate::id::SessionId;
 use crate::search::{Query, Scope};
 use crate::tree::{Address, Stretch};
@@ -26,10 +27,10 @@ impl Range {
         scope: &Scope,
         query: &Query,
         notices: &mut Vec<String>,
-    ) -> Outcome<Self> {
+    ) -> BackendResult<Self> {
         let mut named = Vec::new();
         for id in &query.filters.sessions {
-            match catalog::find(conn, &SessionId::from(id.as_str()))? {
+            match session_row::find(conn, &SessionId::from(id.as_str()))? {
                 Some(session) => named.push(session.key),
                 None => notices.push(format!("no session is called {:?}", shortened(id))),
             }
@@ -40,11 +41,11 @@ impl Range {
             Scope::Store if query.filters.sessions.is_empty() => Ok(Self::Store),
             Scope::Store => Ok(Self::Sessions(named)),
             Scope::Session(id) => {
-                let session = catalog::find(conn, id)?.map(|session| session.key);
+                let session = session_row::find(conn, id)?.map(|session| session.key);
                 Ok(Self::Sessions(session.filter(|&key| is_named(key)).into_iter().collect()))
             }
             Scope::Path(id, leaf) => {
-                let session = catalog::find(conn, id)?;
+                let session = session_row::find(conn, id)?;
                 let key = session.map(|session| session.key);
                 let leaf = match leaf {
                     Some(leaf) => Some(message::require(conn, key, id, leaf)?),
@@ -96,7 +97,7 @@ pub(super) struct SessionNames {
 }
 
 /// Returns what is known of the session of this key.
-pub(super) fn names(conn: &Connection, key: i64) -> Outcome<Option<SessionNames>> {
+pub(super) fn names(conn: &Connection, key: i64) -> BackendResult<Option<SessionNames>> {
     let found = conn
         .prepare_cached(NAMES)?
         .query_row([key], |row| {

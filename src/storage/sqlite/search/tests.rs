@@ -10,7 +10,7 @@ use super::super::session::SqliteSession;
 use super::candidates::{
     ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
 };
-use super::{fresh, hits, listing, range};
+use super::{hits, listing, pending, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -58,8 +58,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
         listing::LAST,
         hits::AT,
         hits::COPIES,
-        fresh::IS_PENDING,
-        fresh::FILL,
+        pending::IS_PENDING,
+        pending::FILL,
         range::NAMES,
         HAS_COPIES,
         IS_NEAR_END,
@@ -73,8 +73,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
             if is_analyzed {
                 conn.execute_batch("ANALYZE")?;
             }
-            fresh::prepare(conn, Address::from_raw(0), Address::from_raw(i64::MAX))?;
-            conn.execute_batch(fresh::CREATE)?;
+            pending::prepare(conn, Address::from_raw(0), Address::from_raw(i64::MAX))?;
+            conn.execute_batch(pending::CREATE)?;
             for sql in others.iter().chain(&indexed) {
                 let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
                 let count = statement.parameter_count();

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 use super::super::context::{elision, entry, frozen_prompt};
-use super::super::fault::{Outcome, corrupt};
+use super::super::error::{BackendResult, corrupt};
 use super::super::message;
 use super::{Check, RESTORE, tell, told};
 use crate::report::Damage;
@@ -75,10 +75,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Reads every text and what it was before, every frozen prompt, and what every elision lies over.
-pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    let mut judge = |kind, remedy, answer: Outcome<()>| {
-        if let Err(fault) = answer {
-            tell(found, Damage { kind, what: told(fault), remedy });
+pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let mut judge = |kind, remedy, answer: BackendResult<()>| {
+        if let Err(error) = answer {
+            tell(found, Damage { kind, what: told(error), remedy });
         }
     };
     each(conn, ENTRIES, |row| {
@@ -88,7 +88,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()
     each(conn, VERSIONS, |row| {
         let address: Address = row.get(5)?;
         let name =
-            |fault| corrupt(format!("a version of {}: {}", entry::named(address), told(fault)));
+            |error| corrupt(format!("a version of {}: {}", entry::named(address), told(error)));
         judge("broken-context", PUT_ANEW, entry::read_version(row).map(|_| ()).map_err(name));
         Ok(())
     })?;
@@ -111,8 +111,8 @@ const VERSIONS: &str = "SELECT version, title, description, content, changed_at,
 fn each(
     conn: &Connection,
     sql: &str,
-    mut check: impl FnMut(&Row<'_>) -> Outcome<()>,
-) -> Outcome<()> {
+    mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
+) -> BackendResult<()> {
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -121,7 +121,7 @@ fn each(
     Ok(())
 }
 
-fn read_entry(row: &Row<'_>) -> Outcome<()> {
+fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     let version = entry::read_row(row)?.version;
     let wrong = match (version, row.get::<_, i64>(7)?) {
         (1.., 0 | 1) => return Ok(()),
@@ -132,7 +132,7 @@ fn read_entry(row: &Row<'_>) -> Outcome<()> {
 }
 
 /// What is wrong with the message itself is told of it.
-fn check_elision(conn: &Connection, row: &Row<'_>) -> Outcome<()> {
+fn check_elision(conn: &Connection, row: &Row<'_>) -> BackendResult<()> {
     let (address, call): (Address, String) = (row.get(0)?, row.get(1)?);
     let Some(message) = message::stored(conn, address).ok().and_then(|stored| stored.message)
     else {

@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::Connection;
 
-use super::super::fault::{Fault, Outcome};
-use super::super::search::fresh;
+use super::super::error::{BackendError, BackendResult};
+use super::super::search::pending;
 use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
 use crate::tree::Address;
@@ -22,13 +22,13 @@ const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `
 const BATCH: u64 = 4_096;
 
 /// Compares the indexes with the texts of messages and of the context. SQLite's own `integrity_check` does not.
-pub(super) fn damages(conn: &Connection) -> Outcome<Vec<Damage>> {
+pub(super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     let mut damages = of_messages(conn)?;
     damages.extend(of_context(conn)?);
     Ok(damages)
 }
 
-fn of_context(conn: &Connection) -> Outcome<Option<Damage>> {
+fn of_context(conn: &Connection) -> BackendResult<Option<Damage>> {
     let what = if holds(
         conn,
         "INSERT INTO context_search (context_search, rank) VALUES ('integrity-check', 1)",
@@ -43,7 +43,7 @@ fn of_context(conn: &Connection) -> Outcome<Option<Damage>> {
     Ok(Some(Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD }))
 }
 
-fn of_messages(conn: &Connection) -> Outcome<Vec<Damage>> {
+fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     if holds(conn, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")? {
         return Ok(Vec::new());
     }
@@ -60,13 +60,13 @@ fn of_messages(conn: &Connection) -> Outcome<Vec<Damage>> {
     Ok(differing)
 }
 
-fn holds(conn: &Connection, check: &str) -> Outcome<bool> {
+fn holds(conn: &Connection, check: &str) -> BackendResult<bool> {
     match conn.execute(check, []) {
         Ok(_) => Ok(true),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
             Ok(false)
         }
-        Err(error) => Err(Fault::Sqlite(error)),
+        Err(error) => Err(BackendError::Sqlite(error)),
     }
 }
 
@@ -74,17 +74,17 @@ fn holds(conn: &Connection, check: &str) -> Outcome<bool> {
 type Words = BTreeMap<i64, u64>;
 
 /// Returns the messages whose words are others in the index than in the text.
-fn differing(conn: &Connection) -> Outcome<Vec<Damage>> {
+fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
     conn.execute_batch(VOCABULARIES)?;
     let mut indexed = Words::new();
     count(conn, "SELECT doc, term, col, offset FROM temp.search_words", &mut indexed)?;
     let mut said = Words::new();
     let mut after = Address::from_raw(i64::MIN);
-    while let Some(last) = fresh::fill_after(conn, after, BATCH)? {
-        count(conn, "SELECT doc, term, col, offset FROM temp.search_fresh_words", &mut said)?;
+    while let Some(last) = pending::fill_after(conn, after, BATCH)? {
+        count(conn, "SELECT doc, term, col, offset FROM temp.pending_index_words", &mut said)?;
         after = last;
     }
-    conn.execute_batch("DROP TABLE temp.search_words; DROP TABLE temp.search_fresh_words")?;
+    conn.execute_batch("DROP TABLE temp.search_words; DROP TABLE temp.pending_index_words")?;
     let addresses: std::collections::BTreeSet<i64> =
         indexed.keys().chain(said.keys()).copied().collect();
     let tell = |raw: i64| {
@@ -103,9 +103,9 @@ fn differing(conn: &Connection) -> Outcome<Vec<Damage>> {
 
 const VOCABULARIES: &str =
     "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search', 'instance');
-CREATE VIRTUAL TABLE temp.search_fresh_words USING fts5vocab('temp', 'search_fresh', 'instance')";
+CREATE VIRTUAL TABLE temp.pending_index_words USING fts5vocab('temp', 'pending_index', 'instance')";
 
-fn count(conn: &Connection, sql: &str, words: &mut Words) -> Outcome<()> {
+fn count(conn: &Connection, sql: &str, words: &mut Words) -> BackendResult<()> {
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

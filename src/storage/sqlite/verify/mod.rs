@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
 use super::connection::{Config, Database, make_private_file};
-use super::fault::{Fault, Outcome, corrupt};
+use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::Watch;
-use super::message::StoredMessage;
-use super::{catalog, compaction, functions, path, schema};
+use super::row::compaction as compaction_row;
+use super::row::message::StoredMessage;
+use super::row::session as session_row;
+use super::{compaction, path, schema, sql_functions};
 use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
@@ -280,10 +282,10 @@ fn settle(
     kind: &'static str,
     remedy: &'static str,
     found: &mut Vec<Damage>,
-    check: impl FnOnce(&mut Vec<Damage>) -> Outcome<()>,
-) -> Outcome<()> {
-    let Err(fault) = check(found) else { return Ok(()) };
-    match fault.into_error(0) {
+    check: impl FnOnce(&mut Vec<Damage>) -> BackendResult<()>,
+) -> BackendResult<()> {
+    let Err(error) = check(found) else { return Ok(()) };
+    match error.into_error(0) {
         Error::Corrupt { what } => {
             found.push(Damage { kind, what, remedy });
             Ok(())
@@ -292,7 +294,7 @@ fn settle(
             found.push(Damage { kind, what: source.to_string(), remedy });
             Ok(())
         }
-        error => Err(Fault::Own(error)),
+        error => Err(BackendError::Own(error)),
     }
 }
 
@@ -301,15 +303,15 @@ fn is_schema_damaged(found: &[Damage]) -> bool {
     found.iter().any(|damage| damage.kind == "schema")
 }
 
-/// Returns what a fault says of the damage, without the advice to verify.
-fn told(fault: Fault) -> String {
-    match fault.into_error(0) {
+/// Returns what a error says of the damage, without the advice to verify.
+fn told(error: BackendError) -> String {
+    match error.into_error(0) {
         Error::Corrupt { what } => what,
         error => error.to_string(),
     }
 }
 
-fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()> {
+fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement = conn.prepare(check.sql)?;
     let mut rows = statement.query([])?;
     let mut count = 0;
@@ -323,7 +325,7 @@ fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()>
     Ok(())
 }
 
-fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     // A look into the index lets FTS5 see what others have written: its own check goes by what the connection knows.
     // What is wrong with it, the check tells.
     for sql in [
@@ -336,7 +338,7 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
         if let Some(error) = failed_read(&what) {
-            return Err(Fault::Sqlite(error));
+            return Err(BackendError::Sqlite(error));
         }
         if what != "ok" {
             found.push(Damage { kind: "damaged-page", what, remedy: RESTORE });
@@ -357,9 +359,9 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
 }
 
 /// Compares the schema with the one this build makes.
-fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
-    functions::register(&fresh)?;
+    sql_functions::register(&fresh)?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
     let mut tell = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
@@ -383,7 +385,7 @@ fn canonical(sql: Option<&str>) -> String {
     text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn definitions(conn: &Connection) -> Outcome<Vec<(String, Option<String>)>> {
+fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
     let mut statement =
         conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -391,7 +393,7 @@ fn definitions(conn: &Connection) -> Outcome<Vec<(String, Option<String>)>> {
 }
 
 /// Checks that each compaction's first message lies on the path to its last.
-fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
     let mut rows = statement.query([])?;
@@ -406,29 +408,30 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
 }
 
 /// Reads what is known of every session, and every compaction.
-fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    let mut judge = |kind, remedy, answer: Outcome<()>| {
-        if let Err(fault) = answer {
-            tell(found, Damage { kind, what: told(fault), remedy });
+fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let mut judge = |kind, remedy, answer: BackendResult<()>| {
+        if let Err(error) = answer {
+            tell(found, Damage { kind, what: told(error), remedy });
         }
     };
-    let mut statement = conn.prepare(catalog::SESSIONS)?;
+    let mut statement = conn.prepare(session_row::ALL)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
+        judge("broken-session", RESTORE, session_row::read_info(row).map(|_| ()));
     }
     let mut statement = conn.prepare(compaction::EVERY)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
+        judge("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
     }
     Ok(())
 }
 
 /// Reads a message with what only figures about it tell.
-fn read_whole(row: &Row<'_>) -> Outcome<()> {
+fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     let address = StoredMessage::read(row)?.address;
-    let (hidden, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
+    let (hidden, tokens): (i64, i64) =
+        (row.get(StoredMessage::WIDTH)?, row.get(StoredMessage::WIDTH + 1)?);
     let wrong = match (hidden, tokens) {
         (0 | 1, 0..=MAX_TOKENS) => return Ok(()),
         (0 | 1, tokens) => format!("{tokens} tokens"),
@@ -438,13 +441,13 @@ fn read_whole(row: &Row<'_>) -> Outcome<()> {
 }
 
 /// Returns what programs call a message and its session, where that can be read.
-fn names(conn: &Connection, row: &Row<'_>) -> Outcome<Option<(String, String)>> {
+fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
     let session: Option<String> = conn
         .prepare_cached("SELECT id FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?;
-    Ok(session.zip(row.get(2).ok()))
+    Ok(session.zip(row.get("id").ok()))
 }
 
 /// One batch of messages.
@@ -457,33 +460,36 @@ struct Batch {
 }
 
 impl Batch {
-    fn read(&mut self, conn: &Connection, after: Address, found: &mut Vec<Damage>) -> Outcome<()> {
+    fn read(
+        &mut self,
+        conn: &Connection,
+        after: Address,
+        found: &mut Vec<Damage>,
+    ) -> BackendResult<()> {
         // Once: counting reads an entry of every message.
         if after == Address::from_raw(i64::MIN) {
             self.total = conn
                 .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
                 .query_row([], |row| row.get(0))?;
         }
-        let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at, tokens,
-                    counter
-               FROM message
-              WHERE address > ?1 AND id IS NOT NULL
-              ORDER BY address
-              LIMIT ?2",
-        )?;
+        let mut statement = conn.prepare_cached(MESSAGES)?;
         let counters = tokens::counters(conn)?;
         let mut rows = statement.query((after, BATCH))?;
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
-            tokens::check_counter(row.get(0)?, row.get(10)?, &counters, found);
-            if let Err(fault) = read_whole(row) {
+            tokens::check_counter(
+                row.get(0)?,
+                row.get(StoredMessage::WIDTH + 2)?,
+                &counters,
+                found,
+            );
+            if let Err(error) = read_whole(row) {
                 let what = match names(conn, row)? {
                     Some((session, id)) => {
-                        format!("{} (message {id:?} of {session:?})", told(fault))
+                        format!("{} (message {id:?} of {session:?})", told(error))
                     }
-                    None => told(fault),
+                    None => told(error),
                 };
                 let remedy = "update or delete the message";
                 tell(found, Damage { kind: "broken-message", what, remedy });
@@ -492,3 +498,13 @@ impl Batch {
         Ok(())
     }
 }
+
+const MESSAGES: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    ", hidden, tokens, counter
+   FROM message
+  WHERE address > ?1 AND id IS NOT NULL
+  ORDER BY address
+  LIMIT ?2"
+);

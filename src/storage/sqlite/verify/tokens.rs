@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::super::catalog;
-use super::super::fault::{Fault, Outcome};
-use super::super::{stamp, visible};
+use super::super::error::{BackendError, BackendResult};
+use super::super::row::session as session_row;
+use super::super::tokens::{HEURISTIC_KEY, visible};
 use super::{Check, RECOUNT, tell};
 use crate::error::Error;
 use crate::id::SessionId;
@@ -34,29 +34,29 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Compares what is kept of each session with what the stamps on the path to its head add up to,
 /// where no counter of a caller's own is needed for that.
-pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Ok(id) = row.get::<_, String>(0) else { continue };
         let answer = compare_one(conn, &SessionId::from(id.as_str()));
-        match answer.map_err(|fault| fault.into_error(0)) {
+        match answer.map_err(|error| error.into_error(0)) {
             Ok(Some(what)) => {
                 tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
             }
             // A path that cannot be read is told of its messages and compactions.
             Ok(None) | Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(Fault::Own(error)),
+            Err(error) => return Err(BackendError::Own(error)),
         }
     }
     Ok(())
 }
 
 /// Returns what is wrong with the figure of a session.
-fn compare_one(conn: &Connection, id: &SessionId) -> Outcome<Option<String>> {
-    let Some(session) = catalog::find(conn, id)? else { return Ok(None) };
-    let (Some(kept), Some(seen)) = (session.visible_tokens, visible::by_stamps(conn, &session)?)
+fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String>> {
+    let Some(session) = session_row::find(conn, id)? else { return Ok(None) };
+    let (Some(kept), Some(seen)) = (session.visible_tokens.0, visible::by_stamps(conn, &session)?)
     else {
         return Ok(None);
     };
@@ -65,11 +65,11 @@ fn compare_one(conn: &Connection, id: &SessionId) -> Outcome<Option<String>> {
 }
 
 /// Returns the keys of all counters.
-pub(super) fn counters(conn: &Connection) -> Outcome<BTreeSet<i64>> {
+pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
     let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
     let mut keys: BTreeSet<i64> =
         statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    keys.insert(stamp::OWN);
+    keys.insert(HEURISTIC_KEY);
     Ok(keys)
 }
 

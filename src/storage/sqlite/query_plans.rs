@@ -6,11 +6,11 @@
 
 use super::connection::{Config, Database};
 use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    append, catalog, compaction, delete, fork, index, message, outline, path, rows, shape, survey,
-    visible,
+    children, compaction, delete, fork, message, outline, path, plan_reader, row, search_index,
+    tokens, tree_source,
 };
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
@@ -25,14 +25,18 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a message by id", message::BY_ID, &["INDEX message_id (session=? AND id=?)"]),
     ("a message by address", message::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("id and parent", message::ID_AND_PARENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
-    ("a run", shape::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
-    ("a compaction's end", shape::SPAN_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
-    ("a compaction below", shape::SPAN_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
-    ("the stamps of a stretch", visible::SUMS, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("rows to stamp", visible::FOREIGN, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("a run", tree_source::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
+    ("a compaction's end", tree_source::SPAN_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
+    ("a compaction below", tree_source::SPAN_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
+    (
+        "the stamps of a stretch",
+        tokens::visible::SUMS,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    ("rows to stamp", tokens::visible::FOREIGN, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("elided messages", elision::MESSAGES_WITH, &["PRIMARY KEY (address>? AND address<?)"]),
-    ("rows forward", rows::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("rows backward", rows::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows forward", plan_reader::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows backward", plan_reader::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("tombstones", path::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
     ("hidden", path::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     (
@@ -45,7 +49,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
         compaction::COVERING,
         &["INDEX compaction_end (last>? AND last<?)"],
     ),
-    ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
+    ("branches", children::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
     ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
     (
         "where each tombstone is",
@@ -54,16 +58,16 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     ("where each hidden is", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("an append", append::INSERT, &[]),
-    ("a session", catalog::BY_ID, &["(id=?)"]),
+    ("an append", row::message::INSERT, &[]),
+    ("a session", row::session::BY_ID, &["(id=?)"]),
     (
         "what is pending",
-        index::PENDING_PARTS,
+        search_index::PENDING_PARTS,
         &["SEARCH search_pending", "SEARCH message USING INTEGER PRIMARY KEY (rowid=?)"],
     ),
     (
         "a text that goes",
-        index::TAKE_OUT,
+        search_index::TAKE_OUT,
         &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
@@ -162,7 +166,7 @@ fn filled() -> Result<Database> {
 }
 
 fn plan(database: &Database, sql: &str) -> Result<Vec<String>> {
-    database.read(|conn| -> Outcome<Vec<String>> {
+    database.read(|conn| -> BackendResult<Vec<String>> {
         let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
         // What is not bound is NULL; a limit must be a number.
         for at in 1..=statement.parameter_count() {

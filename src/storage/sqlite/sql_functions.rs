@@ -3,12 +3,12 @@
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::message::parts_from_text;
 use crate::search::{indexed, script};
 
 /// Registers the functions on a connection.
-pub(super) fn register(conn: &Connection) -> Outcome<()> {
+pub(super) fn register(conn: &Connection) -> BackendResult<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;

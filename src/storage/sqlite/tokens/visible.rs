@@ -8,12 +8,13 @@
 
 use rusqlite::{Connection, params};
 
-use super::catalog::{self, SessionRow};
-use super::connection::Database;
-use super::context::elision;
-use super::fault::Outcome;
-use super::message::{self, StoredMessage};
-use super::{compaction, path, stamp};
+use super::super::connection::Database;
+use super::super::context::elision;
+use super::super::error::BackendResult;
+use super::super::row::message::{Content, StoredMessage};
+use super::super::row::session::{self, SessionRow};
+use super::super::{compaction, message, path, row};
+use super::{HEURISTIC_KEY, TokenCount, counter_key, counter_key_to_write};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Message;
@@ -41,15 +42,19 @@ enum Look {
 /// A row that another counter stamped.
 struct Foreign {
     address: Address,
-    /// What the row held when it was read: role, parts, metadata and further fields.
-    content: [Option<String>; 4],
+    /// What the row held when it was read.
+    content: Content<'static>,
     message: Message,
 }
 
 impl Database {
     /// Returns how many tokens a model sees on the path to the head of a session; `None` if rows
     /// cannot be stamped anew.
-    pub(super) fn visible_tokens(&self, id: &SessionId, counter: &Counter) -> Result<Option<u64>> {
+    pub(in super::super) fn visible_tokens(
+        &self,
+        id: &SessionId,
+        counter: &Counter,
+    ) -> Result<Option<u64>> {
         let mut counted = None;
         for _ in 0..MAX_ATTEMPTS {
             match self.read(|conn| look(conn, id, counter))? {
@@ -85,15 +90,14 @@ impl Database {
     fn restamp(&self, rows: &[Foreign], counter: &Counter) -> Result<()> {
         let counts: Vec<u64> = rows.iter().map(|row| counter.message(&row.message)).collect();
         self.write(|conn| {
-            let key = stamp::key_to_write(conn, counter)?;
-            let mut statement = conn.prepare_cached(
-                "UPDATE message
-                    SET tokens = ?2, counter = ?3
-                  WHERE address = ?1 AND role = ?4 AND parts = ?5 AND metadata IS ?6 AND extra IS ?7",
-            )?;
-            for (row, tokens) in rows.iter().zip(&counts) {
-                let [role, parts, metadata, extra] = &row.content;
-                statement.execute(params![row.address, tokens, key, role, parts, metadata, extra])?;
+            let key = counter_key_to_write(conn, counter)?;
+            for (found, &tokens) in rows.iter().zip(&counts) {
+                let count = TokenCount { tokens, counter: key };
+                row::execute(
+                    conn,
+                    RECOUNT,
+                    &[&found.address, &count, &found.address, &found.content],
+                )?;
             }
             Ok(())
         })
@@ -102,7 +106,7 @@ impl Database {
     /// Stores the figure, if the session is as it was when it was counted.
     fn keep(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
         self.write(|conn| {
-            let key = stamp::key_to_write(conn, counter)?;
+            let key = counter_key_to_write(conn, counter)?;
             let count = conn
                 .prepare_cached(
                     "UPDATE session
@@ -115,10 +119,21 @@ impl Database {
     }
 }
 
-fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> Outcome<Look> {
-    let Some(session) = catalog::find(conn, id)? else { return Ok(Look::Known(0)) };
-    let key = stamp::key(conn, counter)?;
-    if let Some(tokens) = session.visible_tokens.filter(|_| key == Some(session.counter)) {
+/// Another handle may have updated the message meanwhile: then its new content has its own count.
+const RECOUNT: &str = concat!(
+    "UPDATE message SET ",
+    token_columns!(assign),
+    " WHERE address = ? AND (address",
+    content_columns!(names),
+    ") IS (?",
+    content_columns!(values),
+    ")"
+);
+
+fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<Look> {
+    let Some(session) = session::find(conn, id)? else { return Ok(Look::Known(0)) };
+    let key = counter_key(conn, counter)?;
+    if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
         return Ok(Look::Known(tokens));
     }
     let plan = path::plan(conn, session.key, session.head, false)?;
@@ -132,11 +147,14 @@ fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> Outcome<Look> {
 
 /// Returns what the figure of a session must be by the stamps on the path to its head; `None` where
 /// only a counter of the caller's own can tell.
-pub(super) fn by_stamps(conn: &Connection, session: &SessionRow) -> Outcome<Option<u64>> {
+pub(in super::super) fn by_stamps(
+    conn: &Connection,
+    session: &SessionRow,
+) -> BackendResult<Option<u64>> {
     let plan = path::plan(conn, session.key, session.head, false)?;
     let sums = sums(conn, &plan, session.counter)?;
     let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
-    if sums.foreign > 0 || (session.counter != stamp::OWN && !others.is_empty()) {
+    if sums.foreign > 0 || (session.counter != HEURISTIC_KEY && !others.is_empty()) {
         return Ok(None);
     }
     let own = Counter::default();
@@ -145,7 +163,7 @@ pub(super) fn by_stamps(conn: &Connection, session: &SessionRow) -> Outcome<Opti
 }
 
 /// Returns what of the stamps of a plan a model sees, and what else it sees, which bears none.
-fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> Outcome<(u64, Vec<Message>)> {
+fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u64, Vec<Message>)> {
     let mut others = Vec::new();
     for stretch in plan {
         if let Stretch::Summary(span) = stretch {
@@ -167,7 +185,7 @@ struct Sums {
 }
 
 /// Returns the sums of a plan's stamps, told apart by whether this counter made them.
-fn sums(conn: &Connection, plan: &Plan, key: i64) -> Outcome<Sums> {
+fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
     let mut statement = conn.prepare_cached(SUMS)?;
     let mut sums = Sums::default();
     for stretch in plan {
@@ -181,11 +199,12 @@ fn sums(conn: &Connection, plan: &Plan, key: i64) -> Outcome<Sums> {
 }
 
 /// Returns the tokens of the stamps of a plan's messages, whoever made them.
-pub(super) fn stamped(conn: &Connection, plan: &Plan) -> Outcome<u64> {
-    Ok(sums(conn, plan, stamp::OWN)?.tokens)
+pub(in super::super) fn stamped(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
+    Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
 }
 
-pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
+pub(in super::super) const SUMS: &str =
+    "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND hidden = 0
@@ -193,8 +212,12 @@ pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cou
 
 /// Takes the oldest stretches off a plan, up to a batch of rows that bear the stamp of another counter;
 /// returns these. None are left when none are returned.
-fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcome<Vec<Foreign>> {
-    let key = stamp::key(conn, counter)?.unwrap_or(NOBODY);
+fn next_foreign(
+    conn: &Connection,
+    plan: &mut Plan,
+    counter: &Counter,
+) -> BackendResult<Vec<Foreign>> {
+    let key = counter_key(conn, counter)?.unwrap_or(NOBODY);
     let mut statement = conn.prepare_cached(FOREIGN)?;
     let mut found: Vec<Foreign> = Vec::new();
     while found.len() < BATCH
@@ -203,9 +226,11 @@ fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcom
         let Stretch::Messages { first, last } = stretch else { continue };
         let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
         while let Some(row) = rows.next()? {
-            let content = [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
-            found.extend(message.map(|message| Foreign { address, content, message }));
+            if let Some(message) = message {
+                let content = Content::of_row(row)?.into_owned();
+                found.push(Foreign { address, content, message });
+            }
         }
         // The stretch may have more of them than the batch had room for.
         if let Some(newest) = found.last()
@@ -218,18 +243,20 @@ fn next_foreign(conn: &Connection, plan: &mut Plan, counter: &Counter) -> Outcom
     Ok(found)
 }
 
-pub(super) const FOREIGN: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
-   FROM message
+pub(in super::super) const FOREIGN: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND hidden = 0
     AND id IS NOT NULL
     AND counter <> ?3
   ORDER BY address
-  LIMIT ?4";
+  LIMIT ?4"
+);
 
 /// Returns the elided messages of a plan as a model sees them, with their stamps.
-fn elided(conn: &Connection, plan: &Plan) -> Outcome<Vec<(u64, Message)>> {
+fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> {
     let mut found = Vec::new();
     for stretch in plan {
         let Stretch::Messages { first, last } = *stretch else { continue };

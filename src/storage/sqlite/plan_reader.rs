@@ -6,8 +6,9 @@
 use rusqlite::Connection;
 
 use super::context::elision;
-use super::fault::Outcome;
-use super::message::{StoredMessage, nearest_living};
+use super::error::BackendResult;
+use super::message::nearest_living;
+use super::row::message::StoredMessage;
 use super::{compaction, message};
 use crate::id::MessageId;
 use crate::message::Message;
@@ -76,7 +77,7 @@ impl PlanReader {
     }
 
     /// Returns everything that is left.
-    pub(super) fn rest(&mut self, conn: &Connection) -> Outcome<Vec<Message>> {
+    pub(super) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.stretches.len() {
@@ -86,7 +87,7 @@ impl PlanReader {
     }
 
     /// Returns the next messages, `limit` at the most; none only at the end.
-    pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+    pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
         let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
@@ -100,7 +101,7 @@ impl PlanReader {
     }
 
     /// Looks once a read whether any elision lies on the session's messages.
-    fn look_for_elisions(&mut self, conn: &Connection) -> Outcome<()> {
+    fn look_for_elisions(&mut self, conn: &Connection) -> BackendResult<()> {
         self.has_elisions = self.is_shown
             && self.at < self.stretches.len()
             && elision::has_any(conn, self.ends(self.at).0.session())?;
@@ -150,7 +151,7 @@ impl PlanReader {
         limit: usize,
         max_bytes: usize,
         read: &mut Collected,
-    ) -> Outcome<(usize, usize)> {
+    ) -> BackendResult<(usize, usize)> {
         if let Stretch::Summary(span) = self.stretches[self.at] {
             self.at += 1;
             // Taken off since the plan was made: then it is skipped, as a deleted message is.
@@ -185,7 +186,7 @@ impl PlanReader {
             // What is not shown is not kept: counting it could end a batch with nothing in it.
             if stored.message.is_some() && !is_hidden {
                 count += 1;
-                bytes += row.get_ref(4)?.as_bytes_or_null()?.map_or(0, <[u8]>::len);
+                bytes += stored.bytes;
             }
             read.add(conn, stored, is_hidden)?;
             self.set_from(match self.order {
@@ -282,8 +283,8 @@ impl Collected {
     }
 
     /// Adds a row; a tombstone or a hidden message only names what hangs from it.
-    fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> Outcome<()> {
-        let StoredMessage { address, parent, message } = row;
+    fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> BackendResult<()> {
+        let StoredMessage { address, parent, message, .. } = row;
         if let Some((place, _)) = self.waiting.filter(|(_, sought)| *sought == address) {
             self.waiting = None;
             match &message {
@@ -310,7 +311,7 @@ impl Collected {
         conn: &Connection,
         summary: Message,
         parent: Option<Address>,
-    ) -> Outcome<()> {
+    ) -> BackendResult<()> {
         let above = match self.order {
             Order::OldestFirst => self.above(conn, parent)?,
             Order::NewestFirst => None,
@@ -323,7 +324,7 @@ impl Collected {
         conn: &Connection,
         message: Message,
         parent: Option<Address>,
-    ) -> Outcome<()> {
+    ) -> BackendResult<()> {
         if self.order == Order::NewestFirst {
             self.settle(conn)?;
             self.waiting = parent.map(|parent| (self.messages.len(), parent));
@@ -333,7 +334,11 @@ impl Collected {
     }
 
     /// Returns what the row before is called, if it lies at this address, else asks.
-    fn above(&mut self, conn: &Connection, parent: Option<Address>) -> Outcome<Option<MessageId>> {
+    fn above(
+        &mut self,
+        conn: &Connection,
+        parent: Option<Address>,
+    ) -> BackendResult<Option<MessageId>> {
         match (parent, self.before.take()) {
             (None, _) => Ok(None),
             (Some(parent), Some((before, name))) if before == parent => Ok(name),
@@ -342,31 +347,31 @@ impl Collected {
     }
 
     /// Names a parent that was not read.
-    fn settle(&mut self, conn: &Connection) -> Outcome<()> {
+    fn settle(&mut self, conn: &Connection) -> BackendResult<()> {
         if let Some((place, sought)) = self.waiting.take() {
             self.messages[place].parent = name_of(conn, Some(sought))?;
         }
         Ok(())
     }
 
-    fn done(mut self, conn: &Connection) -> Outcome<Vec<Message>> {
+    fn done(mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.settle(conn)?;
         Ok(self.messages)
     }
 }
 
-fn name_of(conn: &Connection, address: Option<Address>) -> Outcome<Option<MessageId>> {
+fn name_of(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {
     Ok(nearest_living(conn, address)?.map(|(_, id)| id))
 }
 
-pub(super) const FORWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address";
+pub(super) const FORWARD: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address"
+);
 
-pub(super) const BACKWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC";
+pub(super) const BACKWARD: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address DESC"
+);

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, params};
 
-use super::connection::Database;
-use super::fault::Outcome;
-use super::message::StoredMessage;
-use super::stamp;
+use super::super::connection::Database;
+use super::super::error::BackendResult;
+use super::super::row::message::StoredMessage;
+use super::HEURISTIC_KEY;
 use crate::error::Result;
 use crate::tokens::Counter;
 use crate::tree::Address;
@@ -30,9 +30,9 @@ const GIVE_UP: &str = "UPDATE session
 
 /// Stamps a batch of messages by talktree's own estimate; returns the last of it. What cannot be read
 /// takes no place in a window.
-fn stamp_some(conn: &Connection, after: Address) -> Outcome<Option<Address>> {
+fn stamp_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
     let mut statement = conn.prepare_cached(UNKNOWN)?;
-    let mut rows = statement.query(params![after, stamp::OWN])?;
+    let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
     let (own, mut stamps) = (Counter::default(), Vec::new());
     while let Some(row) = rows.next()? {
         let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
@@ -42,17 +42,21 @@ fn stamp_some(conn: &Connection, after: Address) -> Outcome<Option<Address>> {
     let mut statement =
         conn.prepare_cached("UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1")?;
     for (address, tokens) in &stamps {
-        statement.execute(params![address, tokens, stamp::OWN])?;
+        statement.execute(params![address, tokens, HEURISTIC_KEY])?;
     }
     Ok(stamps.last().map(|(address, _)| *address))
 }
 
 /// Messages with a stamp that no counter makes, or of a counter that is not there.
-const UNKNOWN: &str = "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
+const UNKNOWN: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    "
    FROM message
   WHERE address > ?1
     AND id IS NOT NULL
     AND (tokens NOT BETWEEN 0 AND 4294967295
          OR (counter <> ?2 AND counter NOT IN (SELECT key FROM token_counter)))
   ORDER BY address
-  LIMIT 512";
+  LIMIT 512"
+);

@@ -5,18 +5,18 @@ use rusqlite::ErrorCode;
 use crate::error::Error;
 
 /// The answer of a function inside the backend.
-pub(crate) type Outcome<T> = Result<T, Fault>;
+pub(crate) type BackendResult<T> = Result<T, BackendError>;
 
 /// An error of SQLite's or of talktree's own.
 ///
 /// So that `?` works on both inside the backend, and no type of rusqlite's stands in the public API.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum BackendError {
     Sqlite(rusqlite::Error),
     Own(Error),
 }
 
-impl Fault {
+impl BackendError {
     /// Returns the public error; `busy_ms` is how long a busy database was waited for.
     pub(super) fn into_error(self, busy_ms: u64) -> Error {
         let error = match self {
@@ -74,13 +74,13 @@ fn is_of_value(error: &rusqlite::Error) -> bool {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for BackendError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<rusqlite::types::FromSqlError> for Fault {
+impl From<rusqlite::types::FromSqlError> for BackendError {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::Own(Error::Corrupt {
             what: format!("a value of another type than its column: {error}"),
@@ -88,23 +88,23 @@ impl From<rusqlite::types::FromSqlError> for Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
         Self::Own(error)
     }
 }
 
-/// Names the row in the fault of one whose text cannot be read.
-pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Fault {
-    move |fault| match fault {
-        Fault::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
-        Fault::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
-        Fault::Sqlite(error) if is_of_value(&error) => corrupt(format!("{row}: {error}")),
-        fault => fault,
+/// Names the row in the error of one whose text cannot be read.
+pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) -> BackendError {
+    move |error| match error {
+        BackendError::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
+        BackendError::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
+        BackendError::Sqlite(error) if is_of_value(&error) => corrupt(format!("{row}: {error}")),
+        error => error,
     }
 }
 
-/// Returns the fault for data that breaks an invariant.
-pub(super) fn corrupt(what: impl Into<String>) -> Fault {
-    Fault::Own(Error::Corrupt { what: what.into() })
+/// Returns the error for data that breaks an invariant.
+pub(super) fn corrupt(what: impl Into<String>) -> BackendError {
+    BackendError::Own(Error::Corrupt { what: what.into() })
 }

@@ -3,29 +3,32 @@
 //! A counter may be a caller's own code, so messages are counted before a transaction begins. Each
 //! row bears the key of its counter: rows of another one are counted anew when figures are needed.
 
+mod recount;
+pub(super) mod visible;
+
 use rusqlite::{Connection, OptionalExtension};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::message::Message;
 use crate::tokens::{Counter, HEURISTIC};
 
 /// The key of talktree's own estimate.
-pub(super) const OWN: i64 = 0;
+pub(super) const HEURISTIC_KEY: i64 = 0;
 
 /// What one row bears.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stamp {
+pub(super) struct TokenCount {
     pub(super) tokens: u64,
     pub(super) counter: i64,
 }
 
 /// The tokens of messages that are about to be stored.
-pub(super) struct Counted<'a> {
+pub(super) struct CountedMessages<'a> {
     counter: &'a Counter,
     tokens: Vec<u64>,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedMessages<'a> {
     pub(super) fn of<'m>(
         counter: &'a Counter,
         messages: impl IntoIterator<Item = &'m Message>,
@@ -40,16 +43,19 @@ impl<'a> Counted<'a> {
     }
 
     /// Returns the stamps, in the order of the messages.
-    pub(super) fn stamps(&self, conn: &Connection) -> Outcome<impl Iterator<Item = Stamp>> {
-        let counter = key_to_write(conn, self.counter)?;
-        Ok(self.tokens.iter().map(move |&tokens| Stamp { tokens, counter }))
+    pub(super) fn token_counts(
+        &self,
+        conn: &Connection,
+    ) -> BackendResult<impl Iterator<Item = TokenCount>> {
+        let counter = counter_key_to_write(conn, self.counter)?;
+        Ok(self.tokens.iter().map(move |&tokens| TokenCount { tokens, counter }))
     }
 }
 
 /// Returns the key of a counter; none if nothing was counted by it.
-pub(super) fn key(conn: &Connection, counter: &Counter) -> Outcome<Option<i64>> {
+pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult<Option<i64>> {
     if counter.name() == HEURISTIC {
-        return Ok(Some(OWN));
+        return Ok(Some(HEURISTIC_KEY));
     }
     let key = conn
         .prepare_cached("SELECT key FROM token_counter WHERE name = ?1")?
@@ -59,8 +65,8 @@ pub(super) fn key(conn: &Connection, counter: &Counter) -> Outcome<Option<i64>> 
 }
 
 /// Returns the key of a counter, which gets one if it has none.
-pub(super) fn key_to_write(conn: &Connection, counter: &Counter) -> Outcome<i64> {
-    if let Some(key) = key(conn, counter)? {
+pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> BackendResult<i64> {
+    if let Some(key) = counter_key(conn, counter)? {
         return Ok(key);
     }
     conn.prepare_cached("INSERT INTO token_counter (name) VALUES (?1)")?

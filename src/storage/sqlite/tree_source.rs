@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::Result;
 use crate::tree::{Address, Run, Span, TreeSource};
 
@@ -13,7 +13,7 @@ use crate::tree::{Address, Run, Span, TreeSource};
 const MAX_BUFFER: usize = 256;
 
 /// A session's tree, as the walk sees it.
-pub(super) struct Shape<'c> {
+pub(super) struct SessionTree<'c> {
     conn: &'c Connection,
     /// The first address of the session.
     floor: Address,
@@ -27,7 +27,7 @@ pub(super) struct Shape<'c> {
     newest_compaction: i64,
 }
 
-impl<'c> Shape<'c> {
+impl<'c> SessionTree<'c> {
     pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
         let (floor, _) = Address::range_of(session);
         Self {
@@ -52,7 +52,7 @@ impl<'c> Shape<'c> {
         self.runs.get(place).filter(|_| at <= self.ceiling).copied()
     }
 
-    fn fill(&mut self, at: Address) -> Outcome<()> {
+    fn fill(&mut self, at: Address) -> BackendResult<()> {
         // A buffer that was mostly stepped over is dearer than a seek.
         let is_used = self.answers * 4 >= self.buffer;
         self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
@@ -67,13 +67,13 @@ impl<'c> Shape<'c> {
         Ok(())
     }
 
-    fn find_run(&mut self, at: Address) -> Outcome<Run> {
+    fn find_run(&mut self, at: Address) -> BackendResult<Run> {
         if self.known(at).is_none() {
             self.fill(at)?;
         }
         self.answers += 1;
         self.known(at).ok_or_else(|| {
-            super::fault::corrupt(format!(
+            super::error::corrupt(format!(
                 "message {} of session {} is in no run",
                 at.n(),
                 at.session()
@@ -81,7 +81,7 @@ impl<'c> Shape<'c> {
         })
     }
 
-    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
         let found = self
             .conn
             .prepare_cached(SPAN_BEFORE)?
@@ -109,13 +109,13 @@ pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
   ORDER BY last DESC, first, key DESC
   LIMIT 1";
 
-impl TreeSource for Shape<'_> {
+impl TreeSource for SessionTree<'_> {
     fn run_of(&mut self, at: Address) -> Result<Run> {
-        self.find_run(at).map_err(|fault| fault.into_error(0))
+        self.find_run(at).map_err(|error| error.into_error(0))
     }
 
     fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|fault| fault.into_error(0))
+        self.find_span(at).map_err(|error| error.into_error(0))
     }
 }
 
@@ -123,17 +123,17 @@ impl TreeSource for Shape<'_> {
 ///
 /// Invariant: they lie within its stretch, and of those over the very same stretch only older ones
 /// count: so going down from summary to summary ends.
-pub(super) struct Below<'c> {
-    shape: Shape<'c>,
+pub(super) struct WithoutCompaction<'c> {
+    shape: SessionTree<'c>,
     over: Span,
 }
 
-impl<'c> Below<'c> {
+impl<'c> WithoutCompaction<'c> {
     pub(super) fn new(conn: &'c Connection, over: Span) -> Self {
-        Self { shape: Shape::new(conn, over.last.session()), over }
+        Self { shape: SessionTree::new(conn, over.last.session()), over }
     }
 
-    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
         let found = self
             .shape
             .conn
@@ -155,12 +155,12 @@ pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
   ORDER BY last DESC, first, key DESC
   LIMIT 1";
 
-impl TreeSource for Below<'_> {
+impl TreeSource for WithoutCompaction<'_> {
     fn run_of(&mut self, at: Address) -> Result<Run> {
         self.shape.run_of(at)
     }
 
     fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|fault| fault.into_error(0))
+        self.find_span(at).map_err(|error| error.into_error(0))
     }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connection::run;
 use super::transaction;
 
 /// The log is cut back to this many bytes when it begins anew; one that is longer is to begin anew.
@@ -23,13 +22,13 @@ const MAX_ASKED: i32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The log of one database.
-pub(super) struct Log {
+pub(super) struct Wal {
     path: PathBuf,
     /// The size at which it is to begin anew.
     due: AtomicU64,
 }
 
-impl Log {
+impl Wal {
     pub(super) fn of(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
@@ -50,7 +49,7 @@ impl Log {
         } else if size > self.due.load(Ordering::Relaxed) {
             self.due.store(size + size / STEP, Ordering::Relaxed);
             if conn.busy_handler(Some(ask_again)).is_ok() {
-                let _ = run(conn, "PRAGMA wal_checkpoint(RESTART)");
+                let _ = transaction::run(conn, "PRAGMA wal_checkpoint(RESTART)");
                 let _ = conn.busy_timeout(usual);
             }
         }
@@ -58,6 +57,6 @@ impl Log {
 }
 
 fn ask_again(asked: i32) -> bool {
-    std::thread::sleep(transaction::spread(PAUSE));
+    std::thread::sleep(transaction::jitter(PAUSE));
     asked < MAX_ASKED
 }

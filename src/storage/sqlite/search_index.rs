@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::connection::{Config, Database, write_transaction};
-use super::fault::Outcome;
+use super::connection::{Config, Database};
+use super::error::BackendResult;
 use super::interrupt::Watch;
+use super::transaction;
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::indexed;
@@ -36,13 +37,17 @@ const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(2);
 
 /// Notes that a message's text is not in the index.
-pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
+pub(super) fn note(conn: &Connection, address: Address) -> BackendResult<()> {
     conn.prepare_cached("INSERT INTO search_pending (address) VALUES (?1)")?.execute([address])?;
     Ok(())
 }
 
 /// Notes that the texts of a session's new messages of these numbers are not in the index.
-pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
+pub(super) fn note_numbers(
+    conn: &Connection,
+    session: i64,
+    numbers: Range<u64>,
+) -> BackendResult<()> {
     let at = |number: u64| Address::new(session, number as u32);
     match numbers.end.saturating_sub(numbers.start) {
         0 => Ok(()),
@@ -60,7 +65,7 @@ pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>)
 }
 
 /// Notes that the texts of a stretch of new messages are not in the index.
-pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT INTO search_pending (address)
          SELECT address
@@ -73,7 +78,7 @@ pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Ou
 }
 
 /// Takes a message's text out of the index, before it changes, and notes it as pending again.
-pub(super) fn refresh(conn: &Connection, address: Address) -> Outcome<()> {
+pub(super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
     take_out(conn, address, address)?;
     conn.prepare_cached("INSERT OR IGNORE INTO search_pending (address) VALUES (?1)")?
         .execute([address])?;
@@ -81,7 +86,7 @@ pub(super) fn refresh(conn: &Connection, address: Address) -> Outcome<()> {
 }
 
 /// Takes the texts of a stretch of messages out of the index, before they go.
-pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     take_out(conn, first, last)?;
     conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
@@ -91,7 +96,7 @@ pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcom
 /// Takes the texts of many stretches out of the index, in ascending order, before they go.
 ///
 /// In one statement: FTS5 writes what it has gathered at the beginning of each.
-pub(super) fn forget_all(conn: &Connection, stretches: &[(Address, Address)]) -> Outcome<()> {
+pub(super) fn forget_all(conn: &Connection, stretches: &[(Address, Address)]) -> BackendResult<()> {
     let pairs = stretches.iter().map(|(first, last)| (first.raw(), last.raw()));
     let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
     conn.prepare_cached(TAKE_OUT_ALL)?.execute([json])?;
@@ -110,7 +115,7 @@ const TAKE_OUT_ALL: &str = "INSERT INTO search (search, rowid, text, tools)
   WHERE address BETWEEN stretch.value ->> 0 AND stretch.value ->> 1";
 
 /// What is pending is not in `search_source`: deleting what is not there would damage the index.
-fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+fn take_out(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
     Ok(())
 }
@@ -121,7 +126,7 @@ pub(super) const TAKE_OUT: &str = "INSERT INTO search (search, rowid, text, tool
   WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes up to `limit` pending messages, in order of address, and returns how many there were.
-pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
+pub(super) fn catch_up(conn: &Connection, limit: usize) -> BackendResult<usize> {
     // In order of address: FTS5 writes a segment each time the order breaks.
     let last: Option<Address> = conn
         .prepare_cached(
@@ -157,7 +162,7 @@ pub(super) const PENDING_PARTS: &str = "SELECT search_pending.address, parts
   ORDER BY search_pending.address";
 
 /// Returns how many messages are pending, counting to `max`.
-fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
+fn count_pending(conn: &Connection, max: usize) -> BackendResult<usize> {
     let found = conn
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM search_pending LIMIT ?1)")?
         .query_row([max], |row| row.get(0))?;
@@ -167,14 +172,14 @@ fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
 /// Sees to it that the index is made with the present cutting of text.
 ///
 /// If not, all is taken out and pending: the store opens at once, and what follows indexes a chunk at a time.
-pub(super) fn bring_up_to_date(conn: &Connection, config: &Config) -> Outcome<()> {
+pub(super) fn bring_up_to_date(conn: &Connection, config: &Config) -> BackendResult<()> {
     if has_present_version(conn)? {
         return Ok(());
     }
-    write_transaction(conn, config, config.busy_timeout, empty_if_old)
+    transaction::write(conn, config, config.busy_timeout, empty_if_old)
 }
 
-fn empty_if_old(conn: &Connection) -> Outcome<()> {
+fn empty_if_old(conn: &Connection) -> BackendResult<()> {
     // Another process may have been quicker.
     if has_present_version(conn)? {
         return Ok(());
@@ -190,7 +195,7 @@ fn empty_if_old(conn: &Connection) -> Outcome<()> {
     stamp_version(conn)
 }
 
-fn has_present_version(conn: &Connection) -> Outcome<bool> {
+fn has_present_version(conn: &Connection) -> BackendResult<bool> {
     let version: Option<String> = conn
         .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
@@ -199,7 +204,7 @@ fn has_present_version(conn: &Connection) -> Outcome<bool> {
 }
 
 /// Records which cutting of text the index was made with.
-pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
+pub(super) fn stamp_version(conn: &Connection) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
     )?
@@ -208,7 +213,7 @@ pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
 }
 
 /// Builds the indexes of messages and of the context anew.
-pub(super) fn rebuild(conn: &Connection) -> Outcome<()> {
+pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     conn.execute("DELETE FROM search_pending", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
