@@ -19,7 +19,7 @@ use crate::view::{ExpectedHead, Parent};
 /// Returns the content of a message as text.
 ///
 /// # Errors
-/// If it is over the limit or has a field twice.
+/// If it is over the limit or contains a field twice.
 pub(super) fn content(message: &Message, max_bytes: usize) -> BackendResult<Content<'_>> {
     check_name_length("role", message.role.as_str())?;
     check_shape(message)?;
@@ -38,7 +38,6 @@ pub(super) fn content(message: &Message, max_bytes: usize) -> BackendResult<Cont
     Ok(content)
 }
 
-/// Checks the size of something that is stored beside messages.
 pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> BackendResult<()> {
     if bytes > max {
         return Err(BackendError::Own(Error::TooLarge { what, bytes, max }));
@@ -46,7 +45,7 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Backen
     Ok(())
 }
 
-/// Attaches messages one below the other.
+/// Appends messages, each the child of the one before.
 pub(super) fn append(
     conn: &Connection,
     name: &SessionId,
@@ -87,19 +86,19 @@ pub(super) fn append(
     }
     search_index::note_numbers(conn, session.key, first_new..session.next)?;
     if new_head != session.head {
-        // Appending elsewhere than at the head is a move that can be undone.
+        // An append that is not at the head moves it, and that can be undone.
         match is_branching {
             true => head::move_to(conn, &mut session, new_head)?,
             false => session.head = new_head,
         }
         session_row::store(conn, &session)?;
     }
-    // Where nothing was new, the figure may be another counter's.
+    // If no message was new, the stored count may be another counter's.
     let is_own = counter_key(conn, counted.counter())? == Some(session.counter);
     Ok(CountedAppend { appended, visible_tokens: session.visible_tokens.0.filter(|_| is_own) })
 }
 
-/// Adds a message that was appended at the head to what a model sees there.
+/// Adds the tokens of a message appended at the head to the session's count.
 fn count_in(session: &mut SessionRow, message: &Message, count: TokenCount) {
     if session.head.is_none() && session.visible_tokens.0 == Some(0) {
         session.counter = count.counter;
@@ -123,7 +122,7 @@ fn find_parent(
     }
 }
 
-/// Checks that the head is where the caller saw it.
+/// Returns an error unless the head is where the caller saw it.
 fn check_head(
     conn: &Connection,
     session: &SessionRow,
@@ -131,7 +130,7 @@ fn check_head(
     messages: &[Message],
 ) -> BackendResult<()> {
     let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
-    // A retry after a lost answer finds its own message as the head: that is no refusal.
+    // A retry after a lost answer finds its own message at the head: that is no conflict.
     if found.as_ref() != expected && !are_known(conn, session, messages)? {
         let expected = expected.cloned();
         return Err(BackendError::Own(Error::HeadMoved { expected, found }));
@@ -139,7 +138,7 @@ fn check_head(
     Ok(())
 }
 
-/// Returns whether all of the messages stand already.
+/// Returns whether all these ids are known.
 fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> BackendResult<bool> {
     for message in messages {
         if message::find(conn, session.key, &message.id)?.is_none() {
@@ -149,7 +148,7 @@ fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> B
     Ok(true)
 }
 
-/// Stores a message at the session's next address; `None` if its id stands already.
+/// Stores a message at the session's next address; `None` if its id is known.
 pub(super) fn insert(
     conn: &Connection,
     session: &mut SessionRow,
@@ -166,7 +165,7 @@ pub(super) fn insert(
     Ok(address)
 }
 
-/// Stores a message that is still to be noted for the index.
+/// Stores a message without adding it to `search_pending`.
 fn insert_row(
     conn: &Connection,
     session: &mut SessionRow,
@@ -178,7 +177,7 @@ fn insert_row(
 ) -> BackendResult<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
     let Some(number) = number else {
-        // A full session still knows what it holds.
+        // In a full session a known id is still a no-op.
         return match message::find(conn, session.key, &message.id)? {
             Some(_) => Ok(None),
             None => {
@@ -195,7 +194,7 @@ fn insert_row(
     Ok(Some(address))
 }
 
-/// Returns where the message of the same id lies, and whether it says something else.
+/// Returns the address of the message with this id, and whether its content differs.
 pub(super) fn compare(
     conn: &Connection,
     session: &SessionRow,

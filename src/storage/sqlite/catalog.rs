@@ -1,4 +1,4 @@
-//! The sessions of a store: finding, making, listing, naming, removing them.
+//! The sessions of a store: creating, listing, naming, removing them.
 
 use rusqlite::{Connection, params};
 
@@ -12,7 +12,7 @@ use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
 
-/// Returns the session of this id, which comes into being if it is not there.
+/// Returns the session with this id, creating it if it does not exist.
 pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     if let Some(session) = row::find(conn, id)? {
         return Ok(session);
@@ -20,7 +20,7 @@ pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> BackendResult<S
     make(conn, id)
 }
 
-/// Makes a session; its id must be free.
+/// Creates a session; its id must be free.
 pub(super) fn make(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     conn.prepare_cached(
         "INSERT INTO session (id, visible_tokens, created_at, updated_at) VALUES (?1, 0, ?2, ?2)",
@@ -33,7 +33,7 @@ pub(super) fn make(conn: &Connection, id: &SessionId) -> BackendResult<SessionRo
     Ok(SessionRow::new(key))
 }
 
-/// Notes that a session was written to in a way that changes what a model sees.
+/// Records a write that changes what a model sees.
 pub(super) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE session
@@ -44,15 +44,15 @@ pub(super) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
     Ok(())
 }
 
-/// Notes that a session was written to.
+/// Records a write.
 pub(super) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("UPDATE session SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
         .execute(params![key, row::now()])?;
     Ok(())
 }
 
-/// Deletes all messages of a session and what points at them; the session stays, and the texts of
-/// its blocks. What was frozen of them was the beginning of another conversation.
+/// Deletes all messages of a session, and the labels, compactions, head log and frozen prompt that belong to them.
+/// The session and the texts of its blocks stay.
 pub(super) fn empty(conn: &Connection, key: i64) -> BackendResult<()> {
     let (first, last) = Address::range_of(key);
     search_index::forget(conn, first, last)?;
@@ -74,7 +74,7 @@ pub(super) fn empty(conn: &Connection, key: i64) -> BackendResult<()> {
 }
 
 impl Database {
-    /// Returns what is known of every session, the one written to last first.
+    /// Returns every session, the one written to last first.
     pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached(row::ALL)?;
@@ -87,7 +87,7 @@ impl Database {
         })
     }
 
-    /// Returns the id of every session, the oldest first; what else is known of them is not read.
+    /// Returns the ids of all sessions, oldest first, without reading their other columns.
     pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached("SELECT id FROM session ORDER BY key")?;
@@ -97,7 +97,7 @@ impl Database {
         })
     }
 
-    /// Gives a session a name for people.
+    /// Sets a session's name for people.
     pub(crate) fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
         self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
@@ -107,7 +107,7 @@ impl Database {
         })
     }
 
-    /// Removes a session with everything of it.
+    /// Removes a session and everything that belongs to it.
     pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
         self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;

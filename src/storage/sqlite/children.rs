@@ -1,4 +1,4 @@
-//! Looking at the tree as a whole: children, leaves, figures.
+//! Finding children, leaves and the newest message.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -8,7 +8,7 @@ use crate::id::MessageId;
 use crate::message::Message;
 use crate::tree::Address;
 
-/// Returns the address of the newest message: it has no children.
+/// Returns the address of the newest message, which has no children.
 pub(super) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Address>> {
     let (first, last) = Address::range_of(session);
     let found = conn
@@ -17,7 +17,7 @@ pub(super) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Ad
     Ok(found)
 }
 
-/// Returns the living children of a message, or the roots; those of a tombstone stand in its place.
+/// Returns the children of a message, or the roots. A tombstone is replaced by its own children.
 pub(super) fn children(
     conn: &Connection,
     session: i64,
@@ -34,13 +34,13 @@ pub(super) fn children(
         }
     }
     living.sort_unstable_by_key(|(address, _)| *address);
-    // All of them hang from the message asked for, or from tombstones below it.
+    // Each of them is a child of the message or of a tombstone below it.
     let name = message::nearest_living(conn, parent)?.map(|(_, id)| id);
     let named = |(_, message): (Address, Message)| Message { parent: name.clone(), ..message };
     Ok(living.into_iter().map(named).collect())
 }
 
-/// Returns the rows that hang from a row: the next in its run, and the branches.
+/// Returns the children of a row: the next one in its run, and the branches.
 pub(super) fn direct_children(
     conn: &Connection,
     session: i64,
@@ -76,7 +76,7 @@ pub(super) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<Messa
            FROM message
           WHERE parent IS NOT address - 1 AND address BETWEEN ?1 AND ?2",
     )?;
-    // A row that is followed by a break, or by nothing, has no child next to it.
+    // A row before a break, or the last row, has no child in its run.
     let mut before = conn.prepare_cached(
         "SELECT address, id
            FROM message

@@ -1,7 +1,7 @@
-//! The database: its connections and its transactions.
+//! The database: its file and its connections.
 //!
-//! Invariant: a write holds the one writing connection, so threads of this process queue up on a
-//! mutex and only processes meet in SQLite's lock.
+//! Invariant: every write holds the one writing connection. Threads of this process queue on its mutex, and only
+//! processes compete for SQLite's lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
 
-/// How many statements a connection keeps prepared; there are fewer.
+/// How many prepared statements a connection caches; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
 
 /// How a database is opened.
@@ -47,31 +47,30 @@ impl Default for Config {
 pub(crate) struct Database {
     pub(super) config: Config,
     place: Location,
-    /// Before the writer, so that the writer is closed last: only a connection that can write moves
-    /// the log into the file and removes it.
+    /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
+    /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
-    /// `None` in a database that is open for reading only.
+    /// `None` if the database is read-only.
     writer: Option<Mutex<Connection>>,
-    /// Whether a call of the system failed under the writer, which is to be opened anew.
+    /// Whether a system call failed under the writer, which is then reopened before its next write.
     is_suspect: AtomicBool,
-    /// `None` where there is none, in memory.
+    /// `None` for a database in memory.
     log: Option<Wal>,
     signal: InterruptSignal,
-    /// Messages appended by this handle since the index was last brought up to date.
+    /// How many messages this handle has appended since it last indexed what is pending.
     pub(super) unindexed: AtomicU64,
 }
 
-/// Where the database is.
 enum Location {
-    /// The one connection is all there is: readers use it, too.
+    /// There is one connection, and readers use it, too.
     Memory,
     File(PathBuf),
-    /// A file on a medium where not even SQLite's lock files can be made.
+    /// A file in a place where SQLite cannot create its lock files.
     Immutable(PathBuf),
 }
 
 impl Database {
-    /// Opens the database in a file, which is made if it is not there.
+    /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
@@ -110,7 +109,7 @@ impl Database {
             database.keep_reader(reader);
             Ok(database)
         };
-        // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
+        // WAL mode needs lock files. Where they cannot be created nobody can write, so the file is read as immutable.
         match open(Location::File(path.to_owned())) {
             Err(Error::ReadOnly | Error::Storage { .. }) if Wal::of(path).size() == 0 => {
                 open(Location::Immutable(path.to_owned()))
@@ -153,7 +152,7 @@ impl Database {
         self.writer.is_none()
     }
 
-    /// Runs a read; it sees one moment.
+    /// Runs a read; it sees one snapshot.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
         self.with_reader(|conn| transaction::read(conn, work))
     }
@@ -212,8 +211,7 @@ impl Database {
         answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
-    /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
-    /// be written to.
+    /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
@@ -221,7 +219,7 @@ impl Database {
         let Some(writer) = &self.writer else { return Ok(None) };
         let mut conn = match writer.try_lock() {
             Ok(conn) => conn,
-            // A thread that panicked in a write has rolled it back.
+            // If a thread panicked in a write, the transaction was rolled back.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
@@ -256,20 +254,20 @@ impl Database {
 
     fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
-        // A thread that panicked in a write has rolled it back.
+        // If a thread panicked in a write, the transaction was rolled back.
         let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.renew_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         Ok(conn)
     }
 
-    /// Opens the writing connection anew after a call of the system failed under it.
+    /// Reopens the writing connection after a failed system call.
     ///
-    /// What a connection remembers is not to be trusted then: FTS5 keeps sums that it could not read, and would write
-    /// them with the next commit.
+    /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
+    /// with the next commit.
     fn renew_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
         if answer.as_ref().is_err_and(BackendError::is_of_system) {
             self.is_suspect.store(true, Ordering::Relaxed);
-            // Where that fails as well, the next write tries again.
+            // If this fails, the next write tries again.
             let _ = self.renew_if_suspect(conn);
         }
     }
@@ -278,14 +276,15 @@ impl Database {
         if let Location::File(path) = &self.place
             && self.is_suspect.load(Ordering::Relaxed)
         {
-            // The old one is closed after the new one is there, so that nobody takes the store for closed.
+            // The new connection is opened before the old one is closed: the last close would checkpoint and remove
+            // the log.
             *conn = open_writer(path, &self.config)?;
             self.is_suspect.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Returns an idle connection for reading, else a new one.
+    /// Returns an idle reading connection, or a new one.
     fn reader(&self) -> BackendResult<Connection> {
         let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| self.open_reader(), Ok)
@@ -298,7 +297,6 @@ impl Database {
         }
     }
 
-    /// Opens a further connection for reading.
     pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = match &self.place {
@@ -318,7 +316,6 @@ impl Database {
     }
 }
 
-/// Opens a connection for writing.
 fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
@@ -326,12 +323,12 @@ fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
     Ok(conn)
 }
 
-/// Sets a connection up.
+/// Configures a connection.
 fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     sql_functions::register(conn)?;
-    // Without it a statement with a bound LIMIT is compiled anew each time it runs.
+    // Otherwise a statement with a bound LIMIT is recompiled on each run.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = if config.is_synchronous { "FULL" } else { "NORMAL" };
     conn.pragma_update(None, "synchronous", synchronous)?;
@@ -339,7 +336,7 @@ fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "journal_size_limit", wal::LIMIT)?;
-    // Compiled now: without memory it could not be, and a transaction would stay open, and its lock held.
+    // Compiled now: after an allocation failure it could not be, and the transaction would keep its lock.
     conn.prepare_cached("ROLLBACK")?;
     Ok(())
 }
@@ -348,7 +345,7 @@ fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes the file, readable by its owner alone; `false` if it is there already.
+/// Creates a file that only its owner can read; `false` if it exists.
 pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -361,23 +358,24 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     }
 }
 
-/// Refuses what is no regular file; what a file holds is for SQLite to look at.
+/// Returns an error unless the path is a regular file. SQLite checks its content.
 ///
-/// Invariant: nothing but SQLite opens the file of a database. Closing any descriptor of it takes the locks that this
-/// process holds on it, those of other stores included.
+/// Invariant: nothing but SQLite opens the file of a database. On POSIX, closing any descriptor of a file drops all
+/// locks that this process holds on it, those of other stores included.
 fn refuse_odd_file(path: &Path) -> Result<()> {
     let file =
         std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     let why = match file.file_type() {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "it is a directory",
-        // Opening a pipe waits until someone writes into it.
+        // Opening a pipe blocks until someone writes into it.
         _ => "it is no regular file",
     };
     Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
 }
 
-/// Looks at the first bytes of a file that SQLite has refused, so that no store of this process can have it open.
+/// Returns whether a file has another header than SQLite's. Opening it is safe: SQLite refused it, so no store of
+/// this process has it open.
 fn is_begun_otherwise(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
@@ -385,7 +383,7 @@ fn is_begun_otherwise(path: &Path) -> bool {
     read.is_ok() && start != b"SQLite format 3\0"
 }
 
-/// A file of another kind, or with a damaged header, reads as "not a database": say of which file.
+/// SQLite reports another kind of file, or a damaged header, as "not a database"; the error here names the file.
 fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
     match error {
         BackendError::Sqlite(error)
@@ -401,7 +399,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
     }
 }
 
-/// Returns the URI that tells SQLite nobody will write the file.
+/// Returns the URI that makes SQLite treat the file as immutable.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for c in path.to_string_lossy().chars() {

@@ -1,9 +1,8 @@
-//! Streams over a path: what one covers is fixed when it is opened, and each batch is a read of its
-//! own.
+//! Streams over a path. Opening one fixes what it covers; each batch is a separate read.
 //!
-//! Oldest first the whole plan is made at once. Newest first it is made as it is read, so that the
-//! end of a long path costs what is taken: addresses and parents never change, and compactions that
-//! were added since are told by their keys.
+//! Oldest first, the whole plan is made at once. Newest first, it is made while it is read, so that the end of a long
+//! path costs only what is read. That is safe: addresses and parents never change, and compactions added since have
+//! greater keys.
 
 use std::sync::Arc;
 
@@ -21,11 +20,9 @@ use crate::storage::Cursor;
 use crate::tree::{Address, Plan, Walk};
 use crate::view::Order;
 
-/// How many stretches are planned when a stream is opened newest first; the rest only if it is read
-/// so far.
+/// How many stretches are planned when a stream is opened newest first; the rest is planned when it is needed.
 const AHEAD: usize = 128;
 
-/// What a stream is opened over.
 #[derive(Clone, Copy)]
 pub(super) struct Path {
     pub(super) session: i64,
@@ -36,17 +33,17 @@ pub(super) struct Path {
 /// An open stream over a path.
 pub(super) struct PathCursor {
     database: Arc<Database>,
-    /// `None` for a session that is not there.
+    /// `None` for a session that does not exist.
     path: Option<Path>,
     reader: PlanReader,
-    /// Where the plan goes on; `None` when it is whole.
+    /// Where planning continues; `None` when the plan is complete.
     at: Option<Address>,
     /// The newest compaction when the stream was opened.
     newest_compaction: i64,
 }
 
 impl PathCursor {
-    /// Opens a stream; `path` names what to read.
+    /// Opens a stream; `path` returns what to read.
     pub(super) fn open(
         database: &Arc<Database>,
         order: Order,
@@ -78,7 +75,7 @@ impl PathCursor {
     fn plan_ahead(&mut self, conn: &Connection) -> BackendResult<()> {
         let (Some(path), Some(at)) = (self.path, self.at) else { return Ok(()) };
         if !message::is_there(conn, at)? {
-            // The branch went as a whole while it was read: what it hung from is not known any more.
+            // The branch was deleted while it was read, so its parent is not known any more.
             self.at = None;
             return Ok(());
         }

@@ -1,8 +1,7 @@
 //! Deleting messages while the tree keeps its shape.
 //!
-//! A message with children becomes a tombstone; a place without children goes, and its parent with
-//! it if that leaves a tombstone without children. Whatever pointed at a place that went moves to
-//! the place above it or goes, too.
+//! A message with children becomes a tombstone. A row without children is removed, and so is a tombstone that loses
+//! its last child that way. What pointed at a removed row moves to the row above it or is removed too.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +16,6 @@ use crate::id::{MessageId, SessionId};
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
 
-/// Deletes messages.
 pub(super) fn delete(
     conn: &Connection,
     name: &SessionId,
@@ -41,7 +39,7 @@ pub(super) fn delete(
         touched.extend(compaction::covering(conn, *address)?.iter().map(|span| span.key));
         bury(conn, *address)?;
     }
-    // Children before parents, so that a whole branch goes in one call.
+    // Children before parents, so that one call can remove a whole branch.
     let mut removed = HashMap::new();
     for address in addresses.iter().rev() {
         prune(conn, Some(*address), &mut removed)?;
@@ -58,7 +56,7 @@ pub(super) fn delete(
     Ok(Deleted { messages, ..compactions })
 }
 
-/// Deletes a message and everything below it.
+/// Deletes a message and all its descendants.
 pub(super) fn delete_branch(
     conn: &Connection,
     name: &SessionId,
@@ -75,7 +73,8 @@ pub(super) fn delete_branch(
         ids_between(conn, first, last, &mut messages)?;
         touched.extend(ending_in(conn, first, last)?);
     }
-    // What covers the top and ends elsewhere would end below it: so all that is touched ends here.
+    // A compaction that covers `top` and ends outside the branch would have to end below `top`; so every affected one
+    // ends in the branch.
     let parent = message::parent(conn, top)?;
     search_index::forget_all(conn, &stretches)?;
     for &(first, last) in &stretches {
@@ -104,7 +103,7 @@ pub(super) fn delete_branch(
     Ok(Deleted { messages, ..compactions })
 }
 
-/// Moves what pointed at places that went.
+/// Moves what pointed at removed rows.
 fn finish(
     conn: &Connection,
     session: &mut SessionRow,
@@ -115,7 +114,7 @@ fn finish(
     session_row::store(conn, session)
 }
 
-/// Makes a tombstone of a message.
+/// Turns a message into a tombstone.
 fn bury(conn: &Connection, address: Address) -> BackendResult<()> {
     search_index::forget(conn, address, address)?;
     label::forget(conn, address, address)?;
@@ -130,7 +129,7 @@ fn bury(conn: &Connection, address: Address) -> BackendResult<()> {
     Ok(())
 }
 
-/// Removes a tombstone without children, then the one above it that is left without any.
+/// Removes a tombstone without children, then its parent if that is now a tombstone without children, and so on.
 fn prune(
     conn: &Connection,
     mut at: Option<Address>,
@@ -152,7 +151,7 @@ fn prune(
     Ok(())
 }
 
-/// Returns whether anything hangs from a message: the next in its run, or a branch.
+/// Returns whether a row has children: the next one in its run, or a branch.
 fn has_children(conn: &Connection, address: Address) -> BackendResult<bool> {
     let found = conn.prepare_cached(HAS_CHILDREN)?.query_row([address], |row| row.get(0))?;
     Ok(found)
@@ -162,7 +161,7 @@ pub(super) const HAS_CHILDREN: &str =
     "SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1 + 1 AND parent = ?1)
      OR EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS NOT address - 1)";
 
-/// Decides what becomes of the compactions that covered deleted messages.
+/// Keeps or removes the compactions that covered deleted messages.
 fn settle_compactions(
     conn: &Connection,
     session: &SessionRow,
@@ -197,14 +196,14 @@ fn settle_compactions(
     Ok(deleted)
 }
 
-/// Returns whether a compaction covers a message that a model sees: one that stood for hidden alone
-/// would lengthen the history.
+/// Returns whether a compaction covers a visible message. One that covers only hidden messages would lengthen the
+/// history.
 fn shows_something(conn: &Connection, span: Span) -> BackendResult<bool> {
     let covered = path::between(conn, span.first, span.last)?;
     Ok(path::count(conn, &covered, true)? > 0)
 }
 
-/// Returns the compactions that show where one that went lay.
+/// Returns the compactions that are visible in the range of a removed one.
 fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> BackendResult<Vec<i64>> {
     let mut tree = SessionTree::new(conn, gone.last.session());
     let mut walk = Walk::visible(&mut tree, leaf);
@@ -219,7 +218,7 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Backend
     Ok(shown)
 }
 
-/// Returns the stretches of addresses of a message and everything below it.
+/// Returns the ranges of addresses of a message and all its descendants.
 fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
     let (_, end) = Address::range_of(top.session());
     let mut stretches = Vec::new();
@@ -232,7 +231,7 @@ fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address
                   WHERE parent IS NOT address - 1 AND address > ?1 AND address <= ?2",
             )?
             .query_row([start, end], |row| row.get(0))?;
-        // Up to the next break each row hangs from the one before.
+        // Up to the next break each row is the child of the one before.
         let last: Address = conn
             .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
             .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
@@ -265,8 +264,8 @@ fn ids_between(
     Ok(())
 }
 
-/// Returns the compactions that end at places that went: tombstones above what is deleted may be
-/// among them, which none of the compactions that cover what is deleted reaches.
+/// Returns the compactions that end at removed rows. Tombstones above the deleted messages may be among these rows,
+/// and a compaction that ends there need not cover a deleted message.
 fn ending_at<'a>(
     conn: &Connection,
     places: impl Iterator<Item = &'a Address>,

@@ -1,15 +1,15 @@
-//! What can go wrong inside the backend, before it becomes the public error.
+//! Errors inside the backend, before they become the public error.
 
 use rusqlite::ErrorCode;
 
 use crate::error::Error;
 
-/// The answer of a function inside the backend.
+/// The result of a function inside the backend.
 pub(crate) type BackendResult<T> = Result<T, BackendError>;
 
-/// An error of SQLite's or of talktree's own.
+/// An error of SQLite or of talktree.
 ///
-/// So that `?` works on both inside the backend, and no type of rusqlite's stands in the public API.
+/// `?` converts both, and no type of rusqlite is in the public API.
 #[derive(Debug)]
 pub(crate) enum BackendError {
     Sqlite(rusqlite::Error),
@@ -17,7 +17,7 @@ pub(crate) enum BackendError {
 }
 
 impl BackendError {
-    /// Returns the public error; `busy_ms` is how long a busy database was waited for.
+    /// Returns the public error; `busy_ms` is how long the write waited for a busy database.
     pub(super) fn into_error(self, busy_ms: u64) -> Error {
         let error = match self {
             Self::Own(error) => return error,
@@ -34,7 +34,8 @@ impl BackendError {
                 Error::Corrupt { what: error.to_string() }
             }
             _ => match error {
-                // Every verb that may find nothing asks so; the others look for what something points at.
+                // Queries that may find nothing handle that themselves; here a row is missing that another one refers
+                // to.
                 rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
                     what: "a row that another one points at is missing".to_owned(),
                 },
@@ -44,7 +45,7 @@ impl BackendError {
         }
     }
 
-    /// Returns whether a call of the system failed: for the disk, or for want of space or memory.
+    /// Returns whether a system call failed: an I/O error, a full disk or no memory.
     pub(super) fn is_of_system(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
@@ -52,7 +53,7 @@ impl BackendError {
         ))
     }
 
-    /// Returns whether the database was held by others.
+    /// Returns whether another connection held the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
@@ -61,14 +62,14 @@ impl BackendError {
     }
 }
 
-/// Returns whether a stored value is none that stands there.
+/// Returns whether a stored value is invalid for its column.
 fn is_of_value(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => true,
-        // A sum: no figures that talktree wrote add up to this.
+        // An overflow in a sum: the counts that talktree writes never add up to this.
         rusqlite::Error::SqliteFailure(_, Some(text)) => text == "integer overflow",
         _ => false,
     }
@@ -94,7 +95,7 @@ impl From<Error> for BackendError {
     }
 }
 
-/// Names the row in the error of one whose text cannot be read.
+/// Adds the name of the row to the error of a damaged row.
 pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) -> BackendError {
     move |error| match error {
         BackendError::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),

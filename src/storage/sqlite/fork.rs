@@ -1,4 +1,4 @@
-//! Forking: a session of its own from a copy of a path.
+//! Forking: a new session from a copy of a path.
 
 use rusqlite::{Connection, params};
 
@@ -16,18 +16,18 @@ use crate::outcome::SessionDetails;
 use crate::tree::{Address, Span, Stretch};
 use crate::view::{ExpectedHead, Parent};
 
-/// A stretch of the path, and where its copy begins.
+/// A range of the path, and the number at which its copy starts.
 struct Copy {
     first: Address,
     last: Address,
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages, compactions, labels, elisions; and the
-/// texts of the session's own blocks.
+/// Copies the path to a message into a new session: messages, compactions, labels, elisions, and the texts of the
+/// session's own blocks.
 ///
-/// Tombstones are copied, too: without them compactions that end at different ones would end at one
-/// message, and the fork would show another of them than its source.
+/// Tombstones are copied too. Without them, compactions that end at different tombstones would end at the same
+/// message, and the fork could show another one than its source.
 pub(super) fn fork(
     conn: &Connection,
     from: &SessionId,
@@ -57,8 +57,8 @@ pub(super) fn fork(
     lifecycle::copy(conn, leaf.session(), target.key)
 }
 
-/// Ends a session with a reason, and makes the one it goes on in: opened by one message, and with
-/// copies of the texts of the session's own blocks.
+/// Ends a session with a reason and creates the one that continues it: it starts with one message and copies of the
+/// texts of the session's own blocks.
 pub(super) fn split(
     conn: &Connection,
     from: &SessionId,
@@ -93,7 +93,7 @@ pub(super) fn split(
     )
 }
 
-/// Takes over what is known of the source, and records where it was forked.
+/// Copies the details of the source, and records where it was forked.
 fn inherit(
     conn: &Connection,
     source: i64,
@@ -112,7 +112,7 @@ fn inherit(
     Ok(())
 }
 
-/// Returns what to copy, oldest first.
+/// Returns the ranges to copy, oldest first.
 fn plan_copies(conn: &Connection, leaf: Address) -> BackendResult<Vec<Copy>> {
     let mut copies: Vec<Copy> = Vec::new();
     let mut start = 1;
@@ -157,7 +157,7 @@ pub(super) const COPY: &str = concat!(
   ORDER BY address"
 );
 
-/// Copies the compactions whose end lies on the path; their first then does, too.
+/// Copies the compactions whose last message is on the path; then their first one is, too.
 fn copy_compactions(
     conn: &Connection,
     leaf: Address,
@@ -209,7 +209,7 @@ fn copy_elisions(
     Ok(())
 }
 
-/// Returns the number of the copy of an address, if it lies on the path.
+/// Returns the number of an address's copy, if the address is on the path.
 fn number(copies: &[Copy], address: Address) -> Option<u32> {
     let place = copies.partition_point(|copy| copy.last < address);
     copies.get(place).filter(|copy| copy.first <= address).map(|copy| copy.number(address))

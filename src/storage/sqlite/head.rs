@@ -1,8 +1,7 @@
 //! The head and its log.
 //!
-//! The log is a row of places with one present among them. The present place is the session's
-//! head itself: its row is written when the head leaves it, so an append at the head lengthens the
-//! present entry without touching the log.
+//! The log is a list of places, one of which is the current one. The current place is the session's head itself, and
+//! its row is written when the head leaves it. So an append at the head does not touch the log.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,10 +11,10 @@ use super::row::session::{self as session_row, SessionRow};
 use crate::outcome::HeadEntry;
 use crate::tree::Address;
 
-/// How many places before the present one are kept.
+/// How many places before the current one are kept.
 const MAX_ENTRIES: i64 = 1_000;
 
-/// Moves the head: a new place after the present one; what could be redone goes.
+/// Moves the head to a new place after the current one, and drops the places that could be redone.
 pub(super) fn move_to(
     conn: &Connection,
     row: &mut SessionRow,
@@ -35,7 +34,7 @@ pub(super) fn move_to(
     Ok(())
 }
 
-/// Moves the head one place back (`-1`) or forth (`1`) in the log; `false` if there is none.
+/// Moves the head one place back (`-1`) or forward (`1`) in the log; `false` if there is none.
 pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendResult<bool> {
     let target: Option<Option<Address>> = conn
         .prepare_cached("SELECT address FROM head_log WHERE session = ?1 AND position = ?2")?
@@ -50,7 +49,7 @@ pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendR
     Ok(true)
 }
 
-/// Writes the present place into the log.
+/// Writes the current place into the log.
 fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO head_log (session, position, address, moved_at)
@@ -79,7 +78,7 @@ pub(super) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<Head
         .collect()
 }
 
-/// Returns every place of the log, the present one included.
+/// Returns all places of the log, the current one included.
 fn places(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<(i64, Option<Address>)>> {
     let mut statement = conn.prepare_cached(
         "SELECT position, address
@@ -95,8 +94,8 @@ fn places(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<(i64, Option
     Ok(places)
 }
 
-/// Moves the places that stand on removed messages to where `survivor` says, the head included,
-/// and makes one of neighbours that are now equal.
+/// Moves places on removed rows, the head included, to the address that `survivor` returns, and merges neighbours
+/// that become equal.
 pub(super) fn relocate(
     conn: &Connection,
     row: &mut SessionRow,

@@ -12,7 +12,7 @@ use crate::id::{MessageId, SessionId};
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
-/// Stores records whose parents come before them.
+/// Stores records; a parent comes before its children.
 pub(super) fn import(
     conn: &Connection,
     name: &SessionId,
@@ -24,7 +24,7 @@ pub(super) fn import(
         return Ok(Vec::new());
     }
     let mut session = catalog::find_or_make(conn, name)?;
-    // Transcripts are mostly linear: the parent is mostly the record before.
+    // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());
     for (record, count) in records.iter().zip(counted.token_counts(conn)?) {
@@ -58,7 +58,7 @@ pub(super) fn import(
     Ok(imported)
 }
 
-/// Notes a record as imported; `false` if it was before.
+/// Records an import; `false` if the record was imported before.
 fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
     let count = conn
         .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?

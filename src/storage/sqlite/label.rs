@@ -7,7 +7,7 @@ use crate::id::MessageId;
 use crate::outcome::Label;
 use crate::tree::Address;
 
-/// Points a label at a message, moving it if it stands.
+/// Sets a label on a message, moving it if it exists.
 pub(super) fn set(
     conn: &Connection,
     session: i64,
@@ -21,21 +21,20 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Takes a label away.
 pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM label WHERE session = ?1 AND name = ?2")?
         .execute(params![session, name])?;
     Ok(())
 }
 
-/// Takes away the labels of a stretch of messages that go.
+/// Removes the labels of a range of messages.
 pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM label WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     Ok(())
 }
 
-/// Returns the labels of a session, by name.
+/// Returns the labels of a session, sorted by name.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Label, Address)>> {
     let mut statement = conn.prepare_cached(
         "SELECT label.name, message.id, label.address

@@ -9,7 +9,7 @@ use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::tree::Address;
 
-/// Returns the address of a message, if it is in the session.
+/// Returns the address of a message, if the session has it.
 pub(super) fn find(
     conn: &Connection,
     session: i64,
@@ -24,7 +24,7 @@ pub(super) fn find(
 
 pub(super) const BY_ID: &str = "SELECT address FROM message WHERE session = ?1 AND id = ?2";
 
-/// Returns the address of a message that must be in the session.
+/// Returns the address of a message, or an error if the session does not have it.
 pub(super) fn require(
     conn: &Connection,
     session: Option<i64>,
@@ -37,7 +37,6 @@ pub(super) fn require(
     })
 }
 
-/// Returns the row at an address.
 pub(super) fn stored(conn: &Connection, address: Address) -> BackendResult<StoredMessage> {
     let mut statement = conn.prepare_cached(AT)?;
     let mut rows = statement.query([address])?;
@@ -58,7 +57,7 @@ pub(super) fn read(conn: &Connection, address: Address) -> BackendResult<Option<
     Ok(Some(message))
 }
 
-/// Returns whether a place holds a message or a tombstone.
+/// Returns whether an address is a message or a tombstone.
 pub(super) fn is_there(conn: &Connection, address: Address) -> BackendResult<bool> {
     let found = conn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1)")?
@@ -66,7 +65,6 @@ pub(super) fn is_there(conn: &Connection, address: Address) -> BackendResult<boo
     Ok(found)
 }
 
-/// Returns what a message hangs from.
 pub(super) fn parent(conn: &Connection, address: Address) -> BackendResult<Option<Address>> {
     let parent = conn
         .prepare_cached("SELECT parent FROM message WHERE address = ?1")?
@@ -75,7 +73,7 @@ pub(super) fn parent(conn: &Connection, address: Address) -> BackendResult<Optio
     parent.ok_or_else(|| missing(address))
 }
 
-/// Returns the message at this address or, above tombstones, the nearest one.
+/// Returns the message at this address, or its nearest ancestor that is not a tombstone.
 pub(super) fn nearest_living(
     conn: &Connection,
     mut at: Option<Address>,

@@ -6,7 +6,7 @@
 //! [`BackendResult`](error::BackendResult); [`Database`] turns a [`BackendError`](error::BackendError) into the public
 //! error.
 
-// First, for the macros that list the columns.
+// First, so that its macros are in scope below.
 #[macro_use]
 mod row;
 

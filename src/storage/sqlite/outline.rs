@@ -1,7 +1,7 @@
 //! Reading the outline of a tree.
 //!
-//! The breaks give the runs, and the runs the segments; of the messages only those are read that
-//! the outline shows. So it costs the runs and what is shown, not what was ever said.
+//! Breaks give the runs, and runs the segments. Only the messages that the outline shows are read, so it costs the
+//! number of runs and not that of messages.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,6 @@ use crate::tree::{
     Address, CompactionMark, Landmark, Run, Segment, Skeleton, Stem, Tree, line, outermost, preview,
 };
 
-/// Returns the outline of a session.
 pub(super) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tree> {
     let stems = stems(conn, session.key)?;
     let skeleton = Skeleton::new(&stems, addresses(conn, TOMBSTONES, session.key)?)?;
@@ -43,7 +42,7 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tre
         noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
         noted.extend(labels.into_iter().flat_map(HashMap::keys));
         let places = skeleton.landmarks(segment, noted);
-        // A wide tree has as many of these as messages.
+        // A wide tree has as many segments as messages.
         let mut landmarks = Vec::with_capacity(places.len());
         for at in places {
             let mut landmark = read(&mut reader, &skeleton, segment, at)?;
@@ -85,7 +84,7 @@ fn stems(conn: &Connection, session: i64) -> BackendResult<Vec<Stem>> {
     for index in 0..stems.len() {
         let start = stems[index].run.start;
         let end = stems.get(index + 1).map_or(last, |next| next.run.start.before());
-        // Removed leaves leave places empty before the next run.
+        // Removed leaves leave addresses unused before the next run.
         stems[index].end = match end == start {
             true => end,
             false => before.query_row([start, end], |row| row.get(0))?,

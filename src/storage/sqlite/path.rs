@@ -1,4 +1,4 @@
-//! Paths: planning what to read, measuring, asking what lies on one.
+//! Paths: planning a read, counting, testing whether a path contains a message.
 
 use rusqlite::Connection;
 
@@ -25,7 +25,7 @@ pub(super) fn plan(
     Ok(walk.plan()?)
 }
 
-/// Returns whether the path to `leaf` holds the address.
+/// Returns whether an address is on the path to `leaf`.
 pub(super) fn holds(
     conn: &Connection,
     leaf: Option<Address>,
@@ -50,7 +50,7 @@ pub(super) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Backe
     }
     let (Some(low), Some(high)) = (low, high) else { return Ok(total) };
     for (condition, is_counted) in [(TOMBSTONES, true), (HIDDEN, omits_hidden)] {
-        // Most sessions have none at all: one look saves one for each stretch.
+        // Most sessions have no such rows: one query for the whole plan saves one per stretch.
         let mut statement = conn.prepare_cached(condition)?;
         let mut within = |low: Address, high: Address| -> BackendResult<u64> {
             Ok(statement.query_row([low, high], |row| row.get(0))?)
@@ -67,7 +67,7 @@ pub(super) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Backe
     Ok(total)
 }
 
-/// Returns how many messages, not tombstones, lie in `first ..= last` of the path to `last`.
+/// Returns how many messages, not tombstones, are in `first ..= last` of the path to `last`.
 pub(super) fn count_between(
     conn: &Connection,
     first: Address,
@@ -76,8 +76,7 @@ pub(super) fn count_between(
     count(conn, &between(conn, first, last)?, false)
 }
 
-/// Returns the plan of the stored messages `first ..= last`, where `first` lies on the path to
-/// `last`.
+/// Returns the plan of the stored messages `first ..= last`, where `first` is on the path to `last`.
 pub(super) fn between(conn: &Connection, first: Address, last: Address) -> BackendResult<Plan> {
     let mut tree = SessionTree::new(conn, last.session());
     let mut walk = Walk::raw(&mut tree, Some(last));
@@ -95,17 +94,17 @@ pub(super) fn between(conn: &Connection, first: Address, last: Address) -> Backe
     Ok(plan)
 }
 
-/// Returns the plan of every message of a session, newest first.
+/// Returns the plan of every message of a session.
 pub(super) fn everything(conn: &Connection, session: i64) -> BackendResult<Plan> {
     let (first, _) = Address::range_of(session);
-    // A stretch of addresses, whatever hangs where: reading steps over places that are empty.
+    // One range of addresses, whatever the parents are: reading skips unused addresses.
     Ok(children::latest(conn, session)?
         .map(|last| Stretch::Messages { first, last })
         .into_iter()
         .collect())
 }
 
-/// Returns how many messages a session holds, all branches.
+/// Returns how many messages a session has on all branches.
 pub(super) fn count_all(conn: &Connection, session: i64) -> BackendResult<u64> {
     let (first, last) = Address::range_of(session);
     let count = conn
@@ -122,7 +121,7 @@ pub(super) const TOMBSTONES: &str =
 pub(super) const HIDDEN: &str =
     "SELECT count(*) FROM message WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";
 
-/// Returns the figures of each message of a plan, oldest first.
+/// Returns size and tokens of each message of a plan, oldest first.
 pub(super) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<RowStat>> {
     let mut statement = conn.prepare_cached(
         "SELECT id, role, tokens,

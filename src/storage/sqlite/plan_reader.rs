@@ -1,7 +1,7 @@
-//! Reading the messages of a planned history, in either direction, a batch at a time.
+//! Reading the messages of a plan, in either direction, a batch at a time.
 //!
-//! Stretches that lie close together are read with one statement that steps over the rows between
-//! them; a seek costs about as much as eight steps.
+//! Stretches that are close together are read by one statement that steps over the rows between them; a seek costs
+//! about as much as eight steps.
 
 use rusqlite::Connection;
 
@@ -15,36 +15,36 @@ use crate::message::Message;
 use crate::tree::{Address, Plan, Stretch};
 use crate::view::Order;
 
-/// How many rows are stepped over rather than sought past.
+/// How many rows are stepped over before a seek is cheaper.
 const MAX_GAP: i64 = 8;
-/// A batch ends after this many bytes of content, so that long messages do not pile up.
+/// A batch ends after this many bytes of content, which limits the memory that long messages take.
 const BATCH_BYTES: usize = 4 << 20;
-/// Room is made for this many messages at once, whatever a plan promises.
+/// How many messages memory is reserved for at most; a damaged plan may promise more.
 const MAX_RESERVED: usize = 1 << 16;
 
-/// A plan being read.
+/// A plan that is being read.
 pub(super) struct PlanReader {
-    /// In the order of reading.
+    /// In reading order.
     stretches: Vec<Stretch>,
     order: Order,
     /// The stretch to read next ..
     at: usize,
-    /// .. and the address in it, if it was begun.
+    /// .. and the next address in it, if part of it was read.
     from: Option<Address>,
-    /// Whether it is read as a model should see it: hidden left out, elisions laid over.
+    /// Whether the messages are read as a model should see them: without hidden ones, with elisions applied.
     is_shown: bool,
-    /// Whether this read has elisions to lay over: mostly there are none in the session.
+    /// Whether the session has elisions: most have none.
     has_elisions: bool,
 }
 
-/// Messages as they are read, each named the one it hangs from: mostly the one read before it, or
-/// after it.
+/// Messages as they are read, each with its parent's id. The parent is usually the row read just before or just
+/// after.
 struct Collected {
     messages: Vec<Message>,
     order: Order,
-    /// Oldest first: where the row before lies, and what one that hangs from it calls it.
+    /// Oldest first: the address of the previous row, and the id that its children have as parent.
     before: Option<(Address, Option<MessageId>)>,
-    /// Newest first: the message whose parent is still to be named, and where that lies.
+    /// Newest first: the place of the message whose parent id is not known yet, and the parent's address.
     waiting: Option<(usize, Address)>,
 }
 
@@ -56,22 +56,19 @@ impl PlanReader {
         Self { stretches: plan, order, at: 0, from: None, is_shown, has_elisions: false }
     }
 
-    /// Adds a stretch to the end of what is to be read.
     pub(super) fn push(&mut self, stretch: Stretch) {
         self.stretches.push(stretch);
     }
 
-    /// Returns how many stretches were planned.
     pub(super) fn len(&self) -> usize {
         self.stretches.len()
     }
 
-    /// Returns whether nothing was planned.
     pub(super) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// Returns whether everything planned was read.
+    /// Returns whether the whole plan was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.stretches.len()
     }
@@ -86,7 +83,7 @@ impl PlanReader {
         read.done(conn)
     }
 
-    /// Returns the next messages, `limit` at the most; none only at the end.
+    /// Returns the next messages, at most `limit`; none only at the end.
     pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
@@ -100,7 +97,7 @@ impl PlanReader {
         read.done(conn)
     }
 
-    /// Looks once a read whether any elision lies on the session's messages.
+    /// Asks once per read whether the session has any elision.
     fn look_for_elisions(&mut self, conn: &Connection) -> BackendResult<()> {
         self.has_elisions = self.is_shown
             && self.at < self.stretches.len()
@@ -108,7 +105,7 @@ impl PlanReader {
         Ok(())
     }
 
-    /// Returns how many places are left to read, `max` at the most.
+    /// Returns how many addresses and summaries are left to read, at most `max`.
     fn width(&self, max: usize) -> usize {
         let mut total = 0;
         for stretch in &self.stretches[self.at..] {
@@ -123,7 +120,7 @@ impl PlanReader {
         total
     }
 
-    /// Goes on after this address, if the plan holds it.
+    /// Continues after this address; `false` if the plan does not contain it.
     pub(super) fn skip_past(&mut self, address: Address) -> bool {
         let holds = |stretch: &Stretch| matches!(*stretch, Stretch::Messages { first, last } if first <= address && address <= last);
         let Some(at) = self.stretches.iter().position(holds) else { return false };
@@ -135,7 +132,7 @@ impl PlanReader {
         true
     }
 
-    /// Goes on after the summary of this compaction, if the plan holds it.
+    /// Continues after the summary of this compaction; `false` if the plan does not contain it.
     pub(super) fn skip_past_summary(&mut self, key: i64) -> bool {
         let holds =
             |stretch: &Stretch| matches!(stretch, Stretch::Summary(span) if span.key == key);
@@ -144,7 +141,7 @@ impl PlanReader {
         true
     }
 
-    /// Reads one summary or one group of stretches; returns how many messages and bytes it gave.
+    /// Reads one summary or one group of stretches; returns how many messages and bytes that were.
     fn read_some(
         &mut self,
         conn: &Connection,
@@ -154,7 +151,7 @@ impl PlanReader {
     ) -> BackendResult<(usize, usize)> {
         if let Stretch::Summary(span) = self.stretches[self.at] {
             self.at += 1;
-            // Taken off since the plan was made: then it is skipped, as a deleted message is.
+            // Removed since the plan was made: skipped, as a deleted message is.
             let Some(compaction) = compaction::by_key(conn, span.key)? else {
                 return Ok((0, 0));
             };
@@ -183,7 +180,7 @@ impl PlanReader {
             }
             let is_hidden = stored.message.as_ref().is_some_and(|message| message.is_hidden);
             let is_hidden = self.is_shown && is_hidden;
-            // What is not shown is not kept: counting it could end a batch with nothing in it.
+            // Hidden messages do not count: otherwise a batch could end with nothing in it.
             if stored.message.is_some() && !is_hidden {
                 count += 1;
                 bytes += stored.bytes;
@@ -197,7 +194,7 @@ impl PlanReader {
                 return Ok((count, bytes));
             }
         }
-        // The group is read to its end, though its last messages may have been deleted since.
+        // The group is done, even if its last messages were deleted since.
         self.pass(match self.order {
             Order::OldestFirst => high,
             Order::NewestFirst => low,
@@ -205,7 +202,7 @@ impl PlanReader {
         Ok((count, bytes))
     }
 
-    /// Returns the addresses of the stretches from here on that are read with one statement.
+    /// Returns the range of addresses that one statement reads: the current stretch and close ones after it.
     fn group(&self, limit: usize) -> (Address, Address) {
         let (mut low, mut high) = self.ends(self.at);
         match (self.order, self.from) {
@@ -240,7 +237,7 @@ impl PlanReader {
         }
     }
 
-    /// Returns whether the plan holds the address, having gone on to the stretch that may.
+    /// Moves to the stretch that may contain the address; returns whether it does.
     fn reaches(&mut self, address: Address) -> bool {
         self.pass(match self.order {
             Order::OldestFirst => address.before(),
@@ -252,7 +249,7 @@ impl PlanReader {
         }
     }
 
-    /// Leaves the stretches of messages that end at this address or were passed before it.
+    /// Skips the stretches of messages that end at this address or before it in reading order.
     fn pass(&mut self, address: Address) {
         while let Some(Stretch::Messages { first, last }) = self.stretches.get(self.at) {
             let is_over = match self.order {
@@ -282,7 +279,7 @@ impl Collected {
         Self { messages: Vec::with_capacity(capacity), order, before: None, waiting: None }
     }
 
-    /// Adds a row; a tombstone or a hidden message only names what hangs from it.
+    /// Adds a row. A tombstone or a hidden message only provides the parent of its children.
     fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> BackendResult<()> {
         let StoredMessage { address, parent, message, .. } = row;
         if let Some((place, _)) = self.waiting.filter(|(_, sought)| *sought == address) {
@@ -333,7 +330,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Returns what the row before is called, if it lies at this address, else asks.
+    /// Returns the parent's id: from the previous row if that is the parent, otherwise by a query.
     fn above(
         &mut self,
         conn: &Connection,
@@ -346,7 +343,7 @@ impl Collected {
         }
     }
 
-    /// Names a parent that was not read.
+    /// Looks up a parent that was not read.
     fn settle(&mut self, conn: &Connection) -> BackendResult<()> {
         if let Some((place, sought)) = self.waiting.take() {
             self.messages[place].parent = name_of(conn, Some(sought))?;

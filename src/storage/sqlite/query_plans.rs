@@ -1,8 +1,8 @@
-//! The plans of the hot statements: each uses the index made for it, and none looks at every
-//! message, before ANALYZE has run and after.
+//! The query plans of the hot statements: each uses the index made for it and none scans all messages, before ANALYZE
+//! and after.
 //!
-//! SQLite takes a partial index only where a query repeats its condition to the letter, and what
-//! ANALYZE finds may turn it to another one.
+//! SQLite uses a partial index only if a query repeats its condition literally, and ANALYZE may make it prefer
+//! another index.
 
 use super::connection::{Config, Database};
 use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
@@ -20,7 +20,7 @@ use crate::storage::SessionProvider;
 use crate::storage::context::{NewEntry, Owner};
 use crate::view::{ExpectedHead, Parent};
 
-/// Each hot statement, and what its plan names.
+/// Each hot statement, and what its query plan contains.
 const HOT: &[(&str, &str, &[&str])] = &[
     ("a message by id", message::BY_ID, &["INDEX message_id (session=? AND id=?)"]),
     ("a message by address", message::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
@@ -124,7 +124,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];
 
-/// A session with every kind of row in it: runs, branches, tombstones, hidden, compactions.
+/// Two sessions with every kind of row: runs, branches, tombstones, hidden messages, compactions.
 fn filled() -> Result<Database> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     for name in ["one", "two"] {
@@ -168,7 +168,7 @@ fn filled() -> Result<Database> {
 fn plan(database: &Database, sql: &str) -> Result<Vec<String>> {
     database.read(|conn| -> BackendResult<Vec<String>> {
         let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-        // What is not bound is NULL; a limit must be a number.
+        // An unbound parameter is NULL, which a LIMIT does not accept.
         for at in 1..=statement.parameter_count() {
             statement.raw_bind_parameter(at, 1)?;
         }

@@ -1,4 +1,4 @@
-//! The format: creating it, checking it, bringing an older one up to date.
+//! The file format: creating it, checking it, migrating an older one.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,27 +10,26 @@ use super::error::{BackendError, BackendResult};
 use super::transaction;
 use crate::error::Error;
 
-/// Names the format in the file's header: "talk".
+/// Marks a talktree store in the header of its file: "talk".
 const APPLICATION_ID: i64 = 0x7461_6c6b;
 
-/// The present format.
+/// The current format.
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0002_plain_names.sql")];
 
-/// The version this build writes.
+/// The version that this build writes.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
-/// What the file holds.
 enum Found {
     Nothing,
     Store { version: u32 },
     SomethingElse,
 }
 
-/// Creates the format in a new file, or brings an older one up to date.
+/// Creates the format in a new file, or migrates an older one.
 pub(super) fn bring_up_to_date(
     conn: &Connection,
     path: &Path,
@@ -42,7 +41,7 @@ pub(super) fn bring_up_to_date(
     refuse(conn, path)?;
     use_wal(conn, config)?;
     transaction::write(conn, config, config.busy_timeout, |conn| {
-        // Another process may have been quicker.
+        // Another process may have done it meanwhile.
         match look(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => migrate(conn, version),
@@ -51,7 +50,7 @@ pub(super) fn bring_up_to_date(
     })
 }
 
-/// Checks that a file that is opened for reading only holds the present format.
+/// Returns an error unless a file that is opened read-only has the current format.
 pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     refuse(conn, path)?;
     match look(conn)? {
@@ -69,7 +68,6 @@ pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     }
 }
 
-/// Creates the format in an empty database.
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)
 }
@@ -100,7 +98,7 @@ fn look(conn: &Connection) -> BackendResult<Found> {
     Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
 }
 
-/// Refuses what this build cannot read, before anything of it is changed.
+/// Returns an error for a file that this build cannot read, before anything is written to it.
 fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
     match look(conn)? {
         Found::Store { version } if version > VERSION => {
@@ -120,7 +118,7 @@ fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
     loop {
         let answer = conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         match answer.map_err(BackendError::from) {
-            // SQLite does not wait by itself for this lock.
+            // SQLite's busy handler is not called for this lock.
             Err(error) if error.is_busy() && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -28,7 +28,6 @@ use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
-/// One session of a database.
 pub(crate) struct SqliteSession {
     database: Arc<Database>,
     id: SessionId,
@@ -40,7 +39,7 @@ impl SqliteSession {
         Self { database, id, counter: Counter::default() }
     }
 
-    /// Reads what a session that does not exist has nothing of.
+    /// Reads from the session; a session that does not exist reads as empty.
     fn read<T: Default>(
         &self,
         work: impl FnOnce(&Connection, &SessionRow) -> BackendResult<T>,
@@ -85,7 +84,7 @@ impl SqliteSession {
         })
     }
 
-    /// Writes to the session, which comes into being if it is not there.
+    /// Writes to the session, creating it if it does not exist.
     fn write<T>(
         &self,
         work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
@@ -431,7 +430,7 @@ impl SessionProvider for SqliteSession {
         id: &SessionId,
         details: &SessionDetails,
     ) -> Result<Arc<dyn SessionProvider>> {
-        // Its texts stay pending: a search that wants them indexes them, and few forks are searched.
+        // The copies stay pending until a search needs them: few forks are searched.
         self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
         Ok(self.sibling(id))
     }
@@ -453,13 +452,13 @@ impl SessionProvider for SqliteSession {
 }
 
 impl SqliteSession {
-    /// Returns another session of the same database, counted by the same counter.
+    /// Returns another session of the same database with the same counter.
     fn sibling(&self, id: &SessionId) -> Arc<dyn SessionProvider> {
         let counter = self.counter.clone();
         Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), id.clone()) })
     }
 
-    /// Lays a compaction, if it is within the limit.
+    /// Adds a compaction that is within the size limit.
     fn lay<T>(
         &self,
         compaction: &Compaction,
@@ -479,7 +478,7 @@ impl SqliteSession {
         })
     }
 
-    /// Reads what lies under a summary.
+    /// Reads the range of a compaction.
     fn read_under(
         &self,
         id: &CompactionId,

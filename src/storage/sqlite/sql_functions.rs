@@ -7,7 +7,6 @@ use super::error::BackendResult;
 use crate::message::parts_from_text;
 use crate::search::{indexed, script};
 
-/// Registers the functions on a connection.
 pub(super) fn register(conn: &Connection) -> BackendResult<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -19,14 +18,14 @@ pub(super) fn register(conn: &Connection) -> BackendResult<()> {
         Ok(parts(context).map(|parts| indexed::tools(&parts)))
     })?;
     conn.create_scalar_function("talktree_cut", 1, flags, |context| {
-        // What is no text has none; `verify` names it.
+        // A value that is not text has none; `verify` reports it.
         let text = context.get_raw(0).as_str().ok();
         Ok(text.map(|text| script::cut(text).into_owned()))
     })?;
     Ok(())
 }
 
-/// Parts that cannot be read have no text; `verify` names them.
+/// Damaged parts have no text; `verify` reports them.
 fn parts(context: &Context<'_>) -> Option<Vec<crate::message::Part>> {
     let text = context.get_raw(0).as_str().ok()?;
     parts_from_text(text).ok()

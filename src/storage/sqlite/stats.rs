@@ -1,4 +1,4 @@
-//! The figures of a store, from the shape of its trees.
+//! The figures of a store, from its runs and branches.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,13 @@ use crate::error::Result;
 use crate::report::StoreStats;
 use crate::tree::Address;
 
-/// A break: where a run starts, and how many messages lead to it.
+/// A break: where a run starts, and how many messages precede it on its path.
 struct Break {
     start: Address,
     depth: u64,
 }
 
 impl Database {
-    /// Returns the figures of the store.
     pub(crate) fn stats(&self) -> Result<StoreStats> {
         let bytes = self.path().map(|path| {
             let mut wal = path.as_os_str().to_owned();
@@ -54,10 +53,10 @@ impl Database {
     }
 }
 
-/// Returns how many messages have more than one child, and the most children of one; `living` is
-/// how many messages there are.
+/// Returns how many messages have more than one child, and the most children of one; `living` is the number of
+/// messages.
 fn fans(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
-    // Children beside the next in the run, which every message of a run but the last has.
+    // Counts the branches of a message and its child in the run.
     let mut statement = conn.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1
                                              FROM message AS next
@@ -74,7 +73,7 @@ fn fans(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
             "SELECT count(*) FROM message WHERE parent IS NULL AND parent IS NOT address - 1",
         )?
         .query_row([], |row| row.get(0))?;
-    // The children of a tombstone count as its parent's: from the newest, as they nest.
+    // The children of a tombstone count as its parent's. Newest first, because tombstones nest.
     for (tombstone, parent) in tombstones(conn)?.into_iter().rev() {
         let count = children.remove(&tombstone).unwrap_or(1);
         match parent {
@@ -83,12 +82,12 @@ fn fans(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
         }
     }
     let branching = children.values().filter(|count| **count > 1).count() as u64;
-    // Runs are not among the children counted here: there is one if not every message is a root.
+    // The map has only parents of branches. Unless every message is a root, some message has one child.
     let widest = children.values().copied().max().unwrap_or(0);
     Ok((branching, widest.max(u64::from(living > roots))))
 }
 
-/// Returns the tombstones with what they hang from, in order.
+/// Returns the tombstones with their parents, in order.
 fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
     let mut statement = conn
         .prepare_cached("SELECT address, parent FROM message WHERE id IS NULL ORDER BY address")?;
@@ -96,7 +95,6 @@ fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the number of messages on the longest path.
 fn max_depth(conn: &Connection) -> BackendResult<u64> {
     let tombstones: Vec<Address> =
         tombstones(conn)?.into_iter().map(|(address, _)| address).collect();

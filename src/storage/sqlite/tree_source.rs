@@ -1,7 +1,7 @@
-//! The shape of a session's tree, read for the walk.
+//! A session's tree in the database, as the walk reads it.
 //!
-//! Runs come from the partial index of breaks. Short runs come in numbers, so breaks are read a
-//! buffer at a time, and the buffer grows while the walk uses what is in it.
+//! Runs come from the partial index of breaks. Short runs come in series, so breaks are read a buffer at a time, and
+//! the buffer grows while the walk uses its content.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -9,21 +9,21 @@ use super::error::BackendResult;
 use crate::error::Result;
 use crate::tree::{Address, Run, Span, TreeSource};
 
-/// The most breaks that are read at a time.
+/// How many breaks are read at a time at most.
 const MAX_BUFFER: usize = 256;
 
-/// A session's tree, as the walk sees it.
+/// A session's tree, as the walk reads it.
 pub(super) struct SessionTree<'c> {
     conn: &'c Connection,
     /// The first address of the session.
     floor: Address,
-    /// Breaks in descending order: all there are from the last one up to `ceiling`.
+    /// Consecutive breaks in descending order, complete up to `ceiling`.
     runs: Vec<Run>,
     ceiling: Address,
     buffer: usize,
-    /// How many answers the present buffer gave.
+    /// How many lookups the current buffer has answered.
     answers: usize,
-    /// Compactions after this one are passed over.
+    /// Newer compactions are ignored.
     newest_compaction: i64,
 }
 
@@ -46,14 +46,14 @@ impl<'c> SessionTree<'c> {
         Self { newest_compaction, ..Self::new(conn, session) }
     }
 
-    /// Returns the run in the buffer that holds the address.
+    /// Returns the run of an address, if the buffer has it.
     fn known(&self, at: Address) -> Option<Run> {
         let place = self.runs.partition_point(|run| run.start > at);
         self.runs.get(place).filter(|_| at <= self.ceiling).copied()
     }
 
     fn fill(&mut self, at: Address) -> BackendResult<()> {
-        // A buffer that was mostly stepped over is dearer than a seek.
+        // If most of the buffer was not used, a seek is cheaper.
         let is_used = self.answers * 4 >= self.buffer;
         self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
         self.answers = 0;
@@ -119,10 +119,10 @@ impl TreeSource for SessionTree<'_> {
     }
 }
 
-/// A session's tree with those summaries alone that show where one is taken off.
+/// A session's tree with only the summaries that become visible if one compaction is removed.
 ///
-/// Invariant: they lie within its stretch, and of those over the very same stretch only older ones
-/// count: so going down from summary to summary ends.
+/// Invariant: they are within its range, and of those over exactly that range only older ones count. So descending
+/// from summary to summary ends.
 pub(super) struct WithoutCompaction<'c> {
     shape: SessionTree<'c>,
     over: Span,

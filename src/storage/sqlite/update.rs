@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
 
-/// Replaces role, parts, metadata and further fields; place, time and hidden flag stay.
+/// Replaces role, parts, metadata and further fields; parent, time and hidden flag do not change.
 pub(super) fn update(
     conn: &Connection,
     name: &SessionId,
@@ -54,9 +54,9 @@ const REPLACE: &str = concat!(
     " WHERE address = ?"
 );
 
-/// Keeps the count of what a model sees up to date, where the change alone tells it.
+/// Keeps the session's count up to date, if the change alone determines it.
 ///
-/// What is written as it comes grows at the head: it should not cost counting all of it each time.
+/// A message that is streamed grows at the head; counting the whole path on each update would be too slow.
 fn recount(
     conn: &Connection,
     session: &mut SessionRow,
@@ -75,7 +75,7 @@ fn recount(
         true => Some(tokens),
         false => tokens.checked_sub(before.tokens)?.checked_add(after.tokens),
     };
-    // Whoever counts at this moment must not put an older figure in its place.
+    // Whoever counts at this moment must not store an older count.
     session.changes = session.changes.wrapping_add(1);
     session.set_visible_tokens(session.visible_tokens.0.filter(|_| is_known).and_then(changed));
     Ok(())

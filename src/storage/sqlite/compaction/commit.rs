@@ -1,4 +1,4 @@
-//! Plans that are committed: a summary is laid if what was planned on still shows.
+//! Committing a compaction plan: the compaction is added if what the plan saw is still visible.
 
 use rusqlite::Connection;
 
@@ -14,8 +14,8 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::tree::{Address, Plan, Span, Stretch, Walk};
 use crate::view::Order;
 
-/// Lays a summary as [`add`] does, if the stretch is still what was seen of it; returns whether it
-/// shows at the head.
+/// Adds a compaction as [`add`] does if the view of its range is still what was seen; returns whether it is visible
+/// at the head.
 pub(in super::super) fn commit(
     conn: &Connection,
     session: &SessionRow,
@@ -27,14 +27,15 @@ pub(in super::super) fn commit(
     let stale = |why: Stale| BackendError::Own(Error::Stale { why });
     let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
     let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
-    // What shows in the place of a summary that was taken off would tell less.
+    // Checked first: the items inside a removed summary would say less about the reason.
     for id in seen.ids().filter_map(CompactionId::from_message) {
         require(conn, Some(session.key), name, &id).map_err(went)?;
     }
     let holds = |leaf, at| path::holds(conn, leaf, at);
-    // Where the conversation has gone on from there: what was laid over the stretch since may end further on.
+    // If the conversation has continued past `leaf`, a newer compaction may cover the range and end after it, so the
+    // view at the head counts.
     let planned = message::find(conn, session.key, leaf)?;
-    // It may have been planned on a deleted message, which a leaf above it stands for.
+    // `leaf` may be deleted; its id may also belong to an ancestor of the range's end.
     let planned = planned.filter(|leaf| *leaf >= last);
     let leaf = match planned {
         Some(leaf) if !holds(session.head, leaf)? => leaf,
@@ -50,12 +51,12 @@ pub(in super::super) fn commit(
     let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
     seen.check(&now).map_err(stale)?;
     add(conn, session, name, compaction, compaction.tokens_after)?;
-    // Asked afterwards, a failure of the question would read as one of the compaction.
+    // Looked up after the insert, where an unknown id can only be damage.
     let span = require(conn, Some(session.key), name, &compaction.id)?;
     Ok(status(conn, session, span)? == CompactionStatus::Shown)
 }
 
-/// Returns the error of a plan one of whose ends is gone.
+/// Returns the error for a plan one of whose ends was deleted.
 fn went(error: BackendError) -> BackendError {
     let why = match error {
         BackendError::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
@@ -65,10 +66,10 @@ fn went(error: BackendError) -> BackendError {
     BackendError::Own(Error::Stale { why })
 }
 
-/// What shows of a stretch on the path to a leaf.
+/// The view of a range on the path to a leaf.
 enum Shown {
     Plan(Plan),
-    /// A summary that reaches beyond the stretch.
+    /// A summary that covers more than the range.
     Across(Span),
 }
 

@@ -1,4 +1,4 @@
-//! Compactions: storing them, finding those that touch a message.
+//! Compactions: adding, finding and reading them.
 
 pub(super) mod commit;
 
@@ -17,9 +17,9 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::tree::{Address, Plan, Span, Stretch, Walk};
 
-/// Lays a summary over whole items of the view at its last message, and thaws the prompt.
+/// Adds a summary that replaces whole items of the view at its last message, and thaws the prompt.
 ///
-/// `after` is what the summary takes as a message, if the compaction does not say.
+/// `after` is the tokens of the summary as a message, for a compaction that does not say.
 pub(super) fn add(
     conn: &Connection,
     session: &SessionRow,
@@ -36,7 +36,7 @@ pub(super) fn add(
     let mut compaction = compaction.clone();
     let span = Span { key: 0, first: first.0, last: last.0 };
     (compaction.first, compaction.last) = (first.1, last.1);
-    // One that was made elsewhere knows what it stood for then.
+    // An imported compaction keeps its own figures.
     if compaction.count == 0 {
         compaction.count = path::count_between(conn, span.first, span.last)?;
         compaction.nested = summaries_of(conn, &compacted)?;
@@ -47,18 +47,18 @@ pub(super) fn add(
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;
     }
-    // The counts may come from a file, and SQLite's integers are smaller than u64.
+    // The counts may come from a file, and SQLite's integers are smaller than `u64`.
     for count in
         [&mut compaction.count, &mut compaction.tokens_before, &mut compaction.tokens_after]
     {
         *count = (*count).min(i64::MAX as u64);
     }
     row::insert(conn, session.key, span, &compaction)?;
-    // What the model sees begins anew; the next prompt says what the blocks have come to hold.
+    // The beginning of the prompt changes anyway, so the next one may use the current blocks.
     frozen_prompt::thaw(conn, session.key)
 }
 
-/// Returns how many tokens a model sees of a plan, by their stamps.
+/// Returns how many tokens a model sees of a plan, by the counts in its rows.
 fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     let mut tokens = visible::stamped(conn, plan)?;
     for stretch in plan {
@@ -71,7 +71,7 @@ fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     Ok(tokens)
 }
 
-/// Returns the summaries of a plan, oldest first.
+/// Returns the ids of the summaries of a plan, oldest first.
 fn summaries_of(conn: &Connection, plan: &Plan) -> BackendResult<Vec<CompactionId>> {
     let spans = plan.iter().rev().filter_map(|stretch| match stretch {
         Stretch::Summary(span) => Some(span.key),
@@ -80,15 +80,14 @@ fn summaries_of(conn: &Connection, plan: &Plan) -> BackendResult<Vec<CompactionI
     spans.map(|key| id_of(conn, key)).collect()
 }
 
-/// Which end of a stretch.
+/// One end of a range.
 #[derive(Clone, Copy)]
 pub(super) enum End {
     First,
     Last,
 }
 
-/// Returns where an end lies and what it is called: a message, or that end of a summary, whose own
-/// messages may be deleted.
+/// Returns the address and id of an end: a message, or that end of a summary, whose own messages may be deleted.
 pub(super) fn end(
     conn: &Connection,
     session: &SessionRow,
@@ -108,7 +107,8 @@ pub(super) fn end(
     })
 }
 
-/// Returns what a stretch compactions: whole items of the view at its last message, and one that shows.
+/// Returns the plan of a range to compact. It must be whole items of the view at its last message, and at least one
+/// must be visible.
 fn compacted(
     conn: &Connection,
     first: (Address, &MessageId),
@@ -141,7 +141,7 @@ fn compacted(
             }
         };
         if start <= first.0 {
-            // A summary in place of nothing would lengthen the history.
+            // A summary of nothing would lengthen the history.
             return match path::count(conn, &compacted, true)? {
                 0 => Err(BackendError::Own(Error::NothingVisible {
                     first: first.1.clone(),
@@ -154,13 +154,12 @@ fn compacted(
     Err(not_ancestor())
 }
 
-/// Takes a compaction off.
 pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM compaction WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
 
-/// Returns all compactions of a session, in the order they were made.
+/// Returns all compactions of a session, oldest first.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, Compaction)>> {
     let mut statement =
         conn.prepare_cached(select_compactions!("WHERE session = ?1 ORDER BY key"))?;
@@ -172,14 +171,13 @@ pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, C
     Ok(found)
 }
 
-/// Returns the compaction of this key.
 pub(super) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
     let mut statement = conn.prepare_cached(select_compactions!("WHERE key = ?1"))?;
     let mut rows = statement.query([key])?;
     rows.next()?.map(row::read).transpose()
 }
 
-/// Returns the summary as it reads in a history, with what it follows.
+/// Returns the summary as it reads in a history, with its parent.
 pub(super) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Message>> {
     let Some(compaction) = by_key(conn, span.key)? else { return Ok(None) };
     let parent = message::parent(conn, span.first)?;
@@ -187,8 +185,7 @@ pub(super) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Mes
     Ok(Some(compaction.to_message(parent)))
 }
 
-/// Returns the plan of what shows in place of a summary once it is taken off: messages, and the
-/// summaries it took in.
+/// Returns the plan of the items that a summary replaces: messages and nested summaries.
 pub(super) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
     let mut below = WithoutCompaction::new(conn, span);
     let mut walk = Walk::visible(&mut below, Some(span.last));
@@ -211,7 +208,7 @@ pub(super) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
     Ok(plan)
 }
 
-/// Returns what has become of a compaction, as seen from the head.
+/// Returns the status of a compaction as seen from the head.
 pub(super) fn status(
     conn: &Connection,
     session: &SessionRow,
@@ -242,7 +239,7 @@ pub(super) fn newest(conn: &Connection) -> BackendResult<i64> {
     Ok(key)
 }
 
-/// Returns where the compaction of this id lies.
+/// Returns the span of the compaction with this id.
 pub(super) fn find(
     conn: &Connection,
     session: i64,
@@ -255,7 +252,7 @@ pub(super) fn find(
     Ok(span)
 }
 
-/// Returns where the compaction of this id lies, which must be in the session.
+/// Returns the span of the compaction with this id, or an error if it is unknown.
 pub(super) fn require(
     conn: &Connection,
     session: Option<i64>,
@@ -288,7 +285,6 @@ pub(super) const COVERING: &str = "SELECT key, first, last
   WHERE last BETWEEN ?1 AND ?2
     AND first <= ?1";
 
-/// Returns the id of a compaction.
 pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> {
     let id: String = conn
         .prepare_cached("SELECT id FROM compaction WHERE key = ?1")?
@@ -296,5 +292,5 @@ pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> 
     Ok(CompactionId::from(id))
 }
 
-/// Every row, for [`read`](row::read).
+/// For `verify`.
 pub(super) const EVERY: &str = select_compactions!("");

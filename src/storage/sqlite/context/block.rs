@@ -1,4 +1,4 @@
-//! Blocks: the labels that texts lie under.
+//! Blocks: the labels of texts.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -7,12 +7,11 @@ use crate::error::Error;
 use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
-/// How many blocks a store holds in its life: what the upper half of an address can tell.
+/// How many blocks a store can create over its lifetime: the upper half of an address.
 const MAX_BLOCKS: i64 = MAX_SESSIONS;
-/// How many texts a block holds in its life; their places are never used again.
+/// How many texts a block can get over its lifetime; numbers are never reused.
 const MAX_ENTRIES: u64 = MAX_MESSAGES;
 
-/// Returns the key of a block, if it is there.
 pub(super) fn find(conn: &Connection, session: i64, label: &str) -> BackendResult<Option<i64>> {
     let key = conn
         .prepare_cached(BY_LABEL)?
@@ -24,7 +23,7 @@ pub(super) fn find(conn: &Connection, session: i64, label: &str) -> BackendResul
 pub(in super::super) const BY_LABEL: &str =
     "SELECT key FROM context_block WHERE session = ?1 AND label = ?2";
 
-/// Returns the key of a block, which comes into being if it is not there.
+/// Returns the key of a block, creating it if it does not exist.
 pub(super) fn find_or_make(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     if let Some(key) = find(conn, session, label)? {
         return Ok(key);
@@ -32,7 +31,7 @@ pub(super) fn find_or_make(conn: &Connection, session: i64, label: &str) -> Back
     make(conn, session, label)
 }
 
-/// Makes a block; its label must be free.
+/// Creates a block; its label must be free.
 pub(super) fn make(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     conn.prepare_cached("INSERT INTO context_block (session, label) VALUES (?1, ?2)")?
         .execute(params![session, label])?;
@@ -60,7 +59,7 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> BackendResult<Addre
     }
 }
 
-/// Returns the labels of an owner that hold any text, sorted, with what they hold.
+/// Returns the labels of an owner that have at least one text, sorted.
 pub(super) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
     let labels = statement.query_map([session], |row| {
@@ -75,7 +74,7 @@ pub(super) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<Store
     Ok(labels.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Of the documents, the first tells for all: a block's kind decides whether they are searchable.
+/// The first document is enough: the block's kind decides whether its documents are searchable.
 pub(in super::super) const LABELS: &str = "SELECT label,
         EXISTS (SELECT 1
                   FROM context_entry
@@ -89,7 +88,6 @@ pub(in super::super) const LABELS: &str = "SELECT label,
   WHERE session = ?1 AND (has_text OR searchable IS NOT NULL)
   ORDER BY label";
 
-/// Returns the keys and labels of a session's blocks.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
     let mut statement = conn.prepare_cached(ALL)?;
     let blocks = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;

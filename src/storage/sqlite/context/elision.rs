@@ -1,4 +1,4 @@
-//! Elisions: markers laid over the outputs of tools when a history is read.
+//! Elisions: markers that replace the outputs of tools when a history is read.
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::id::{MessageId, SessionId, shorten};
 use crate::message::{Json, Message, Part, Tool};
 use crate::tree::Address;
 
-/// Lays a marker over the output of a tool call.
+/// Replaces the output of a tool call by a marker.
 pub(super) fn add(
     conn: &Connection,
     name: &SessionId,
@@ -37,14 +37,14 @@ pub(super) fn add(
     catalog::touch_view(conn, address.session())
 }
 
-/// Returns whether a message holds the result of a tool call.
+/// Returns whether a message contains the result of a tool call.
 pub(in super::super) fn answers(message: &Message, call: &str) -> bool {
     message.parts.iter().any(|part| result_of(part, call).is_some())
 }
 
-/// Returns the part as the result of this call, if it is that.
+/// Returns the part as a tool if it is the result of this call.
 ///
-/// A call without a result has nothing to lay a marker over: it may stand beside its result.
+/// A call without a result does not count; a message may contain both the call and its result.
 fn result_of(part: &Part, call: &str) -> Option<Tool> {
     match part.typed().as_ref() {
         Part::Tool(tool)
@@ -57,8 +57,8 @@ fn result_of(part: &Part, call: &str) -> Option<Tool> {
     }
 }
 
-/// Returns whether any elision lies on a session's messages: one look, so that reading costs
-/// nothing where there are none.
+/// Returns whether a session has any elision. Asked once per read, so that reading costs nothing where there are
+/// none.
 pub(in super::super) fn has_any(conn: &Connection, session: i64) -> BackendResult<bool> {
     let (first, last) = Address::range_of(session);
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([first, last], |row| row.get(0))?)
@@ -67,7 +67,7 @@ pub(in super::super) fn has_any(conn: &Connection, session: i64) -> BackendResul
 pub(in super::super) const HAS_ANY: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address BETWEEN ?1 AND ?2)";
 
-/// Returns whether a marker lies over the output of a tool call; not over one of a message that went.
+/// Returns whether the output of a tool call is elided; `false` for a deleted message.
 pub(super) fn is_there(
     conn: &Connection,
     name: &SessionId,
@@ -82,12 +82,12 @@ pub(super) fn is_there(
 pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
 
-/// Returns whether any elision lies on a message.
+/// Returns whether a message has an elision.
 pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([address, address], |row| row.get(0))?)
 }
 
-/// Returns the messages of a stretch that an elision lies on.
+/// Returns the messages of a range that have elisions.
 pub(in super::super) fn messages_with(
     conn: &Connection,
     first: Address,
@@ -101,7 +101,7 @@ pub(in super::super) fn messages_with(
 pub(in super::super) const MESSAGES_WITH: &str =
     "SELECT DISTINCT address FROM elision WHERE address BETWEEN ?1 AND ?2";
 
-/// Lays the elisions of a message over it.
+/// Applies the elisions of a message to it.
 pub(in super::super) fn apply(
     conn: &Connection,
     address: Address,
@@ -127,7 +127,7 @@ pub(in super::super) fn apply(
 
 pub(in super::super) const OF_MESSAGE: &str = "SELECT call, marker FROM elision WHERE address = ?1";
 
-/// Takes the elisions of a stretch of messages away.
+/// Removes the elisions of a range of messages.
 pub(in super::super) fn forget(
     conn: &Connection,
     first: Address,
@@ -139,10 +139,10 @@ pub(in super::super) fn forget(
 
 pub(in super::super) const FORGET: &str = "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
 
-/// Takes away the elisions of a message whose outputs a new content of it changes.
+/// Removes the elisions of outputs that an update changes.
 ///
-/// A marker stands for the output that was there. What else a message comes to hold does not matter:
-/// a program may write one message anew with every step of a turn, also after an unloading.
+/// A marker stands for the output that was there. Other changes to the message keep it: a program may rewrite a
+/// message with every step of a turn, also after a skill was unloaded.
 pub(in super::super) fn forget_changed(
     conn: &Connection,
     address: Address,
@@ -155,7 +155,7 @@ pub(in super::super) fn forget_changed(
     if calls.is_empty() {
         return Ok(());
     }
-    // What cannot be read can be written anew; nothing is known of its outputs.
+    // A damaged message can still be replaced; its old outputs are unknown.
     let was = message::stored(conn, address).ok().and_then(|stored| stored.message);
     for call in calls {
         let now = outputs(new, &call);
@@ -167,13 +167,13 @@ pub(in super::super) fn forget_changed(
     Ok(())
 }
 
-/// Returns what a tool call was answered with.
+/// Returns the outputs of a tool call in a message.
 fn outputs(message: &Message, call: &str) -> Vec<(Option<Json>, Option<Json>)> {
     let results = message.parts.iter().filter_map(|part| result_of(part, call));
     results.map(|mut tool| (tool.output, tool.extra.remove("result"))).collect()
 }
 
-/// Copies the elisions of a stretch of messages to the copies of these, `by` further on.
+/// Copies the elisions of a range of messages to addresses that are `by` higher.
 pub(in super::super) fn copy(
     conn: &Connection,
     first: Address,

@@ -1,4 +1,4 @@
-//! The texts of blocks, and what they were before.
+//! The texts of blocks and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -11,7 +11,7 @@ use crate::message::now;
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
 use crate::tree::Address;
 
-/// Where a text lies.
+/// Where a text is stored.
 pub(super) struct EntryRow {
     address: Address,
     version: u64,
@@ -20,13 +20,13 @@ pub(super) struct EntryRow {
 }
 
 impl EntryRow {
-    /// Returns the version that a reader sees; 0 of a text that was taken away.
+    /// Returns the version that a reader sees; 0 for a removed text.
     pub(super) fn living_version(&self) -> u64 {
         if self.is_there { self.version } else { 0 }
     }
 }
 
-/// Checks names and size of what is to be put.
+/// Checks the names and the size of a new text.
 pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResult<()> {
     check_name("context label", label)?;
     check_name_length("context key", new.key)?;
@@ -34,7 +34,7 @@ pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResul
     check_size("a context text", new.content.len() + beside, max)
 }
 
-/// Returns where a text lies, also one that was taken away.
+/// Returns where a text is stored, a removed one included.
 pub(super) fn find(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<EntryRow>> {
     let place = conn
         .prepare_cached(FIND)?
@@ -54,7 +54,6 @@ pub(in super::super) const FIND: &str = "SELECT address, version, present, searc
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
-/// Returns the text under a key.
 pub(super) fn read(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(BY_KEY)?;
     let mut rows = statement.query(params![block, key])?;
@@ -66,7 +65,6 @@ pub(in super::super) const BY_KEY: &str =
    FROM context_entry
   WHERE block = ?1 AND key = ?2 AND present = 1";
 
-/// Returns the text at an address, if it is there.
 pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(AT)?;
     let mut rows = statement.query([address])?;
@@ -98,12 +96,12 @@ fn read_info(row: &Row<'_>) -> BackendResult<EntryInfo> {
     })
 }
 
-/// Returns what an address is called in the words of a damage.
+/// Returns the name of a text in reports of damage.
 pub(in super::super) fn named(address: Address) -> String {
     format!("text {} of context block {}", address.n(), address.session())
 }
 
-/// Returns what is known of a block's documents, by key.
+/// Returns a block's documents without their texts, sorted by key.
 pub(super) fn documents(conn: &Connection, block: i64) -> BackendResult<Vec<EntryInfo>> {
     let mut statement = conn.prepare_cached(DOCUMENTS)?;
     let mut rows = statement.query([block])?;
@@ -121,7 +119,6 @@ pub(in super::super) const DOCUMENTS: &str =
   WHERE block = ?1 AND key > '' AND present = 1
   ORDER BY key";
 
-/// Returns how many documents a block holds.
 pub(super) fn count(conn: &Connection, block: i64) -> BackendResult<u64> {
     Ok(conn.prepare_cached(COUNT)?.query_row([block], |row| row.get(0))?)
 }
@@ -130,7 +127,7 @@ pub(in super::super) const COUNT: &str = "SELECT count(*)
    FROM context_entry
   WHERE block = ?1 AND key > '' AND present = 1";
 
-/// Returns whether this very text stands at a place.
+/// Returns whether the stored text is the same.
 pub(super) fn is_stored(
     conn: &Connection,
     place: &EntryRow,
@@ -203,7 +200,7 @@ pub(super) fn replace(
     Ok(version)
 }
 
-/// Takes a text away; its versions stay.
+/// Removes a text; its versions stay.
 pub(super) fn remove(conn: &Connection, place: &EntryRow) -> BackendResult<()> {
     let version = leave(conn, place)?;
     conn.prepare_cached(
@@ -216,7 +213,7 @@ pub(super) fn remove(conn: &Connection, place: &EntryRow) -> BackendResult<()> {
     Ok(())
 }
 
-/// Keeps the present version as a former one, and returns the number of the next.
+/// Saves the current version as an earlier one, and returns the number of the next.
 fn leave(conn: &Connection, place: &EntryRow) -> BackendResult<u64> {
     take_out(conn, place.address, place.address)?;
     conn.prepare_cached(
@@ -232,7 +229,7 @@ fn leave(conn: &Connection, place: &EntryRow) -> BackendResult<u64> {
     Ok(next)
 }
 
-/// Sets whether a text that stays as it is can be found.
+/// Sets whether an unchanged text is searchable.
 pub(super) fn set_searchable(
     conn: &Connection,
     place: &EntryRow,
@@ -274,7 +271,6 @@ pub(in super::super) const PRESENT: &str = "SELECT version, title, description, 
    FROM context_entry
   WHERE address = ?1";
 
-/// Returns one version of a text.
 pub(super) fn version(
     conn: &Connection,
     block: i64,
@@ -282,7 +278,7 @@ pub(super) fn version(
     number: u64,
 ) -> BackendResult<Option<EntryVersion>> {
     let Some(place) = find(conn, block, key)? else { return Ok(None) };
-    // No version has a number that no column can hold.
+    // A number larger than SQLite's integers is no version.
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let mut statement = conn.prepare_cached(VERSION)?;
     let mut rows = statement.query(params![place.address, number])?;
@@ -309,7 +305,7 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersio
     })
 }
 
-/// Takes the texts of a stretch out of the index, before they change or go.
+/// Removes a range of texts from the index. Must run before their rows change: FTS5 needs the old text.
 pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
     Ok(())
@@ -321,7 +317,7 @@ pub(in super::super) const TAKE_OUT: &str =
    FROM context_source
   WHERE address BETWEEN ?1 AND ?2";
 
-/// Indexes the searchable texts of a stretch.
+/// Indexes the searchable texts of a range.
 pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(PUT_IN)?.execute([first, last])?;
     Ok(())

@@ -16,7 +16,6 @@ pub(super) fn to_text(sections: &[Section], max: usize) -> BackendResult<String>
     Ok(text)
 }
 
-/// Returns the frozen prompt of a session.
 pub(in super::super) fn read(
     conn: &Connection,
     session: i64,
@@ -33,7 +32,7 @@ pub(in super::super) fn read(
 
 pub(in super::super) const FROZEN: &str = "SELECT sections FROM frozen_prompt WHERE session = ?1";
 
-/// Freezes a prompt in place of what was.
+/// Freezes a prompt, replacing one that is frozen.
 pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO frozen_prompt (session, sections, frozen_at) VALUES (?1, ?2, ?3)",
@@ -42,7 +41,6 @@ pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> BackendRes
     Ok(())
 }
 
-/// Forgets the frozen prompt of a session.
 pub(in super::super) fn thaw(conn: &Connection, session: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM frozen_prompt WHERE session = ?1")?.execute([session])?;
     Ok(())

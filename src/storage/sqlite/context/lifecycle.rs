@@ -1,4 +1,4 @@
-//! What becomes of a session's context when the session is forked or goes.
+//! What a fork copies of a session's context, and what is removed with a session.
 
 use rusqlite::{Connection, params};
 
@@ -6,9 +6,9 @@ use super::super::error::BackendResult;
 use super::{block, entry};
 use crate::tree::Address;
 
-/// Copies the present texts of a session's own blocks into another session, and indexes them.
+/// Copies the current texts of a session's own blocks into another session, and indexes them.
 ///
-/// What they were before stays behind, and so does what was taken away.
+/// Earlier versions and removed texts are not copied.
 pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in block::all(conn, source)? {
         let to = block::make(conn, target, &label)?;
@@ -34,7 +34,7 @@ pub(in super::super) const COPY: &str = "INSERT INTO context_entry
   WHERE address BETWEEN ?1 AND ?2 AND present = 1
   ORDER BY address";
 
-/// Removes the texts of a session's own blocks, and what they were before.
+/// Removes the texts of a session's own blocks and all their versions.
 pub(in super::super) fn remove(conn: &Connection, session: i64) -> BackendResult<()> {
     for (block, _) in block::all(conn, session)? {
         let (first, last) = Address::range_of(block);

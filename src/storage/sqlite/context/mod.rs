@@ -1,11 +1,11 @@
 //! The context of a session: the texts of its blocks, its frozen prompt, its elisions.
 //!
-//! A *block* is a label of one session, or of all under session key 0. Its texts lie at addresses
-//! that begin with the block's key, as messages do with their session's, so that whatever concerns
-//! one block is one range of rowids, in the index too: a search in it does not read what others hold.
+//! A *block* is a label of one session, or of all sessions under session key 0. The addresses of its texts begin with
+//! the block's key, as those of messages do with their session's. So all texts of one block are one range of rowids,
+//! in the index too, and a search in one block does not read the others.
 //!
-//! Invariant: a searchable text that is there is in the index; a text is taken out of it before its
-//! row changes.
+//! Invariant: a searchable text that was not removed is in the index; its index entry is deleted before its row
+//! changes.
 
 pub(super) mod block;
 pub(super) mod elision;
@@ -31,24 +31,23 @@ use crate::storage::context::{
     ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section, StoredLabel,
 };
 
-/// The session key under which what all sessions share is stored; no session has it.
+/// The session key of shared texts; no session has it.
 const SHARED: i64 = 0;
 
-/// The context of one session of a database.
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
     id: SessionId,
 }
 
 impl Database {
-    /// Returns the context of a session, which need not be there yet.
+    /// Returns the context of a session, which need not exist yet.
     pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
         Arc::new(SqliteContext { database: Arc::clone(self), id: id.clone() })
     }
 }
 
 impl SqliteContext {
-    /// Returns the key that an owner's texts are stored under; none before the session is there.
+    /// Returns the session key of an owner's texts; none before the session exists.
     fn key(&self, conn: &Connection, owner: Owner) -> BackendResult<Option<i64>> {
         match owner {
             Owner::Shared => Ok(Some(SHARED)),
@@ -56,8 +55,7 @@ impl SqliteContext {
         }
     }
 
-    /// Returns the key to write under, having noted the write; the session comes into being if it
-    /// is not there.
+    /// Records a write and returns the session key to write under, creating the session if it does not exist.
     fn key_to_write(&self, conn: &Connection, owner: Owner) -> BackendResult<i64> {
         match owner {
             Owner::Shared => Ok(SHARED),
@@ -69,7 +67,6 @@ impl SqliteContext {
         }
     }
 
-    /// Returns the key of a block, if it is there.
     fn block(&self, conn: &Connection, owner: Owner, label: &str) -> BackendResult<Option<i64>> {
         match self.key(conn, owner)? {
             Some(session) => block::find(conn, session, label),
@@ -77,7 +74,7 @@ impl SqliteContext {
         }
     }
 
-    /// Reads what a block that is not there has nothing of.
+    /// Reads from a block; a missing block reads as empty.
     fn read<T: Default>(
         &self,
         owner: Owner,
@@ -91,7 +88,7 @@ impl SqliteContext {
     }
 }
 
-/// Where a text is put, and how.
+/// Where and how a text is put.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     owner: Owner,

@@ -1,10 +1,10 @@
 //! Searching the texts of one block.
 //!
-//! All words must be found; where no text holds them all, any of them will do. What matches is
-//! ranked as messages are, by figures of the block alone. Of more than can be looked at FTS5 chooses
-//! the best; its own figures count the words over all blocks.
+//! All words are searched first; if no text has them all, any of them. Up to [`MAX_ALL`] matches are all ranked as
+//! messages are, with word frequencies from the block alone. Of more, FTS5 picks the best; its own word frequencies
+//! are those of all blocks.
 //!
-//! Everything is asked for within the block's range of addresses, which FTS5 skips to.
+//! Every query is limited to the block's range of addresses, to which FTS5 skips.
 
 use rusqlite::{Connection, params};
 
@@ -20,14 +20,13 @@ use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
 
-/// Up to so many texts that match are all ranked here; of more FTS5 chooses the best.
+/// Up to this many matches are all ranked here; of more, FTS5 picks the best.
 const MAX_ALL: usize = 1_000;
-/// How many of those that FTS5 chose are ranked here.
+/// How many of the matches that FTS5 picked are ranked here.
 const RANKED: usize = 200;
-/// How much of a text is looked at for ranking.
+/// How much of a text is scanned for ranking.
 const MAX_SCAN_BYTES: usize = 64 << 10;
 
-/// What is looked for.
 pub(super) struct Request {
     reading: Reading,
     limit: usize,
@@ -36,12 +35,11 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn of(text: &str, limit: usize) -> Self {
         let mut query = Query::parse(text);
-        // What narrows messages says nothing of documents; their names and texts are searched together.
+        // Filters on messages do not apply to documents; names and texts are searched together.
         query.filters = Filters { columns: Columns::All, ..Filters::default() };
         Self { reading: Reading::of(query, text), limit }
     }
 
-    /// Searches a block.
     pub(super) fn run(
         &self,
         conn: &Connection,
@@ -62,13 +60,13 @@ impl Request {
             Some(any) => search.relaxed(&any, self.limit)?,
             None => Vec::new(),
         };
-        // Nothing is found by any word as by all.
+        // An empty answer is the same for any word as for all.
         let matched = if found.is_empty() { Matched::All } else { Matched::Relaxed };
         Ok((found, matched))
     }
 }
 
-/// A search at one moment.
+/// A search on one snapshot.
 struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Reading,
@@ -77,7 +75,7 @@ struct Search<'c> {
 }
 
 impl Search<'_> {
-    /// Returns what matches an expression, best first.
+    /// Returns the matches of an expression, best first.
     fn found(&self, expression: &str, limit: usize) -> BackendResult<Vec<Entry>> {
         if let Some(all) = self.all_of(expression)? {
             return self.rank(&all, None, limit);
@@ -87,7 +85,7 @@ impl Search<'_> {
         self.rank(&best, Some((frequencies, corpus)), limit)
     }
 
-    /// Returns what any word finds; of too much, what the rare words find.
+    /// Returns the matches of any word; if there are too many, those of the rare words.
     fn relaxed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Entry>> {
         if let Some(all) = self.all_of(expression)? {
             return self.rank(&all, None, limit);
@@ -99,13 +97,13 @@ impl Search<'_> {
         self.rank(&best, Some((choice.frequencies, corpus)), limit)
     }
 
-    /// Returns all that matches, if that is little enough to be ranked here.
+    /// Returns all matches if there are few enough to rank here.
     fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
         Ok((found.len() <= MAX_ALL).then_some(found))
     }
 
-    /// Returns the best that match, as far as FTS5 tells.
+    /// Returns the best matches by FTS5's ranking.
     fn best_of(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
         self.addresses(BEST, expression, limit.max(RANKED))
     }
@@ -122,7 +120,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// Returns in how many texts of the block each unit stands, and how many there are.
+    /// Returns how many texts of the block contain each unit, and how many texts there are.
     fn figures(&self) -> BackendResult<(Vec<f64>, Corpus)> {
         let mut frequencies = Vec::new();
         for unit in &self.reading.units {
@@ -142,12 +140,13 @@ impl Search<'_> {
             .conn
             .prepare_cached(IN_BLOCK)?
             .query_row([self.range.0.session()], |row| row.get(0))?;
-        // The mean length is set once some of them are read.
+        // The mean length is set after some texts are read.
         let corpus = Corpus { messages: messages as f64, mean_length: 0.0, sessions: 1.0 };
         Ok((frequencies, corpus))
     }
 
-    /// Returns the texts at these addresses, best first; without figures they are all that matches.
+    /// Returns the texts at these addresses, best first. Without `known` frequencies these addresses are all the
+    /// matches.
     fn rank(
         &self,
         addresses: &[Address],
@@ -161,11 +160,11 @@ impl Search<'_> {
         let (mut found, mut candidates) = (Vec::new(), Vec::new());
         for &address in addresses {
             self.watch.check()?;
-            // The index is checked by `verify`: what it names and is not there is passed over here.
+            // `verify` checks the index. An entry without a text is skipped here.
             let Some(entry) = entry::at(self.conn, address)? else { continue };
             let scan = scanner.scan(&ranked_text(&entry), MAX_SCAN_BYTES);
             candidates.push(Candidate { session: 0, is_user: false, is_in_time: false, scan });
-            // Not the text: a thousand of them are ranked, each as large as the store allows.
+            // Keeps the address and not the text: a thousand may be ranked, each as large as the store allows.
             found.push(address);
         }
         let among = among(&candidates);
@@ -177,7 +176,7 @@ impl Search<'_> {
         };
         let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
         let mut ranked: Vec<_> = found.into_iter().zip(ranking.messages).collect();
-        // Of equals the oldest comes first.
+        // Equal scores: oldest first.
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         ranked.truncate(limit);
         let best = ranked.into_iter().map(|(address, _)| entry::at(self.conn, address));
@@ -185,7 +184,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns what is ranked of a text: what it is called counts twice.
+/// Returns the text to rank: the name counts twice.
 fn ranked_text(entry: &Entry) -> String {
     let title = entry.title.as_deref().unwrap_or_default();
     let description = entry.description.as_deref().unwrap_or_default();
@@ -200,7 +199,7 @@ pub(in super::super) const MATCHING: &str = "SELECT rowid
   ORDER BY rowid
   LIMIT ?4";
 
-/// What a text is called is worth four times what it says.
+/// A match in the name weighs four times one in the text.
 pub(in super::super) const BEST: &str = "SELECT rowid
    FROM context_search
   WHERE context_search MATCH ?1

@@ -24,7 +24,7 @@ impl FromSql for Address {
     }
 }
 
-/// Values that rusqlite reads and binds as they are.
+/// Types that rusqlite can read and bind.
 macro_rules! plain {
     ($($type:ty),+) => {
         $(
@@ -46,7 +46,7 @@ macro_rules! plain {
 
 plain!(i64, u64, bool, Address, String);
 
-/// Ids, whose text is a name.
+/// Ids are text.
 macro_rules! id {
     ($($type:ty),+) => {
         $(
@@ -137,7 +137,7 @@ impl Bind for Json {
     }
 }
 
-/// A JSON array; NULL for an empty one.
+/// As a JSON array; NULL if it is empty.
 impl Read<'_> for Vec<CompactionId> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
         match row.get_ref(at)?.as_str_or_null()? {
@@ -156,7 +156,7 @@ impl Bind for Vec<CompactionId> {
     }
 }
 
-/// Returns the time that a column holds in microseconds.
+/// Returns the time of a column in microseconds.
 pub(in super::super) fn time(micros: i64) -> BackendResult<DateTime<Utc>> {
     DateTime::from_timestamp_micros(micros)
         .ok_or_else(|| corrupt(format!("{micros} is not a time in microseconds")))

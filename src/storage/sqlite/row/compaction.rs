@@ -24,7 +24,7 @@ columns! {
     }
 }
 
-/// Returns the SQL that selects a span and its compaction, with this condition and order.
+/// Returns the SQL that selects spans with their compactions, for a condition and an order.
 macro_rules! select_compactions {
     ($condition:literal) => {
         concat!(

@@ -1,7 +1,7 @@
 //! The row of a message.
 //!
-//! Its columns are its place (`address` and `parent`) and three lists: [`Identity`], [`Content`], which an update
-//! replaces, and [`TokenCount`]. Only a fork sets `origin`.
+//! Its columns are its place (`address` and `parent`) and three lists: [`Identity`], which never changes;
+//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork sets `origin`.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,6 @@ use crate::id::MessageId;
 use crate::message::{Json, Message, Role, extra_from_text, parts_from_text};
 use crate::tree::Address;
 
-/// What of a message never changes, apart from its place.
 struct Identity<'r> {
     id: Cow<'r, str>,
     hidden: bool,
@@ -27,7 +26,7 @@ columns! {
     identity_columns: Identity<'r> { id, hidden, created_at }
 }
 
-/// What a message says, as its row holds it.
+/// The text columns that a message is parsed from.
 pub(in super::super) struct Content<'r> {
     pub(in super::super) role: Cow<'r, str>,
     pub(in super::super) parts: Cow<'r, str>,

@@ -36,7 +36,7 @@ columns! {
     }
 }
 
-// What callers set and read.
+// The columns that callers set and read.
 columns! {
     details_columns: SessionDetails {
         name,

@@ -1,4 +1,4 @@
-//! How common what is looked for is: figures that the index keeps.
+//! How common words are, from the totals that FTS5 keeps.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -8,12 +8,12 @@ use crate::search::rank::Corpus;
 use crate::search::reading::{Reading, Unit};
 use crate::search::{Columns, Query};
 
-/// Up to so many messages of a phrase are counted: they must be looked up one by one.
+/// How many messages with a phrase are counted at most: each one is a lookup.
 const MAX_PHRASES: usize = 2_000;
-/// Up to so many words that start alike are counted.
+/// How many words with the same prefix are counted at most.
 const MAX_STARTING: usize = 200;
 
-/// Returns in how many messages each unit stands, and what is known of all messages.
+/// Returns how many messages contain each unit, and the totals of all messages.
 pub(super) fn of_store(
     conn: &Connection,
     reading: &Reading,
@@ -21,7 +21,7 @@ pub(super) fn of_store(
 ) -> BackendResult<(Vec<f64>, Corpus)> {
     let mut counts = vec![0.0; reading.units.len()];
     for index in indexes {
-        // A table of the connection's own, over the index; it holds nothing.
+        // A virtual table over the index, in the connection's temporary schema; it stores nothing.
         conn.execute_batch(MAKE_VOCABULARY[*index as usize])?;
         for (count, unit) in counts.iter_mut().zip(&reading.units) {
             *count += of_unit(conn, *index, unit, reading.query.filters.columns)? as f64;
@@ -99,7 +99,7 @@ const PHRASES: [&str; 2] = [
     "SELECT count(*) FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 LIMIT ?2)",
 ];
 
-/// Returns how many messages and sessions there are, and how long the messages are.
+/// Returns how many messages and sessions there are, and the mean length of the messages.
 fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> BackendResult<Corpus> {
     let [messages, text, tools] = totals(conn)?.map(|total| total as f64);
     let tokens = match columns {
@@ -124,7 +124,7 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> BackendResu
 
 /// Returns how many messages are indexed, and how many words of text and of tools.
 fn totals(conn: &Connection) -> BackendResult<[u64; 3]> {
-    // FTS5 keeps the number of rows and of the tokens of each column in one record, as varints.
+    // FTS5 keeps the number of rows and of tokens per column in one record, as varints.
     let record: Option<Vec<u8>> = conn
         .prepare_cached("SELECT block FROM search_data WHERE id = 1")?
         .query_row([], |row| row.get(0))
@@ -134,7 +134,7 @@ fn totals(conn: &Connection) -> BackendResult<[u64; 3]> {
     Ok([(); 3].map(|()| varint(&mut bytes)))
 }
 
-/// Returns whether an eighth of all messages, or more, are this session's.
+/// Returns whether a session has at least an eighth of all messages.
 pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> BackendResult<bool> {
     let next: Option<u64> = conn
         .prepare_cached("SELECT next FROM session WHERE key = ?1")?
@@ -143,7 +143,7 @@ pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> BackendResult
     Ok(next.unwrap_or(0).saturating_mul(8) >= totals(conn)?[0])
 }
 
-/// Takes a number in SQLite's own encoding off the front; 0 at the end.
+/// Reads one of SQLite's varints and advances; 0 at the end.
 fn varint(bytes: &mut &[u8]) -> u64 {
     let mut number = 0;
     for at in 0..9 {

@@ -1,4 +1,4 @@
-//! Making hits of the messages found: their text, their flags, their copies.
+//! Turning matches into hits: their text, their flags, their copies.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ use crate::search::spot::Targets;
 use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed};
 use crate::tree::{Address, Span, Stretch, Walk};
 
-/// A stored message as far as a hit needs it.
+/// The columns of a message that a hit needs.
 struct Row {
     id: MessageId,
     role: String,
     parts: String,
-    /// Where it was first written.
+    /// The address of the message that this one is a copy of, or its own.
     origin: Address,
     created_at: i64,
 }
@@ -55,10 +55,9 @@ impl Row {
     }
 }
 
-/// Returns the text of parts that was searched, as people read it.
+/// Returns the searched text of parts as people read it.
 ///
-/// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is an
-/// error.
+/// Damaged parts have no text: one damaged message must not make every search fail. Reading that message is an error.
 pub(super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
     if columns != Columns::Tools
         && let Some(text) = single_text(parts)
@@ -78,18 +77,17 @@ fn everything(parts: &[Part]) -> String {
     if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
 }
 
-/// Makes hits of messages.
 pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
     matched: Matched,
-    /// Whether any message of the store is a copy.
+    /// Whether the store has any copy.
     has_copies: bool,
     columns: Columns,
     has_terms: bool,
-    /// What is marked, where all words stand and where not.
+    /// The words to mark: where all words match, and where only some do.
     shown: [Targets; 2],
-    /// What stands in a message that matches without being relaxed.
+    /// Counts the words of the query, to tell whether all of them match.
     words: Scanner,
 }
 
@@ -173,13 +171,13 @@ impl<'c> HitMaker<'c> {
         })
     }
 
-    /// Returns whether not all words stand in the text. It is read here: the index would read the lists of all the
-    /// small words of a question.
+    /// Returns whether a word of the query is missing in the text. Read from the text: the index would read the long
+    /// lists of a question's stop words.
     fn is_relaxed(&self, text: &str) -> bool {
         self.matched == Matched::Relaxed && self.words.scan(text, usize::MAX).counts.contains(&0)
     }
 
-    /// Returns the sessions that hold a message of the same origin and content, the oldest first.
+    /// Returns the sessions that contain a message with the same origin and content, oldest first.
     fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
         let mut statement = self.conn.prepare_cached(COPIES)?;
         let ids = statement.query_map((row.origin, &row.role, &row.parts), |row| {
@@ -200,7 +198,7 @@ pub(super) const COPIES: &str = "SELECT session.id
 
 /// The path to a session's head, back to a message.
 struct HeadPath {
-    /// Its stretches, newest first.
+    /// Its ranges of addresses, newest first.
     stretches: Vec<(Address, Address)>,
     summaries: Vec<Span>,
 }
@@ -239,7 +237,7 @@ impl HeadPath {
         self.stretches.get(at).is_some_and(|stretch| address <= stretch.1)
     }
 
-    /// Returns the summary shown in whose stretch of addresses this one lies.
+    /// Returns the visible summary whose range of addresses contains this one.
     fn summary_over(&self, address: Address) -> Option<Span> {
         let at = self.summaries.partition_point(|span| span.first > address);
         self.summaries.get(at).filter(|span| address <= span.last).copied()

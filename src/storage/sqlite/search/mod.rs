@@ -1,9 +1,9 @@
-//! Searching: reading the query, finding what matches, ranking it, making hits.
+//! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
-//! A search first indexes what is pending. It then reads at one moment: the index, and beside it an index of what is
-//! pending still. A session or a path offers all it has; a whole store, or a session in which too much matches, the few
-//! hundred messages that FTS5 ranks best. These are ranked by [`rank`](crate::search::rank); what FTS5 found beyond
-//! follows as it came, so that pages do not overlap. One word in one session FTS5 may rank alone.
+//! A search first indexes what is pending. It then reads one snapshot: the index and, beside it, a temporary index of
+//! what is still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
+//! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others
+//! follow in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used alone.
 
 mod candidates;
 mod frequency;
@@ -36,23 +36,23 @@ use crate::search::when::{Window, window};
 use crate::search::{Found, Matched, Query, SearchRequest, SessionHit, SessionsFound};
 use crate::tree::Address;
 
-/// Up to so many messages that match in sessions or on a path are all ranked here; of more FTS5 chooses the best.
+/// Up to this many matches in sessions or on a path are all ranked here; of more, FTS5 picks the best.
 ///
-/// However many are wanted: pages of one answer must come from one order.
+/// Independent of the limit of the request: all pages of one answer must come from one order.
 const MAX_ALL: usize = 1_000;
-/// Up to so many are always ranked here: it takes no longer.
+/// Up to this many matches are always ranked here: FTS5 would not be faster.
 const MAX_FEW: usize = 20;
-/// How many of those that FTS5 chose are ranked here. More was measured and is no better.
+/// How many of the matches that FTS5 picked are ranked here. More was measured and is not better.
 const RANKED: usize = 200;
-/// How much of a message is looked at for ranking.
+/// How much of a message is scanned for ranking.
 const MAX_SCAN_BYTES: usize = 64 << 10;
-/// How many messages a conversation is shown with.
+/// How many messages are returned for each session found.
 const HITS_PER_SESSION: usize = 3;
-/// How many messages are looked for, for each conversation that is wanted.
+/// How many messages are searched for each session that is wanted.
 const MESSAGES_PER_SESSION: usize = 5;
 
 impl Database {
-    /// Returns the messages found, best first.
+    /// Returns the matching messages, best first.
     pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
         let (wanted, skipped) = page(request);
         let (hits, matched, notices) = self.answer(request, |search| {
@@ -64,7 +64,7 @@ impl Database {
         Ok(Found { hits, matched, notices })
     }
 
-    /// Returns the conversations found, best first.
+    /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let (wanted, skipped) = page(request);
         let (sessions, matched, notices) = self.answer(request, |search| {
@@ -88,7 +88,7 @@ impl Database {
         Ok(SessionsFound { sessions, matched, notices })
     }
 
-    /// Reads the query, brings the index up to date, and runs the search at one moment.
+    /// Parses the query, brings the index up to date, and runs the search on one snapshot.
     fn answer<T>(
         &self,
         request: &SearchRequest,
@@ -122,38 +122,38 @@ impl Database {
     }
 }
 
-/// Returns how many results are wanted, and how many of them are skipped.
+/// Returns how many results are needed, and how many of them are skipped.
 fn page(request: &SearchRequest) -> (usize, usize) {
     let wanted = request.offset.saturating_add(request.limit);
-    // SQLite counts in signed numbers; nobody reads that far.
+    // SQLite's integers are signed; nobody reads that far.
     (wanted.min(u32::MAX as usize), request.offset)
 }
 
-/// A search at one moment.
+/// A search on one snapshot.
 struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Reading,
     range: Range,
     bounds: Bounds,
-    /// The time the question speaks of.
+    /// The time that the query mentions.
     window: Option<Window>,
     indexes: Vec<Index>,
     watch: &'c Watch,
 }
 
-/// What was found, best first.
+/// The matches, best first.
 struct Ranked {
     messages: Vec<(Address, f64)>,
     sessions: Vec<(i64, f64)>,
     matched: Matched,
 }
 
-/// What matches, before it is ranked.
+/// Matches before they are ranked.
 #[derive(Debug, Default)]
 struct Gathered {
-    /// What is to be ranked.
+    /// To be ranked.
     best: Vec<Address>,
-    /// What comes after, in this order.
+    /// To follow, in this order.
     rest: Vec<Address>,
 }
 
@@ -176,7 +176,7 @@ impl Search<'_> {
         HitMaker::new(self.conn, self.reading, matched, self.bounds.has_copies, self.watch)
     }
 
-    /// Returns what passes the filters, newest first.
+    /// Returns the messages that pass the filters, newest first.
     fn listed(&self, wanted: usize, per_session: usize) -> BackendResult<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
         let listing = Listing {
@@ -193,7 +193,7 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    /// Returns what matches, best first: all words where that finds anything, else any of them.
+    /// Returns matches, best first: of all words or, if there are none, of any word.
     fn matching(&self, all: &str, wanted: usize) -> BackendResult<Ranked> {
         if !self.reading.is_question || self.reading.is_fixed() {
             let found = self.found(all, wanted, Matched::All)?;
@@ -214,7 +214,7 @@ impl Search<'_> {
         self.rank_best(&found, Matched::Relaxed, (choice.frequencies, known.1))
     }
 
-    /// Returns what matches an expression, best first.
+    /// Returns the matches of an expression, best first.
     fn found(&self, expression: &str, wanted: usize, matched: Matched) -> BackendResult<Ranked> {
         let all = self.all_of(expression)?;
         if let Some(range) = self.ranked_by_index(all.as_deref())? {
@@ -236,11 +236,11 @@ impl Search<'_> {
         self.rank_best(&best, matched, known)
     }
 
-    /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours
-    /// differs only in how long a message is and how long messages are in the mean.
+    /// Returns the session's range if FTS5's order is good enough. For one word without a time, FTS5's ranking and
+    /// ours differ only in the length of a message and the mean length.
     ///
-    /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
-    /// found for us, and where the session is much of the store.
+    /// FTS5 reads less of each message, but scans the word's list of the whole store. It is used if there are too
+    /// many matches to rank here, or if the session is a large part of the store.
     fn ranked_by_index(
         &self,
         all: Option<&[Address]>,
@@ -259,7 +259,7 @@ impl Search<'_> {
         Ok(is_cheap.then_some(range))
     }
 
-    /// Returns the best that match in the range, as far as FTS5 tells.
+    /// Returns the best matches in the range by FTS5's ranking.
     fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
         let mut gathered = Gathered::default();
         let mut rests = Vec::new();
@@ -268,7 +268,7 @@ impl Search<'_> {
             rests.push(found.split_off(found.len().min(RANKED)));
             gathered.best.extend(found);
         }
-        // One of each in turn: so what is found for an earlier page begins what is found for a later one.
+        // Interleaved, so that the matches of an earlier page are a prefix of those of a later one.
         let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..longest {
             gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));
@@ -276,8 +276,7 @@ impl Search<'_> {
         Ok(gathered)
     }
 
-    /// Returns all that matches in sessions or on a path, whatever the filters, if that is little enough to be ranked
-    /// here.
+    /// Returns all matches in sessions or on a path, unfiltered, if there are few enough to rank here.
     fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         if self.range == Range::Store {
             return Ok(None);
@@ -293,7 +292,7 @@ impl Search<'_> {
         Ok(Some(found))
     }
 
-    /// Returns what stands in those of the messages that pass the filters.
+    /// Scans the messages that pass the filters.
     fn candidates(
         &self,
         found: &[Address],
@@ -309,7 +308,7 @@ impl Search<'_> {
         Ok((passed, candidates))
     }
 
-    /// Returns what to read: each stretch of the place in each index.
+    /// Returns what to read: each range in each index.
     fn stretches(&self) -> Vec<(Index, (Address, Address))> {
         let ranges = self.range.ranges();
         let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
@@ -327,7 +326,7 @@ impl Search<'_> {
         }
     }
 
-    /// Ranks all that matches and passes the filters.
+    /// Ranks all matches that pass the filters.
     fn rank_all(&self, all: &[Address], matched: Matched) -> BackendResult<Ranked> {
         let pairs = self.reading.pairs(|_| true);
         let (found, candidates) = self.candidates(all, &pairs)?;
@@ -336,7 +335,7 @@ impl Search<'_> {
         Ok(Ranked::of(&found, ranking, matched))
     }
 
-    /// Ranks the best; `known` says how common each unit is in the store.
+    /// Ranks the best matches; `known` is how common each unit is in the store.
     fn rank_best(
         &self,
         gathered: &Gathered,
@@ -372,7 +371,7 @@ impl Ranked {
         Self { messages: Vec::new(), sessions: Vec::new(), matched }
     }
 
-    /// Returns what was ranked, best first; of equals the oldest.
+    /// Returns the ranked messages, best first; of equal scores the oldest comes first.
     fn of(found: &[Address], ranking: Ranking, matched: Matched) -> Self {
         let mut messages: Vec<_> = found.iter().copied().zip(ranking.messages).collect();
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -381,7 +380,7 @@ impl Ranked {
         Self { messages, sessions, matched }
     }
 
-    /// Adds messages in their order, with scores that fall from `floor` on, and the sessions that are new with them.
+    /// Adds messages in this order, with scores falling from `floor`, and their sessions if those are new.
     fn follow(&mut self, rest: &[Address], floor: f64) {
         let known = self.messages.len();
         let mut seen: HashSet<i64> = self.sessions.iter().map(|session| session.0).collect();
@@ -396,7 +395,7 @@ impl Ranked {
     }
 }
 
-/// Returns how common each unit is among messages that are all there are.
+/// Returns how common each unit is among these messages, which are all the matches.
 pub(in crate::storage::sqlite) fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let scans = || found.iter().map(|candidate| &candidate.scan);
     let units = scans().next().map_or(0, |scan| scan.counts.len());

@@ -1,16 +1,16 @@
-//! What is pending, indexed for the length of a search.
+//! A temporary index of what is pending, for one search.
 //!
-//! Where the index could not be brought up to date (others hold the store, or it is read-only), the pending messages are
-//! put into an index of the connection's own, in its temporary schema, which is searched as the other one is.
+//! If the index could not be brought up to date (others hold the lock, or the store is read-only), the pending
+//! messages are indexed in the connection's temporary schema and searched there.
 //!
-//! The table is kept as long as nobody writes to the store, so that a read-only handle fills it once.
+//! The table is kept until someone writes to the store, so a read-only handle fills it once.
 
 use rusqlite::Connection;
 
 use super::super::error::BackendResult;
 use crate::tree::Address;
 
-/// The same tokenizer as in `schema.sql`; nothing of the text is kept.
+/// The same tokenizer as in `schema.sql`. Contentless: the text is not stored.
 pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
     text, tools,
     content = '',
@@ -18,7 +18,7 @@ pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending
 );
 CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high)";
 
-/// Indexes what is pending in a stretch of addresses; returns whether anything is.
+/// Indexes the pending messages in a range of addresses; returns whether there are any.
 pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> BackendResult<bool> {
     let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     let is_made: bool = conn
@@ -35,7 +35,7 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Backend
     if !is_made {
         conn.execute_batch(CREATE)?;
     }
-    // A connection that writes does not count its own changes in the version.
+    // `data_version` does not count a connection's own writes.
     let is_reader = conn.is_readonly("main")?;
     let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
     let is_same: bool = conn
@@ -53,8 +53,8 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Backend
     Ok(true)
 }
 
-/// Holds the words of the next `limit` messages that are not pending, in place of what it held, for `verify`; returns
-/// the last of them.
+/// Replaces the content of the temporary index by the next `limit` messages that are not pending, for `verify`;
+/// returns the last one.
 pub(in super::super) fn fill_after(
     conn: &Connection,
     after: Address,

@@ -1,4 +1,4 @@
-//! Where to search, as stretches of addresses.
+//! Where to search, as ranges of addresses.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -12,16 +12,15 @@ use crate::tree::{Address, Stretch};
 /// Where to search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Range {
-    /// Everywhere.
     Store,
-    /// Within these sessions, by key, in ascending order; nowhere if there is none.
+    /// These sessions, by key, in ascending order; empty if none exists.
     Sessions(Vec<i64>),
-    /// On a path: its stretches, oldest first.
+    /// One path: its ranges of addresses, oldest first.
     Path(Vec<(Address, Address)>),
 }
 
 impl Range {
-    /// Returns the place a request names; adds a notice for each session of the query that is not there.
+    /// Returns the range that a request names; adds a notice for each unknown session in the query.
     pub(super) fn of(
         conn: &Connection,
         scope: &Scope,
@@ -64,7 +63,7 @@ impl Range {
         }
     }
 
-    /// Returns the stretches of addresses that hold the range, in ascending order; the whole of a path is one.
+    /// Returns the ranges of addresses to read, in ascending order; a path is one range.
     pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
         match self {
             Self::Store => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
@@ -76,7 +75,7 @@ impl Range {
         }
     }
 
-    /// Returns whether the place holds an address that lies in one of its ranges.
+    /// Returns whether an address from one of these ranges belongs to the searched range.
     pub(super) fn holds(&self, address: Address) -> bool {
         match self {
             Self::Store | Self::Sessions(_) => true,
@@ -88,7 +87,7 @@ impl Range {
     }
 }
 
-/// What is known of a session that holds hits.
+/// What a hit needs of its session.
 #[derive(Debug, Clone)]
 pub(super) struct SessionNames {
     pub(super) id: SessionId,
@@ -96,7 +95,6 @@ pub(super) struct SessionNames {
     pub(super) head: Option<Address>,
 }
 
-/// Returns what is known of the session of this key.
 pub(super) fn names(conn: &Connection, key: i64) -> BackendResult<Option<SessionNames>> {
     let found = conn
         .prepare_cached(NAMES)?

@@ -1,4 +1,4 @@
-//! What a search reads, and that the index stays true: seen from inside.
+//! The statements of a search, and whether the index stays in step: tested below the public API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn pending(database: &Database) -> Result<i64> {
     })
 }
 
-/// FTS5's own check of index against content; the only one that sees a missing entry.
+/// FTS5's own comparison of index and content; nothing else notices a missing entry.
 fn check_index(database: &Database) -> Result<()> {
     database.write(|conn| {
         conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", [])?;
@@ -188,7 +188,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
             count(&database, "fox")?;
         }
         append(&session(&database, &format!("s{number}")), (0..6).map(|n| format!("fox {n}")))?;
-        // So that none of these appends brings the index up to date.
+        // So that these appends do not trigger indexing.
         database.unindexed.store(0, std::sync::atomic::Ordering::Relaxed);
     }
     assert_eq!(pending(&database)?, 1_800);
@@ -205,7 +205,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
     Ok(())
 }
 
-/// One change to a session of three messages' ids.
+/// One write to a session; the ids are those of three messages.
 #[derive(Debug, Clone)]
 enum Change {
     Append(usize, usize, usize),

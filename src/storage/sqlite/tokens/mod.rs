@@ -1,7 +1,7 @@
-//! Stamps: how many tokens a message takes, and what counted them.
+//! Token counts: how many tokens a message takes, and which counter said so.
 //!
-//! A counter may be a caller's own code, so messages are counted before a transaction begins. Each
-//! row bears the key of its counter: rows of another one are counted anew when figures are needed.
+//! A counter may be a caller's own code, so messages are counted before a transaction begins. Each row stores the key
+//! of its counter; rows of another counter are counted again when a total is needed.
 
 mod recount;
 pub(super) mod visible;
@@ -15,7 +15,7 @@ use crate::tokens::{Counter, HEURISTIC};
 /// The key of talktree's own estimate.
 pub(super) const HEURISTIC_KEY: i64 = 0;
 
-/// What one row bears.
+/// How many tokens a message takes, and the key of the counter that said so.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenCount {
     pub(super) tokens: u64,
@@ -37,12 +37,11 @@ impl<'a> CountedMessages<'a> {
         Self { counter, tokens }
     }
 
-    /// Returns what counted them.
     pub(super) fn counter(&self) -> &Counter {
         self.counter
     }
 
-    /// Returns the stamps, in the order of the messages.
+    /// Returns the counts, in the order of the messages.
     pub(super) fn token_counts(
         &self,
         conn: &Connection,
@@ -52,7 +51,7 @@ impl<'a> CountedMessages<'a> {
     }
 }
 
-/// Returns the key of a counter; none if nothing was counted by it.
+/// Returns the key of a counter; none if it has counted nothing yet.
 pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult<Option<i64>> {
     if counter.name() == HEURISTIC {
         return Ok(Some(HEURISTIC_KEY));
@@ -64,7 +63,7 @@ pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult
     Ok(key)
 }
 
-/// Returns the key of a counter, which gets one if it has none.
+/// Returns the key of a counter, creating one if it has none.
 pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> BackendResult<i64> {
     if let Some(key) = counter_key(conn, counter)? {
         return Ok(key);

@@ -1,4 +1,4 @@
-//! Counting tokens anew, where the figures that are kept cannot be trusted.
+//! Counting tokens again where the stored counts cannot be trusted.
 
 use rusqlite::{Connection, params};
 
@@ -11,7 +11,7 @@ use crate::tokens::Counter;
 use crate::tree::Address;
 
 impl Database {
-    /// Gives up what is kept of all sessions, and stamps messages anew whose stamp says nothing.
+    /// Discards the counts of all sessions, and counts the messages again whose count is invalid.
     pub(crate) fn recount_tokens(&self) -> Result<()> {
         self.write_long(|conn| {
             conn.execute(GIVE_UP, [])?;
@@ -24,12 +24,11 @@ impl Database {
     }
 }
 
-/// The figures are counted when somebody asks; `changes` tells those who count now.
+/// The totals are computed on demand. The change to `changes` keeps whoever counts now from storing an old total.
 const GIVE_UP: &str = "UPDATE session
     SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
 
-/// Stamps a batch of messages by talktree's own estimate; returns the last of it. What cannot be read
-/// takes no place in a window.
+/// Counts a batch of messages with talktree's own estimate; returns the last of them. A damaged message counts 0.
 fn stamp_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
     let mut statement = conn.prepare_cached(UNKNOWN)?;
     let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
@@ -47,7 +46,7 @@ fn stamp_some(conn: &Connection, after: Address) -> BackendResult<Option<Address
     Ok(stamps.last().map(|(address, _)| *address))
 }
 
-/// Messages with a stamp that no counter makes, or of a counter that is not there.
+/// Messages with an impossible count, or with a counter that does not exist.
 const UNKNOWN: &str = concat!(
     "SELECT ",
     stored_columns!(),

@@ -1,10 +1,9 @@
 //! How many tokens a model sees on the path to the head.
 //!
-//! The figure stands in the session's row and grows with each append there. What else changes the
-//! view takes it away; then it is counted anew from the stamps of the rows, when somebody asks.
-//! Rows of another counter are stamped first, a batch at a time. A counter may be a caller's own
-//! code: it is called between transactions, and what was counted is stored only if nothing changed
-//! meanwhile.
+//! The count is stored in the session's row and grows with each append at the head. Every other change of the view
+//! discards it; it is then computed on demand from the counts in the rows. Rows of another counter are counted first,
+//! a batch at a time. A counter may be a caller's own code, so it is called between transactions, and its counts are
+//! stored only if nothing changed meanwhile.
 
 use rusqlite::{Connection, params};
 
@@ -21,35 +20,36 @@ use crate::message::Message;
 use crate::tokens::Counter;
 use crate::tree::{Address, Plan, Stretch};
 
-/// How many rows of another counter are stamped anew at a time.
+/// How many rows of another counter are counted at a time.
 const BATCH: usize = 512;
-/// How often a session is looked at, while others write to it or count it, before its figure is not stored.
+/// How often counting starts over because others write to the session, before the count is returned without being
+/// stored.
 const MAX_ATTEMPTS: usize = 4;
 
-/// A key that no counter has: what has counted nothing has stamped no row.
+/// A key that no counter has: a counter without a key has counted no row.
 const NOBODY: i64 = -1;
 
-/// What a look at a session found.
+/// What one read of a session found.
 enum Look {
-    /// The figure stands in the row.
+    /// The count is in the session's row.
     Known(u64),
-    /// A view with rows of another counter: to be stamped, and looked at again.
+    /// Rows of another counter are visible: they have to be counted first.
     Foreign(Plan),
-    /// The tokens of plain messages, and what else is seen: summaries and elided messages.
+    /// The tokens of the rows, and what else is visible: summaries and messages with elisions.
     Sum { session: SessionRow, stamped: u64, others: Vec<Message> },
 }
 
-/// A row that another counter stamped.
+/// A row with another counter's count.
 struct Foreign {
     address: Address,
-    /// What the row held when it was read.
+    /// Its columns when it was read.
     content: Content<'static>,
     message: Message,
 }
 
 impl Database {
-    /// Returns how many tokens a model sees on the path to the head of a session; `None` if rows
-    /// cannot be stamped anew.
+    /// Returns how many tokens a model sees on the path to the head; `None` if rows of another counter cannot be
+    /// updated.
     pub(in super::super) fn visible_tokens(
         &self,
         id: &SessionId,
@@ -64,7 +64,7 @@ impl Database {
                 Look::Sum { session, stamped, others } => {
                     let others: u64 = others.iter().map(|message| counter.message(message)).sum();
                     let tokens = stamped.saturating_add(others);
-                    // What cannot be written to is counted each time.
+                    // In a read-only store the total is computed each time.
                     if self.is_read_only() || self.keep(&session, tokens, counter)? {
                         return Ok(Some(tokens));
                     }
@@ -75,7 +75,7 @@ impl Database {
         Ok(counted)
     }
 
-    /// Stamps all rows of a plan anew that bear the stamp of another counter.
+    /// Counts all rows of a plan that have another counter's count.
     fn restamp_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
         loop {
             let rows = self.read(|conn| next_foreign(conn, &mut plan, counter))?;
@@ -86,7 +86,7 @@ impl Database {
         }
     }
 
-    /// Stamps rows anew, but for those that were written since they were read.
+    /// Stores the counts of rows that have not changed since they were read.
     fn restamp(&self, rows: &[Foreign], counter: &Counter) -> Result<()> {
         let counts: Vec<u64> = rows.iter().map(|row| counter.message(&row.message)).collect();
         self.write(|conn| {
@@ -96,14 +96,14 @@ impl Database {
                 row::execute(
                     conn,
                     RECOUNT,
-                    &[&found.address, &count, &found.address, &found.content],
+                    &[&count, &found.address, &found.address, &found.content],
                 )?;
             }
             Ok(())
         })
     }
 
-    /// Stores the figure, if the session is as it was when it was counted.
+    /// Stores the total, if the session has not changed since it was counted.
     fn keep(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
         self.write(|conn| {
             let key = counter_key_to_write(conn, counter)?;
@@ -119,7 +119,7 @@ impl Database {
     }
 }
 
-/// Another handle may have updated the message meanwhile: then its new content has its own count.
+/// A message that was updated since it was read has a count of its new content.
 const RECOUNT: &str = concat!(
     "UPDATE message SET ",
     token_columns!(assign),
@@ -145,8 +145,7 @@ fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<L
     Ok(Look::Sum { session, stamped, others })
 }
 
-/// Returns what the figure of a session must be by the stamps on the path to its head; `None` where
-/// only a counter of the caller's own can tell.
+/// Returns the total that the counts in the rows add up to; `None` if only a caller's own counter can tell.
 pub(in super::super) fn by_stamps(
     conn: &Connection,
     session: &SessionRow,
@@ -162,7 +161,7 @@ pub(in super::super) fn by_stamps(
     Ok(Some(stamped.saturating_add(others)))
 }
 
-/// Returns what of the stamps of a plan a model sees, and what else it sees, which bears none.
+/// Returns which tokens of the rows a model sees, and the visible messages that rows do not count.
 fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u64, Vec<Message>)> {
     let mut others = Vec::new();
     for stretch in plan {
@@ -176,15 +175,14 @@ fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u6
     Ok((stamped.saturating_sub(replaced), others))
 }
 
-/// The stamps of a plan's messages.
+/// The counts of a plan's messages.
 #[derive(Default)]
 struct Sums {
     tokens: u64,
-    /// How many bear the stamp of another counter.
+    /// How many rows have another counter's count.
     foreign: u64,
 }
 
-/// Returns the sums of a plan's stamps, told apart by whether this counter made them.
 fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
     let mut statement = conn.prepare_cached(SUMS)?;
     let mut sums = Sums::default();
@@ -198,7 +196,7 @@ fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
     Ok(sums)
 }
 
-/// Returns the tokens of the stamps of a plan's messages, whoever made them.
+/// Returns the tokens of a plan's messages, of any counter.
 pub(in super::super) fn stamped(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
 }
@@ -210,8 +208,8 @@ pub(in super::super) const SUMS: &str =
     AND hidden = 0
     AND id IS NOT NULL";
 
-/// Takes the oldest stretches off a plan, up to a batch of rows that bear the stamp of another counter;
-/// returns these. None are left when none are returned.
+/// Takes the oldest stretches from a plan, up to a batch of rows with another counter's count, and returns those
+/// rows; none if no such row is left.
 fn next_foreign(
     conn: &Connection,
     plan: &mut Plan,
@@ -232,7 +230,7 @@ fn next_foreign(
                 found.push(Foreign { address, content, message });
             }
         }
-        // The stretch may have more of them than the batch had room for.
+        // The stretch may have more such rows than the batch.
         if let Some(newest) = found.last()
             && found.len() == BATCH
             && newest.address < last
@@ -255,7 +253,7 @@ pub(in super::super) const FOREIGN: &str = concat!(
   LIMIT ?4"
 );
 
-/// Returns the elided messages of a plan as a model sees them, with their stamps.
+/// Returns the messages of a plan that have elisions, as a model sees them, with the tokens of their rows.
 fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> {
     let mut found = Vec::new();
     for stretch in plan {

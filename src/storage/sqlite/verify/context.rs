@@ -9,11 +9,11 @@ use super::{Check, RESTORE, tell, told};
 use crate::report::Damage;
 use crate::tree::Address;
 
-/// What to do about a text that cannot be read.
+/// The remedy for a damaged text.
 const PUT_ANEW: &str = "put the text anew, or restore a backup";
-/// What to do about a prompt that cannot be read.
+/// The remedy for a damaged prompt.
 const THAW: &str = "refresh the session's prompt";
-/// What to do about an elision that lies over nothing.
+/// The remedy for an elision without an output.
 const UPDATE: &str = "harmless: it goes when the message is updated or deleted";
 
 pub(super) const CHECKS: &[Check] = &[
@@ -74,7 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Reads every text and what it was before, every frozen prompt, and what every elision lies over.
+/// Reads every version of every text, every frozen prompt, and the message of every elision.
 pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut judge = |kind, remedy, answer: BackendResult<()>| {
         if let Err(error) = answer {
@@ -131,7 +131,7 @@ fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     Err(corrupt(format!("{} has {wrong}", entry::named(row.get(0)?))))
 }
 
-/// What is wrong with the message itself is told of it.
+/// Damage of the message itself is reported elsewhere.
 fn check_elision(conn: &Connection, row: &Row<'_>) -> BackendResult<()> {
     let (address, call): (Address, String) = (row.get(0)?, row.get(1)?);
     let Some(message) = message::stored(conn, address).ok().and_then(|stored| stored.message)

@@ -1,8 +1,8 @@
 //! Comparing the search index with the messages.
 //!
-//! SQLite says whether they differ. Where they do, the index is asked whether it is sound in itself; if so, each
-//! message's words are counted in it and in the text, and the messages are named: either the index or the message was
-//! changed behind talktree's back, and building the index anew would hide the second.
+//! FTS5 reports only whether they differ. If they do, it checks whether the index itself is sound. If it is, each
+//! message's words are counted in the index and in the text, and the messages that differ are named. Either the index
+//! or the message was changed outside talktree, and rebuilding the index would hide a changed message.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,13 +15,13 @@ use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
 use crate::tree::Address;
 
-/// What to do about a message that differs from what was indexed.
+/// The remedy for a message that differs from its index entry.
 const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `talktree verify --rebuild-index`, \
                        takes it as it is now";
 /// How many messages are cut into words at a time.
 const BATCH: u64 = 4_096;
 
-/// Compares the indexes with the texts of messages and of the context. SQLite's own `integrity_check` does not.
+/// Compares the indexes with the texts of messages and of the context, which SQLite's `integrity_check` does not.
 pub(super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     let mut damages = of_messages(conn)?;
     damages.extend(of_context(conn)?);
@@ -47,7 +47,7 @@ fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     if holds(conn, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")? {
         return Ok(Vec::new());
     }
-    // SQLite's own words, "database disk image is malformed", would frighten for nothing.
+    // SQLite's own message, "database disk image is malformed", would alarm for no reason.
     let broken =
         |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
     if !holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
@@ -70,10 +70,10 @@ fn holds(conn: &Connection, check: &str) -> BackendResult<bool> {
     }
 }
 
-/// The words of each message, as a sum that tells other words or places.
+/// A sum per message over its words and their positions.
 type Words = BTreeMap<i64, u64>;
 
-/// Returns the messages whose words are others in the index than in the text.
+/// Returns the messages whose words differ between index and text.
 fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
     conn.execute_batch(VOCABULARIES)?;
     let mut indexed = Words::new();

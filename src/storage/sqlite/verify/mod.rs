@@ -1,8 +1,7 @@
-//! Checking every invariant, and naming what is broken.
+//! Checking every invariant, and reporting what breaks one.
 //!
-//! Most invariants are one query that finds what breaks them. The rest is read row by row: that
-//! the JSON can be read, that compactions lie on paths, that the schema is the one this build
-//! makes, and that the search index holds what the messages say.
+//! Most invariants are one query that finds violations. The others are checked row by row: JSON can be parsed,
+//! compactions are on paths, the schema is that of this build, the search index matches the messages.
 
 mod context;
 mod index;
@@ -23,21 +22,21 @@ use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
-/// The most damages of one kind that are told.
+/// How many damages of one kind are reported at most.
 const MAX_OF_A_KIND: usize = 100;
-/// What to do where only a copy helps.
+/// The remedy where only a copy helps.
 const RESTORE: &str = "restore a backup, or export the sessions that can still be read";
-/// What to do about a compaction that shows nothing sound.
+/// The remedy for a damaged compaction.
 const REMOVE: &str = "remove the compaction";
-/// What to do about an index that differs from the messages.
+/// The remedy for an index that differs from the messages.
 const REBUILD: &str =
     "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
 
-/// What to do about tokens that were counted otherwise, or nobody knows by what.
+/// The remedy for wrong counts, or counts of an unknown counter.
 const RECOUNT: &str =
     "count the tokens anew: `recount_tokens`, or `talktree verify --recount-tokens`";
 
-/// A query that finds what breaks an invariant, as text.
+/// A query that finds violations of an invariant, as text.
 struct Check {
     kind: &'static str,
     sql: &'static str,
@@ -170,7 +169,6 @@ const CHECKS: &[Check] = &[
 ];
 
 impl Database {
-    /// Checks every invariant of the store.
     pub(crate) fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
         let watch = self.interrupt_signal().watch();
         let mut damages = self.read_long(|conn| {
@@ -197,8 +195,8 @@ impl Database {
         Ok(Verified { messages, damages })
     }
 
-    /// Reads every message, a batch at a time, so that nobody is called while a read goes on;
-    /// returns how many there are.
+    /// Reads every message and returns how many there are. Reads a batch at a time, so that no callback runs inside a
+    /// read.
     fn check_messages(
         &self,
         watch: &Watch,
@@ -223,10 +221,10 @@ impl Database {
         }
     }
 
-    /// Checks that the search index holds what the messages say.
+    /// Checks that the search index matches the messages.
     ///
-    /// SQLite counts this check as a write. A store that is large, busy or read-only is checked on
-    /// a copy, so that nobody waits for it.
+    /// For SQLite this check is a write. A large, busy or read-only store is copied and the copy is checked, so that
+    /// nobody waits.
     fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
         if size <= MAX_CHECKED_IN_PLACE
@@ -242,14 +240,14 @@ impl Database {
     }
 }
 
-/// The most tokens that one message is counted as.
+/// The most tokens that one message can have.
 const MAX_TOKENS: i64 = u32::MAX as i64;
-/// How much of the messages one read looks at.
+/// How many messages one read checks.
 const BATCH: u64 = 10_000;
-/// The largest file whose index is checked where it is, while writers wait: some tenths of a second.
+/// The largest file whose index is checked in place while writers wait: a few tenths of a second.
 const MAX_CHECKED_IN_PLACE: u64 = 32 << 20;
 
-/// A file that goes with its owner, and SQLite's files beside it.
+/// A temporary database file, removed on drop with SQLite's files beside it.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -264,20 +262,20 @@ impl Drop for TemporaryFile {
         for suffix in ["", "-journal", "-wal", "-shm"] {
             let mut file = self.0.as_os_str().to_owned();
             file.push(suffix);
-            // What is not there need not be removed.
+            // Most of these files do not exist.
             let _ = std::fs::remove_file(Path::new(&file));
         }
     }
 }
 
-/// Notes a damage, unless enough of its kind are told.
+/// Reports a damage, unless enough of its kind are reported.
 fn tell(found: &mut Vec<Damage>, damage: Damage) {
     if found.iter().filter(|known| known.kind == damage.kind).count() < MAX_OF_A_KIND {
         found.push(damage);
     }
 }
 
-/// Runs a check, and takes what stopped it as a damage of its kind, unless it is no damage.
+/// Runs a check and reports an error that is damage; returns any other error.
 fn settle(
     kind: &'static str,
     remedy: &'static str,
@@ -298,12 +296,12 @@ fn settle(
     }
 }
 
-/// Returns whether the schema was found to be another one: then a query may fail in any way.
+/// Returns whether the schema differs: then any query may fail.
 fn is_schema_damaged(found: &[Damage]) -> bool {
     found.iter().any(|damage| damage.kind == "schema")
 }
 
-/// Returns what a error says of the damage, without the advice to verify.
+/// Returns what an error says about the damage, without the advice to verify.
 fn told(error: BackendError) -> String {
     match error.into_error(0) {
         Error::Corrupt { what } => what,
@@ -326,8 +324,8 @@ fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> BackendResu
 }
 
 fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    // A look into the index lets FTS5 see what others have written: its own check goes by what the connection knows.
-    // What is wrong with it, the check tells.
+    // A query makes FTS5 load what others have written: its integrity check uses the connection's cached state.
+    // Errors are found by the check itself.
     for sql in [
         "SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)",
         "SELECT EXISTS (SELECT 1 FROM context_search WHERE rowid = 0)",
@@ -347,7 +345,7 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()
     Ok(())
 }
 
-/// Returns the error in what SQLite's check found if a page could not be read: that is no damage.
+/// Returns the I/O error if SQLite's check could not read a page: that is not damage.
 fn failed_read(found: &str) -> Option<rusqlite::Error> {
     let told = |line: &str| {
         let (_, code) = line.rsplit_once("unable to get the page. error code=")?;
@@ -358,7 +356,7 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
     found.lines().find_map(told)
 }
 
-/// Compares the schema with the one this build makes.
+/// Compares the schema with that of this build.
 fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
     sql_functions::register(&fresh)?;
@@ -377,8 +375,8 @@ fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
     Ok(())
 }
 
-/// Returns a definition without comments and with single spaces: `ALTER TABLE` rewrites both, so a
-/// migrated store differs there from a new one.
+/// Returns a definition without comments and with single spaces: `ALTER TABLE` rewrites both, so a migrated store
+/// differs from a new one in them.
 fn canonical(sql: Option<&str>) -> String {
     let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
     let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
@@ -392,7 +390,7 @@ fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Checks that each compaction's first message lies on the path to its last.
+/// Checks that each compaction's first message is on the path to its last.
 fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
@@ -407,7 +405,7 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> 
     Ok(())
 }
 
-/// Reads what is known of every session, and every compaction.
+/// Reads every session and every compaction.
 fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut judge = |kind, remedy, answer: BackendResult<()>| {
         if let Err(error) = answer {
@@ -427,7 +425,7 @@ fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     Ok(())
 }
 
-/// Reads a message with what only figures about it tell.
+/// Reads a message and the columns that a history does not read.
 fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     let address = StoredMessage::read(row)?.address;
     let (hidden, tokens): (i64, i64) =
@@ -440,7 +438,7 @@ fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
 }
 
-/// Returns what programs call a message and its session, where that can be read.
+/// Returns the ids of a message and its session, if they can be read.
 fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
     let session: Option<String> = conn
@@ -450,7 +448,6 @@ fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, Stri
     Ok(session.zip(row.get("id").ok()))
 }
 
-/// One batch of messages.
 #[derive(Default)]
 struct Batch {
     count: u64,
@@ -466,7 +463,7 @@ impl Batch {
         after: Address,
         found: &mut Vec<Damage>,
     ) -> BackendResult<()> {
-        // Once: counting reads an entry of every message.
+        // Once per check: counting reads an index entry per message.
         if after == Address::from_raw(i64::MIN) {
             self.total = conn
                 .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?

@@ -1,4 +1,4 @@
-//! Checking the figures of tokens: what a model sees of each session, and what counted it.
+//! Checking token counts and their counters.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Compares what is kept of each session with what the stamps on the path to its head add up to,
-/// where no counter of a caller's own is needed for that.
+/// Compares each session's count with the counts in the rows on the path to its head, where that is possible without
+/// a caller's own counter.
 pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
@@ -45,7 +45,7 @@ pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
             Ok(Some(what)) => {
                 tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
             }
-            // A path that cannot be read is told of its messages and compactions.
+            // Damage on the path is reported for its messages and compactions.
             Ok(None) | Err(Error::Corrupt { .. }) => {}
             Err(error) => return Err(BackendError::Own(error)),
         }
@@ -53,7 +53,7 @@ pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
     Ok(())
 }
 
-/// Returns what is wrong with the figure of a session.
+/// Returns what is wrong with a session's count.
 fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String>> {
     let Some(session) = session_row::find(conn, id)? else { return Ok(None) };
     let (Some(kept), Some(seen)) = (session.visible_tokens.0, visible::by_stamps(conn, &session)?)
@@ -64,7 +64,6 @@ fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String
     Ok((kept != seen).then(what))
 }
 
-/// Returns the keys of all counters.
 pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
     let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
     let mut keys: BTreeSet<i64> =
@@ -73,7 +72,7 @@ pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
     Ok(keys)
 }
 
-/// Checks that what counted a message is known.
+/// Checks that a message's counter exists.
 pub(super) fn check_counter(
     address: Address,
     counter: i64,

@@ -1,4 +1,4 @@
-//! Markers laid over the outputs of tools.
+//! Elisions of tool outputs.
 
 use super::*;
 

@@ -114,7 +114,8 @@ fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
             }
             Ok(details)
         })?;
-        // FTS5 names what it was given: M a match, > and < the ends of a range of rowids.
+        // The plan shows the constraints that FTS5 was given: M is a match, > and < are the ends of a range of
+        // rowids.
         let plan = details.join("\n");
         assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M2><"), "{sql}: {plan}");
     }

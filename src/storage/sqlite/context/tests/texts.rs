@@ -1,4 +1,4 @@
-//! Texts and their versions, and who sees them.
+//! Texts, their versions and their owners.
 
 use super::*;
 
