@@ -271,7 +271,7 @@ pub trait SessionProvider: Send + Sync {
     /// Returns the items that a summary replaces, oldest first: messages and nested summaries.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let _ = id;
-        Err(Error::Unsupported { what: "looking under a summary" })
+        Err(Error::Unsupported { what: "expanding a summary" })
     }
 
     /// Returns the stored messages in the range of a compaction, oldest first.
@@ -332,6 +332,6 @@ pub trait SessionProvider: Send + Sync {
         end_reason: &str,
     ) -> Result<Arc<dyn SessionProvider>> {
         let _ = (id, opening, end_reason);
-        Err(Error::Unsupported { what: "going on in another session" })
+        Err(Error::Unsupported { what: "splitting a session" })
     }
 }

@@ -207,5 +207,5 @@ pub(super) fn compare(
 }
 
 fn lost(id: &MessageId) -> BackendError {
-    corrupt(format!("message {id:?} is in the index of ids and not in the table"))
+    corrupt(format!("message {id:?} is in the index of ids but not in the table"))
 }

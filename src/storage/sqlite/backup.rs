@@ -25,18 +25,18 @@ impl Database {
         if path.symlink_metadata().is_ok() {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        let half = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
-        make_private_file(&half).map_err(|error| match error {
+        let partial = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
+        make_private_file(&partial).map_err(|error| match error {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
         let copied = self
-            .copy_to(&half, &self.interrupt_signal().watch(), progress)
-            .and_then(|()| give_name(&half, path).map_err(io));
+            .copy_to(&partial, &self.interrupt_signal().watch(), progress)
+            .and_then(|()| name_copy(&partial, path).map_err(io));
         if copied.is_err() {
             // The incomplete copy is useless. The error of the copy matters more than a failure to remove it.
-            let _ = std::fs::remove_file(&half);
-            let mut log = half.into_os_string();
+            let _ = std::fs::remove_file(&partial);
+            let mut log = partial.into_os_string();
             log.push("-journal");
             let _ = std::fs::remove_file(log);
         }
@@ -83,7 +83,7 @@ impl Database {
 }
 
 /// Renames a file; an existing file is an error.
-fn give_name(file: &Path, name: &Path) -> std::io::Result<()> {
+fn name_copy(file: &Path, name: &Path) -> std::io::Result<()> {
     // Unlike a rename, a hard link does not replace a file that was created meanwhile. Not every file system has hard
     // links.
     match std::fs::hard_link(file, name) {

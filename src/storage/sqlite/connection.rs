@@ -46,7 +46,7 @@ impl Default for Config {
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
-    place: Location,
+    location: Location,
     /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
     /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
@@ -65,7 +65,7 @@ enum Location {
     /// There is one connection, and readers use it, too.
     Memory,
     File(PathBuf),
-    /// A file in a place where SQLite cannot create its lock files.
+    /// A file in a location where SQLite cannot create its lock files.
     Immutable(PathBuf),
 }
 
@@ -74,9 +74,9 @@ impl Database {
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
-        refuse_odd_file(path)?;
+        require_regular_file(path)?;
         let writer = open_writer(path, &config)
-            .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
+            .and_then(|conn| schema::create_or_migrate(&conn, path, &config).map(|()| conn))
             .and_then(|conn| search_index::bring_up_to_date(&conn, &config).map(|()| conn))
             .map_err(|error| not_a_store(error, path, busy_ms))?;
         Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
@@ -96,9 +96,9 @@ impl Database {
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
-        refuse_odd_file(path)?;
-        let open = |place: Location| -> Result<Self> {
-            let database = Self::new(config.clone(), place, None);
+        require_regular_file(path)?;
+        let open = |location: Location| -> Result<Self> {
+            let database = Self::new(config.clone(), location, None);
             let reader = database
                 .open_reader()
                 .and_then(|conn| {
@@ -118,14 +118,14 @@ impl Database {
         }
     }
 
-    fn new(config: Config, place: Location, writer: Option<Connection>) -> Self {
-        let log = match &place {
+    fn new(config: Config, location: Location, writer: Option<Connection>) -> Self {
+        let log = match &location {
             Location::Memory => None,
             Location::File(path) | Location::Immutable(path) => Some(Wal::of(path)),
         };
         Self {
             config,
-            place,
+            location,
             log,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
@@ -137,7 +137,7 @@ impl Database {
 
     /// Returns the file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
-        match &self.place {
+        match &self.location {
             Location::Memory => None,
             Location::File(path) | Location::Immutable(path) => Some(path),
         }
@@ -167,7 +167,7 @@ impl Database {
     }
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
-        let answer = match (&self.place, &self.writer) {
+        let answer = match (&self.location, &self.writer) {
             (Location::Memory, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
             }
@@ -223,7 +223,7 @@ impl Database {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        self.renew_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
+        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         match self.write_on(&mut conn, Duration::ZERO, work) {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.is_busy() => Ok(None),
@@ -237,16 +237,16 @@ impl Database {
     fn write_on<T>(
         &self,
         conn: &mut Connection,
-        patience: Duration,
+        timeout: Duration,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let answer = transaction::write(conn, &self.config, patience, work);
+        let answer = transaction::write(conn, &self.config, timeout, work);
         self.after_write(&answer, conn);
         answer
     }
 
     fn after_write<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
-        self.renew_after(answer, conn);
+        self.reopen_after(answer, conn);
         if let Some(log) = self.log.as_ref().filter(|_| answer.is_ok()) {
             log.keep_short(conn, self.config.busy_timeout);
         }
@@ -256,7 +256,7 @@ impl Database {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
         // If a thread panicked in a write, the transaction was rolled back.
         let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.renew_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
+        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         Ok(conn)
     }
 
@@ -264,16 +264,16 @@ impl Database {
     ///
     /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
     /// with the next commit.
-    fn renew_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
+    fn reopen_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
         if answer.as_ref().is_err_and(BackendError::is_of_system) {
             self.is_suspect.store(true, Ordering::Relaxed);
             // If this fails, the next write tries again.
-            let _ = self.renew_if_suspect(conn);
+            let _ = self.reopen_if_suspect(conn);
         }
     }
 
-    fn renew_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
-        if let Location::File(path) = &self.place
+    fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
+        if let Location::File(path) = &self.location
             && self.is_suspect.load(Ordering::Relaxed)
         {
             // The new connection is opened before the old one is closed: the last close would checkpoint and remove
@@ -299,10 +299,10 @@ impl Database {
 
     pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = match &self.place {
+        let conn = match &self.location {
             Location::Memory => {
                 return Err(BackendError::Own(Error::Unsupported {
-                    what: "a second connection to memory",
+                    what: "a second connection to a database in memory",
                 }));
             }
             Location::File(path) => Connection::open_with_flags(path, flags)?,
@@ -362,21 +362,21 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
 ///
 /// Invariant: nothing but SQLite opens the file of a database. On POSIX, closing any descriptor of a file drops all
 /// locks that this process holds on it, those of other stores included.
-fn refuse_odd_file(path: &Path) -> Result<()> {
+fn require_regular_file(path: &Path) -> Result<()> {
     let file =
         std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     let why = match file.file_type() {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "it is a directory",
         // Opening a pipe blocks until someone writes into it.
-        _ => "it is no regular file",
+        _ => "it is not a regular file",
     };
     Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
 }
 
 /// Returns whether a file has another header than SQLite's. Opening it is safe: SQLite refused it, so no store of
 /// this process has it open.
-fn is_begun_otherwise(path: &Path) -> bool {
+fn has_other_header(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
@@ -389,8 +389,8 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
         BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            let why = match is_begun_otherwise(path) {
-                true => "it does not begin as an SQLite database does".to_owned(),
+            let why = match has_other_header(path) {
+                true => "its header is not that of an SQLite database".to_owned(),
                 false => error.to_string(),
             };
             Error::NotAStore { path: path.to_owned(), why }

@@ -79,7 +79,7 @@ impl PathCursor {
             self.at = None;
             return Ok(());
         }
-        let mut tree = SessionTree::until(conn, path.session, self.newest_compaction);
+        let mut tree = SessionTree::before_compaction(conn, path.session, self.newest_compaction);
         let mut walk = match path.is_raw {
             true => Walk::raw(&mut tree, Some(at)),
             false => Walk::visible(&mut tree, Some(at)),
@@ -141,7 +141,8 @@ impl Cursor for PathCursor {
     fn total(&mut self) -> Result<u64> {
         let Some(path) = self.path else { return Ok(0) };
         self.database.read(|conn| {
-            let mut tree = SessionTree::until(conn, path.session, self.newest_compaction);
+            let mut tree =
+                SessionTree::before_compaction(conn, path.session, self.newest_compaction);
             let walk = match path.is_raw {
                 true => Walk::raw(&mut tree, path.leaf),
                 false => Walk::visible(&mut tree, path.leaf),

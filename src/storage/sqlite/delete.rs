@@ -37,7 +37,7 @@ pub(super) fn delete(
     let mut touched = BTreeSet::new();
     for address in &addresses {
         touched.extend(compaction::covering(conn, *address)?.iter().map(|span| span.key));
-        bury(conn, *address)?;
+        make_tombstone(conn, *address)?;
     }
     // Children before parents, so that one call can remove a whole branch.
     let mut removed = HashMap::new();
@@ -115,7 +115,7 @@ fn finish(
 }
 
 /// Turns a message into a tombstone.
-fn bury(conn: &Connection, address: Address) -> BackendResult<()> {
+fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     search_index::forget(conn, address, address)?;
     label::forget(conn, address, address)?;
     elision::forget(conn, address, address)?;
@@ -177,8 +177,8 @@ fn settle_compactions(
         if !touched.contains(&span.key) {
             continue;
         }
-        let has_end = survivor(Some(span.last)) == Some(span.last);
-        if has_end && shows_something(conn, span)? {
+        let has_last = survivor(Some(span.last)) == Some(span.last);
+        if has_last && shows_something(conn, span)? {
             deleted.covered_by.push(compaction.id);
         } else {
             compaction::remove(conn, span.key)?;

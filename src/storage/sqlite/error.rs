@@ -37,7 +37,7 @@ impl BackendError {
                 // Queries that may find nothing handle that themselves; here a row is missing that another one refers
                 // to.
                 rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
-                    what: "a row that another one points at is missing".to_owned(),
+                    what: "a row that another one refers to is missing".to_owned(),
                 },
                 error if is_of_value(&error) => Error::Corrupt { what: error.to_string() },
                 error => Error::Storage { source: Box::new(error) },
@@ -84,7 +84,7 @@ impl From<rusqlite::Error> for BackendError {
 impl From<rusqlite::types::FromSqlError> for BackendError {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::Own(Error::Corrupt {
-            what: format!("a value of another type than its column: {error}"),
+            what: format!("a value has another type than its column: {error}"),
         })
     }
 }

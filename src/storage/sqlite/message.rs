@@ -91,7 +91,10 @@ pub(super) fn nearest_living(
             return Ok(Some((address, id)));
         }
         if parent.is_some_and(|parent| parent >= address) {
-            return Err(corrupt(format!("message {} hangs from a newer one", address.n())));
+            return Err(corrupt(format!(
+                "the parent of message {} is a newer message",
+                address.n()
+            )));
         }
         at = parent;
     }

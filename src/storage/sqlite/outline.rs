@@ -160,7 +160,7 @@ fn read(
     segment: usize,
     at: u64,
 ) -> BackendResult<Landmark> {
-    let missing = || corrupt(format!("place {at} of a run holds no message"));
+    let missing = || corrupt(format!("place {at} of a run is not a message"));
     let address = skeleton.address(segment, at).ok_or_else(missing)?;
     let mut rows = reader.query([address])?;
     let row = rows.next()?.ok_or_else(missing)?;
@@ -172,7 +172,7 @@ fn read(
 }
 
 fn landmark(row: &Row<'_>, at: u64) -> BackendResult<Landmark> {
-    let missing = || corrupt(format!("place {at} of a run holds no message"));
+    let missing = || corrupt(format!("place {at} of a run is not a message"));
     let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
     Ok(Landmark {
         at,

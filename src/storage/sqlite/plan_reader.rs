@@ -290,7 +290,7 @@ impl Collected {
             }
         }
         let above = match self.order {
-            Order::OldestFirst => self.above(conn, parent)?,
+            Order::OldestFirst => self.parent_id(conn, parent)?,
             Order::NewestFirst => None,
         };
         if self.order == Order::OldestFirst {
@@ -310,7 +310,7 @@ impl Collected {
         parent: Option<Address>,
     ) -> BackendResult<()> {
         let above = match self.order {
-            Order::OldestFirst => self.above(conn, parent)?,
+            Order::OldestFirst => self.parent_id(conn, parent)?,
             Order::NewestFirst => None,
         };
         self.push(conn, Message { parent: above, ..summary }, parent)
@@ -323,7 +323,7 @@ impl Collected {
         parent: Option<Address>,
     ) -> BackendResult<()> {
         if self.order == Order::NewestFirst {
-            self.settle(conn)?;
+            self.name_waiting_parent(conn)?;
             self.waiting = parent.map(|parent| (self.messages.len(), parent));
         }
         self.messages.push(message);
@@ -331,7 +331,7 @@ impl Collected {
     }
 
     /// Returns the parent's id: from the previous row if that is the parent, otherwise by a query.
-    fn above(
+    fn parent_id(
         &mut self,
         conn: &Connection,
         parent: Option<Address>,
@@ -339,25 +339,25 @@ impl Collected {
         match (parent, self.before.take()) {
             (None, _) => Ok(None),
             (Some(parent), Some((before, name))) if before == parent => Ok(name),
-            (parent, _) => name_of(conn, parent),
+            (parent, _) => living_id(conn, parent),
         }
     }
 
     /// Looks up a parent that was not read.
-    fn settle(&mut self, conn: &Connection) -> BackendResult<()> {
+    fn name_waiting_parent(&mut self, conn: &Connection) -> BackendResult<()> {
         if let Some((place, sought)) = self.waiting.take() {
-            self.messages[place].parent = name_of(conn, Some(sought))?;
+            self.messages[place].parent = living_id(conn, Some(sought))?;
         }
         Ok(())
     }
 
     fn done(mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
-        self.settle(conn)?;
+        self.name_waiting_parent(conn)?;
         Ok(self.messages)
     }
 }
 
-fn name_of(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {
+fn living_id(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {
     Ok(nearest_living(conn, address)?.map(|(_, id)| id))
 }
 

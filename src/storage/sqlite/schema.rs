@@ -30,19 +30,19 @@ enum Found {
 }
 
 /// Creates the format in a new file, or migrates an older one.
-pub(super) fn bring_up_to_date(
+pub(super) fn create_or_migrate(
     conn: &Connection,
     path: &Path,
     config: &Config,
 ) -> BackendResult<()> {
-    if let Found::Store { version: VERSION } = look(conn)? {
+    if let Found::Store { version: VERSION } = identify(conn)? {
         return Ok(());
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
     transaction::write(conn, config, config.busy_timeout, |conn| {
         // Another process may have done it meanwhile.
-        match look(conn)? {
+        match identify(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => migrate(conn, version),
             Found::SomethingElse => refuse(conn, path),
@@ -53,7 +53,7 @@ pub(super) fn bring_up_to_date(
 /// Returns an error unless a file that is opened read-only has the current format.
 pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     refuse(conn, path)?;
-    match look(conn)? {
+    match identify(conn)? {
         Found::Store { version: VERSION } => Ok(()),
         Found::Store { version } => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
@@ -88,7 +88,7 @@ fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
     Ok(())
 }
 
-fn look(conn: &Connection) -> BackendResult<Found> {
+fn identify(conn: &Connection) -> BackendResult<Found> {
     let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application_id == APPLICATION_ID {
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -100,7 +100,7 @@ fn look(conn: &Connection) -> BackendResult<Found> {
 
 /// Returns an error for a file that this build cannot read, before anything is written to it.
 fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
-    match look(conn)? {
+    match identify(conn)? {
         Found::Store { version } if version > VERSION => {
             Err(BackendError::Own(Error::NewerStore { found: version, supported: VERSION }))
         }

@@ -209,7 +209,7 @@ impl SessionProvider for SqliteSession {
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
         let after = self.counter.message(&compaction.to_message(None));
-        self.lay(compaction, |conn, session| {
+        self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
                 return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
             };
@@ -223,7 +223,7 @@ impl SessionProvider for SqliteSession {
         leaf: &MessageId,
         seen: &Seen,
     ) -> Result<bool> {
-        self.lay(compaction, |conn, session| {
+        self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
                 let why = Stale::Deleted { id: compaction.first.clone() };
                 return Err(BackendError::Own(Error::Stale { why }));
@@ -251,7 +251,7 @@ impl SessionProvider for SqliteSession {
             Scope::Session(id) | Scope::Path(id, _) if *id == self.id => {
                 self.database.search(request)
             }
-            _ => Err(Error::Unsupported { what: "a search beyond the session" }),
+            _ => Err(Error::Unsupported { what: "a search outside the session" }),
         }
     }
 
@@ -379,14 +379,14 @@ impl SessionProvider for SqliteSession {
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, span| {
+        self.read_range(id, |conn, span| {
             let plan = compaction::below(conn, span)?;
             PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
         })
     }
 
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, span| {
+        self.read_range(id, |conn, span| {
             let plan = path::between(conn, span.first, span.last)?;
             PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
         })
@@ -459,7 +459,7 @@ impl SqliteSession {
     }
 
     /// Adds a compaction that is within the size limit.
-    fn lay<T>(
+    fn write_compaction<T>(
         &self,
         compaction: &Compaction,
         work: impl FnOnce(&Connection, Option<SessionRow>) -> BackendResult<T>,
@@ -479,7 +479,7 @@ impl SqliteSession {
     }
 
     /// Reads the range of a compaction.
-    fn read_under(
+    fn read_range(
         &self,
         id: &CompactionId,
         work: impl FnOnce(&Connection, Span) -> BackendResult<Vec<Message>>,

@@ -30,7 +30,7 @@ impl Database {
             };
             let hidden = count("SELECT count(*) FROM message WHERE hidden = 1")?;
             let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
-            let (branching_messages, max_children) = fans(conn, living)?;
+            let (branching_messages, max_children) = branching(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
                 messages: living - hidden,
@@ -55,7 +55,7 @@ impl Database {
 
 /// Returns how many messages have more than one child, and the most children of one; `living` is the number of
 /// messages.
-fn fans(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
+fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     // Counts the branches of a message and its child in the run.
     let mut statement = conn.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1

@@ -42,12 +42,16 @@ impl<'c> SessionTree<'c> {
     }
 
     /// Returns the tree without the compactions that are newer than this one.
-    pub(super) fn until(conn: &'c Connection, session: i64, newest_compaction: i64) -> Self {
+    pub(super) fn before_compaction(
+        conn: &'c Connection,
+        session: i64,
+        newest_compaction: i64,
+    ) -> Self {
         Self { newest_compaction, ..Self::new(conn, session) }
     }
 
     /// Returns the run of an address, if the buffer has it.
-    fn known(&self, at: Address) -> Option<Run> {
+    fn buffered(&self, at: Address) -> Option<Run> {
         let place = self.runs.partition_point(|run| run.start > at);
         self.runs.get(place).filter(|_| at <= self.ceiling).copied()
     }
@@ -68,11 +72,11 @@ impl<'c> SessionTree<'c> {
     }
 
     fn find_run(&mut self, at: Address) -> BackendResult<Run> {
-        if self.known(at).is_none() {
+        if self.buffered(at).is_none() {
             self.fill(at)?;
         }
         self.answers += 1;
-        self.known(at).ok_or_else(|| {
+        self.buffered(at).ok_or_else(|| {
             super::error::corrupt(format!(
                 "message {} of session {} is in no run",
                 at.n(),

@@ -37,7 +37,7 @@ pub(super) fn update(
     let had_elisions = elision::has_of(conn, address)?;
     elision::forget_changed(conn, address, message)?;
     let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
-        return Err(corrupt(format!("message {:?} is in no session", message.id)));
+        return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
     };
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;

@@ -25,11 +25,11 @@ pub(in super::super) fn commit(
     seen: &Seen,
 ) -> BackendResult<bool> {
     let stale = |why: Stale| BackendError::Own(Error::Stale { why });
-    let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
-    let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
+    let first = end(conn, session, name, &compaction.first, End::First).map_err(as_stale)?.0;
+    let last = end(conn, session, name, &compaction.last, End::Last).map_err(as_stale)?.0;
     // Checked first: the items inside a removed summary would say less about the reason.
     for id in seen.ids().filter_map(CompactionId::from_message) {
-        require(conn, Some(session.key), name, &id).map_err(went)?;
+        require(conn, Some(session.key), name, &id).map_err(as_stale)?;
     }
     let holds = |leaf, at| path::holds(conn, leaf, at);
     // If the conversation has continued past `leaf`, a newer compaction may cover the range and end after it, so the
@@ -57,7 +57,7 @@ pub(in super::super) fn commit(
 }
 
 /// Returns the error for a plan one of whose ends was deleted.
-fn went(error: BackendError) -> BackendError {
+fn as_stale(error: BackendError) -> BackendError {
     let why = match error {
         BackendError::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
         BackendError::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },

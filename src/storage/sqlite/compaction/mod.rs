@@ -60,7 +60,7 @@ pub(super) fn add(
 
 /// Returns how many tokens a model sees of a plan, by the counts in its rows.
 fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
-    let mut tokens = visible::stamped(conn, plan)?;
+    let mut tokens = visible::of_rows(conn, plan)?;
     for stretch in plan {
         if let Stretch::Summary(span) = stretch {
             let taken_in = by_key(conn, span.key)?;
@@ -100,7 +100,7 @@ pub(super) fn end(
     };
     let span = require(conn, Some(session.key), name, &summary)?;
     let compaction = by_key(conn, span.key)?
-        .ok_or_else(|| corrupt(format!("compaction {summary:?} has lost its row")))?;
+        .ok_or_else(|| corrupt(format!("the row of compaction {summary:?} is missing")))?;
     Ok(match end {
         End::First => (span.first, compaction.first),
         End::Last => (span.last, compaction.last),

@@ -14,9 +14,9 @@ impl Database {
     /// Discards the counts of all sessions, and counts the messages again whose count is invalid.
     pub(crate) fn recount_tokens(&self) -> Result<()> {
         self.write_long(|conn| {
-            conn.execute(GIVE_UP, [])?;
+            conn.execute(DISCARD, [])?;
             let mut after = Address::from_raw(i64::MIN);
-            while let Some(last) = stamp_some(conn, after)? {
+            while let Some(last) = count_some(conn, after)? {
                 after = last;
             }
             Ok(())
@@ -25,25 +25,25 @@ impl Database {
 }
 
 /// The totals are computed on demand. The change to `changes` keeps whoever counts now from storing an old total.
-const GIVE_UP: &str = "UPDATE session
+const DISCARD: &str = "UPDATE session
     SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
 
 /// Counts a batch of messages with talktree's own estimate; returns the last of them. A damaged message counts 0.
-fn stamp_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
+fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
     let mut statement = conn.prepare_cached(UNKNOWN)?;
     let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
-    let (own, mut stamps) = (Counter::default(), Vec::new());
+    let (own, mut counts) = (Counter::default(), Vec::new());
     while let Some(row) = rows.next()? {
         let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
-        stamps
+        counts
             .push((row.get::<_, Address>(0)?, message.map_or(0, |message| own.message(&message))));
     }
     let mut statement =
         conn.prepare_cached("UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1")?;
-    for (address, tokens) in &stamps {
+    for (address, tokens) in &counts {
         statement.execute(params![address, tokens, HEURISTIC_KEY])?;
     }
-    Ok(stamps.last().map(|(address, _)| *address))
+    Ok(counts.last().map(|(address, _)| *address))
 }
 
 /// Messages with an impossible count, or with a counter that does not exist.

@@ -27,20 +27,20 @@ const BATCH: usize = 512;
 const MAX_ATTEMPTS: usize = 4;
 
 /// A key that no counter has: a counter without a key has counted no row.
-const NOBODY: i64 = -1;
+const NO_COUNTER: i64 = -1;
 
 /// What one read of a session found.
-enum Look {
+enum Count {
     /// The count is in the session's row.
     Known(u64),
     /// Rows of another counter are visible: they have to be counted first.
-    Foreign(Plan),
+    Uncounted(Plan),
     /// The tokens of the rows, and what else is visible: summaries and messages with elisions.
-    Sum { session: SessionRow, stamped: u64, others: Vec<Message> },
+    Sum { session: SessionRow, of_rows: u64, others: Vec<Message> },
 }
 
 /// A row with another counter's count.
-struct Foreign {
+struct Uncounted {
     address: Address,
     /// Its columns when it was read.
     content: Content<'static>,
@@ -57,15 +57,15 @@ impl Database {
     ) -> Result<Option<u64>> {
         let mut counted = None;
         for _ in 0..MAX_ATTEMPTS {
-            match self.read(|conn| look(conn, id, counter))? {
-                Look::Known(tokens) => return Ok(Some(tokens)),
-                Look::Foreign(_) if self.is_read_only() => return Ok(None),
-                Look::Foreign(plan) => self.restamp_all(plan, counter)?,
-                Look::Sum { session, stamped, others } => {
+            match self.read(|conn| read_count(conn, id, counter))? {
+                Count::Known(tokens) => return Ok(Some(tokens)),
+                Count::Uncounted(_) if self.is_read_only() => return Ok(None),
+                Count::Uncounted(plan) => self.recount_all(plan, counter)?,
+                Count::Sum { session, of_rows, others } => {
                     let others: u64 = others.iter().map(|message| counter.message(message)).sum();
-                    let tokens = stamped.saturating_add(others);
+                    let tokens = of_rows.saturating_add(others);
                     // In a read-only store the total is computed each time.
-                    if self.is_read_only() || self.keep(&session, tokens, counter)? {
+                    if self.is_read_only() || self.store_count(&session, tokens, counter)? {
                         return Ok(Some(tokens));
                     }
                     counted = Some(tokens);
@@ -76,18 +76,18 @@ impl Database {
     }
 
     /// Counts all rows of a plan that have another counter's count.
-    fn restamp_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
+    fn recount_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
         loop {
-            let rows = self.read(|conn| next_foreign(conn, &mut plan, counter))?;
+            let rows = self.read(|conn| next_uncounted(conn, &mut plan, counter))?;
             if rows.is_empty() {
                 return Ok(());
             }
-            self.restamp(&rows, counter)?;
+            self.recount(&rows, counter)?;
         }
     }
 
     /// Stores the counts of rows that have not changed since they were read.
-    fn restamp(&self, rows: &[Foreign], counter: &Counter) -> Result<()> {
+    fn recount(&self, rows: &[Uncounted], counter: &Counter) -> Result<()> {
         let counts: Vec<u64> = rows.iter().map(|row| counter.message(&row.message)).collect();
         self.write(|conn| {
             let key = counter_key_to_write(conn, counter)?;
@@ -104,7 +104,7 @@ impl Database {
     }
 
     /// Stores the total, if the session has not changed since it was counted.
-    fn keep(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
+    fn store_count(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
         self.write(|conn| {
             let key = counter_key_to_write(conn, counter)?;
             let count = conn
@@ -130,39 +130,39 @@ const RECOUNT: &str = concat!(
     ")"
 );
 
-fn look(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<Look> {
-    let Some(session) = session::find(conn, id)? else { return Ok(Look::Known(0)) };
+fn read_count(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<Count> {
+    let Some(session) = session::find(conn, id)? else { return Ok(Count::Known(0)) };
     let key = counter_key(conn, counter)?;
     if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
-        return Ok(Look::Known(tokens));
+        return Ok(Count::Known(tokens));
     }
     let plan = path::plan(conn, session.key, session.head, false)?;
-    let sums = sums(conn, &plan, key.unwrap_or(NOBODY))?;
-    if sums.foreign > 0 {
-        return Ok(Look::Foreign(plan));
+    let sums = sums(conn, &plan, key.unwrap_or(NO_COUNTER))?;
+    if sums.uncounted > 0 {
+        return Ok(Count::Uncounted(plan));
     }
-    let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
-    Ok(Look::Sum { session, stamped, others })
+    let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
+    Ok(Count::Sum { session, of_rows, others })
 }
 
 /// Returns the total that the counts in the rows add up to; `None` if only a caller's own counter can tell.
-pub(in super::super) fn by_stamps(
+pub(in super::super) fn from_rows(
     conn: &Connection,
     session: &SessionRow,
 ) -> BackendResult<Option<u64>> {
     let plan = path::plan(conn, session.key, session.head, false)?;
     let sums = sums(conn, &plan, session.counter)?;
-    let (stamped, others) = told_apart(conn, &plan, sums.tokens)?;
-    if sums.foreign > 0 || (session.counter != HEURISTIC_KEY && !others.is_empty()) {
+    let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
+    if sums.uncounted > 0 || (session.counter != HEURISTIC_KEY && !others.is_empty()) {
         return Ok(None);
     }
     let own = Counter::default();
     let others: u64 = others.iter().map(|message| own.message(message)).sum();
-    Ok(Some(stamped.saturating_add(others)))
+    Ok(Some(of_rows.saturating_add(others)))
 }
 
 /// Returns which tokens of the rows a model sees, and the visible messages that rows do not count.
-fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u64, Vec<Message>)> {
+fn split_sum(conn: &Connection, plan: &Plan, of_rows: u64) -> BackendResult<(u64, Vec<Message>)> {
     let mut others = Vec::new();
     for stretch in plan {
         if let Stretch::Summary(span) = stretch {
@@ -172,7 +172,7 @@ fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u6
     let elided = elided(conn, plan)?;
     let replaced = elided.iter().fold(0u64, |sum, (tokens, _)| sum.saturating_add(*tokens));
     others.extend(elided.into_iter().map(|(_, message)| message));
-    Ok((stamped.saturating_sub(replaced), others))
+    Ok((of_rows.saturating_sub(replaced), others))
 }
 
 /// The counts of a plan's messages.
@@ -180,7 +180,7 @@ fn told_apart(conn: &Connection, plan: &Plan, stamped: u64) -> BackendResult<(u6
 struct Sums {
     tokens: u64,
     /// How many rows have another counter's count.
-    foreign: u64,
+    uncounted: u64,
 }
 
 fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
@@ -188,16 +188,16 @@ fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
     let mut sums = Sums::default();
     for stretch in plan {
         let Stretch::Messages { first, last } = *stretch else { continue };
-        let (tokens, foreign): (u64, u64) =
+        let (tokens, uncounted): (u64, u64) =
             statement.query_row(params![first, last, key], |row| Ok((row.get(0)?, row.get(1)?)))?;
         sums.tokens = sums.tokens.saturating_add(tokens);
-        sums.foreign += foreign;
+        sums.uncounted += uncounted;
     }
     Ok(sums)
 }
 
 /// Returns the tokens of a plan's messages, of any counter.
-pub(in super::super) fn stamped(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
+pub(in super::super) fn of_rows(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
 }
 
@@ -210,14 +210,14 @@ pub(in super::super) const SUMS: &str =
 
 /// Takes the oldest stretches from a plan, up to a batch of rows with another counter's count, and returns those
 /// rows; none if no such row is left.
-fn next_foreign(
+fn next_uncounted(
     conn: &Connection,
     plan: &mut Plan,
     counter: &Counter,
-) -> BackendResult<Vec<Foreign>> {
-    let key = counter_key(conn, counter)?.unwrap_or(NOBODY);
-    let mut statement = conn.prepare_cached(FOREIGN)?;
-    let mut found: Vec<Foreign> = Vec::new();
+) -> BackendResult<Vec<Uncounted>> {
+    let key = counter_key(conn, counter)?.unwrap_or(NO_COUNTER);
+    let mut statement = conn.prepare_cached(UNCOUNTED)?;
+    let mut found: Vec<Uncounted> = Vec::new();
     while found.len() < BATCH
         && let Some(stretch) = plan.pop()
     {
@@ -227,7 +227,7 @@ fn next_foreign(
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
             if let Some(message) = message {
                 let content = Content::of_row(row)?.into_owned();
-                found.push(Foreign { address, content, message });
+                found.push(Uncounted { address, content, message });
             }
         }
         // The stretch may have more such rows than the batch.
@@ -241,7 +241,7 @@ fn next_foreign(
     Ok(found)
 }
 
-pub(in super::super) const FOREIGN: &str = concat!(
+pub(in super::super) const UNCOUNTED: &str = concat!(
     "SELECT ",
     stored_columns!(),
     " FROM message

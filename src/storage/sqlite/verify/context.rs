@@ -5,21 +5,21 @@ use rusqlite::{Connection, Row};
 use super::super::context::{elision, entry, frozen_prompt};
 use super::super::error::{BackendResult, corrupt};
 use super::super::message;
-use super::{Check, RESTORE, tell, told};
+use super::{Check, RESTORE, description, report};
 use crate::report::Damage;
 use crate::tree::Address;
 
 /// The remedy for a damaged text.
-const PUT_ANEW: &str = "put the text anew, or restore a backup";
+const PUT_AGAIN: &str = "put the text again, or restore a backup";
 /// The remedy for a damaged prompt.
 const THAW: &str = "refresh the session's prompt";
 /// The remedy for an elision without an output.
-const UPDATE: &str = "harmless: it goes when the message is updated or deleted";
+const UPDATE: &str = "harmless: it is removed when the message is updated or deleted";
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         kind: "stray-context",
-        sql: "SELECT format('context block %s is of session key %d, which is not there', label, session)
+        sql: "SELECT format('context block %s belongs to session key %d, which does not exist', label, session)
                 FROM context_block
                WHERE session <> 0
                  AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = context_block.session)",
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-context",
-        sql: "SELECT format('texts are stored under context block %d, which is not there', key)
+        sql: "SELECT format('texts are stored under context block %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key
                         FROM context_entry
                       EXCEPT SELECT key FROM context_block)",
@@ -35,14 +35,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-context",
-        sql: "SELECT format('a frozen prompt is of session key %d, which is not there', session)
+        sql: "SELECT format('a frozen prompt belongs to session key %d, which does not exist', session)
                 FROM frozen_prompt
                WHERE NOT EXISTS (SELECT 1 FROM session WHERE session.key = frozen_prompt.session)",
         remedy: RESTORE,
     },
     Check {
         kind: "number-in-use",
-        sql: "SELECT format('the next number of context block %d is %d and in use', key, next)
+        sql: "SELECT format('the next number of context block %d is %d, which is in use', key, next)
                 FROM context_block
                WHERE EXISTS (SELECT 1
                                FROM context_entry
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "wrong-version",
-        sql: "SELECT format('version %d of text %d of context block %d is not before its present one',
+        sql: "SELECT format('version %d of text %d of context block %d is not before its current one',
                             version, entry & 4294967295, entry >> 32)
                 FROM context_version
                WHERE version < 1
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-elision",
-        sql: "SELECT format('an elision lies on message %d of session %d, which is not there',
+        sql: "SELECT format('message %d of session %d has an elision and does not exist',
                             address & 4294967295, address >> 32)
                 FROM elision
                WHERE NOT EXISTS (SELECT 1
@@ -76,28 +76,29 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Reads every version of every text, every frozen prompt, and the message of every elision.
 pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut judge = |kind, remedy, answer: BackendResult<()>| {
+    let mut check_row = |kind, remedy, answer: BackendResult<()>| {
         if let Err(error) = answer {
-            tell(found, Damage { kind, what: told(error), remedy });
+            report(found, Damage { kind, what: description(error), remedy });
         }
     };
     each(conn, ENTRIES, |row| {
-        judge("broken-context", PUT_ANEW, read_entry(row));
+        check_row("broken-context", PUT_AGAIN, read_entry(row));
         Ok(())
     })?;
     each(conn, VERSIONS, |row| {
         let address: Address = row.get(5)?;
-        let name =
-            |error| corrupt(format!("a version of {}: {}", entry::named(address), told(error)));
-        judge("broken-context", PUT_ANEW, entry::read_version(row).map(|_| ()).map_err(name));
+        let name = |error| {
+            corrupt(format!("a version of {}: {}", entry::named(address), description(error)))
+        };
+        check_row("broken-context", PUT_AGAIN, entry::read_version(row).map(|_| ()).map_err(name));
         Ok(())
     })?;
     each(conn, "SELECT session FROM frozen_prompt", |row| {
-        judge("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
+        check_row("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
     each(conn, "SELECT address, call FROM elision", |row| {
-        judge("lost-elision", UPDATE, check_elision(conn, row));
+        check_row("lost-elision", UPDATE, check_elision(conn, row));
         Ok(())
     })
 }
@@ -126,7 +127,7 @@ fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     let wrong = match (version, row.get::<_, i64>(7)?) {
         (1.., 0 | 1) => return Ok(()),
         (0, _) => "no version".to_owned(),
-        (_, mark) => format!("{mark} as the mark of what can be found"),
+        (_, mark) => format!("{mark} as its searchable flag"),
     };
     Err(corrupt(format!("{} has {wrong}", entry::named(row.get(0)?))))
 }
@@ -142,7 +143,7 @@ fn check_elision(conn: &Connection, row: &Row<'_>) -> BackendResult<()> {
         return Ok(());
     }
     Err(corrupt(format!(
-        "an elision lies on message {} of session {}, which holds no result of tool call {call:?}",
+        "message {} of session {} has an elision and no result of tool call {call:?}",
         address.n(),
         address.session()
     )))

@@ -17,7 +17,7 @@ use crate::tree::Address;
 
 /// The remedy for a message that differs from its index entry.
 const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `talktree verify --rebuild-index`, \
-                       takes it as it is now";
+                       indexes it as it is now";
 /// How many messages are cut into words at a time.
 const BATCH: u64 = 4_096;
 
@@ -36,9 +36,9 @@ fn of_context(conn: &Connection) -> BackendResult<Option<Damage>> {
         return Ok(None);
     } else if holds(conn, "INSERT INTO context_search (context_search) VALUES ('integrity-check')")?
     {
-        "the search index of the context does not hold what its texts say"
+        "the search index of the context differs from its texts"
     } else {
-        "the search index of the context is damaged in itself"
+        "the search index of the context is damaged"
     };
     Ok(Some(Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD }))
 }
@@ -51,11 +51,11 @@ fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     let broken =
         |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
     if !holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
-        return Ok(vec![broken("the search index is damaged in itself")]);
+        return Ok(vec![broken("the search index is damaged")]);
     }
     let differing = differing(conn)?;
     if differing.is_empty() {
-        return Ok(vec![broken("the search index does not hold what the messages say")]);
+        return Ok(vec![broken("the search index differs from the messages")]);
     }
     Ok(differing)
 }
@@ -91,9 +91,9 @@ fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
         let (address, indexed, said) = (Address::from_raw(raw), indexed.get(&raw), said.get(&raw));
         let what = match (indexed, said) {
             (indexed, said) if indexed == said => return None,
-            (Some(_), Some(_)) => "says other words than were indexed",
+            (Some(_), Some(_)) => "has other words than its index entry",
             (None, _) => "is not in the search index",
-            (_, None) => "is in the search index with words, and has none",
+            (_, None) => "has no words and is in the search index with some",
         };
         let what = format!("message {} of session {} {what}", address.n(), address.session());
         Some(Damage { kind: "search-index", what, remedy: COMPARE })

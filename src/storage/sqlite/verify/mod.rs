@@ -30,11 +30,11 @@ const RESTORE: &str = "restore a backup, or export the sessions that can still b
 const REMOVE: &str = "remove the compaction";
 /// The remedy for an index that differs from the messages.
 const REBUILD: &str =
-    "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
+    "rebuild the search index: `rebuild_search`, or `talktree verify --rebuild-index`";
 
 /// The remedy for wrong counts, or counts of an unknown counter.
 const RECOUNT: &str =
-    "count the tokens anew: `recount_tokens`, or `talktree verify --recount-tokens`";
+    "count the tokens again: `recount_tokens`, or `talktree verify --recount-tokens`";
 
 /// A query that finds violations of an invariant, as text.
 struct Check {
@@ -46,7 +46,7 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check {
         kind: "missing-parent",
-        sql: "SELECT format('message %d of session %d hangs from %d, which is not there',
+        sql: "SELECT format('the parent of message %d of session %d is %d, which does not exist',
                             address & 4294967295, address >> 32, parent & 4294967295)
                 FROM message
                WHERE parent IS NOT NULL
@@ -55,7 +55,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "wrong-parent",
-        sql: "SELECT format('message %d of session %d hangs from a newer one or another session''s',
+        sql: "SELECT format('the parent of message %d of session %d is newer or of another session',
                             address & 4294967295, address >> 32)
                 FROM message
                WHERE parent >= address OR parent >> 32 <> address >> 32",
@@ -63,13 +63,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-message",
-        sql: "SELECT format('messages are stored under session key %d, which is not there', key)
+        sql: "SELECT format('messages are stored under session key %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key FROM message EXCEPT SELECT key FROM session)",
         remedy: RESTORE,
     },
     Check {
         kind: "number-in-use",
-        sql: "SELECT format('the next number of session %s is %d and in use', id, next)
+        sql: "SELECT format('the next number of session %s is %d, which is in use', id, next)
                 FROM session
                WHERE EXISTS (SELECT 1
                                FROM message
@@ -78,7 +78,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-head",
-        sql: "SELECT format('the head of session %s stands on a message that is not there', id)
+        sql: "SELECT format('the head of session %s is a message that does not exist', id)
                 FROM session
                WHERE head IS NOT NULL
                  AND (head >> 32 <> key
@@ -87,12 +87,12 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-head-entry",
-        sql: "SELECT format('the head log of session key %d names a message that is not there', session)
+        sql: "SELECT format('the head log of session key %d names a message that does not exist', session)
                 FROM head_log
                WHERE address IS NOT NULL
                  AND (address >> 32 <> session
                       OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = head_log.address))",
-        remedy: "undo and redo pass over no further than this entry; check out a message instead",
+        remedy: "undo and redo stop at this entry; check out a message instead",
     },
     Check {
         kind: "lost-head-entry",
@@ -100,21 +100,21 @@ const CHECKS: &[Check] = &[
                 FROM (SELECT session, position FROM head_log UNION SELECT key, head_position FROM session)
                GROUP BY session
               HAVING max(position) - min(position) + 1 <> count(*)",
-        remedy: "undo and redo go no further than the gap; check out a message instead",
+        remedy: "undo and redo stop at the gap; check out a message instead",
     },
     Check {
         kind: "lost-label",
-        sql: "SELECT format('label %s of session key %d points at no message', name, session)
+        sql: "SELECT format('label %s of session key %d names a message that does not exist', name, session)
                 FROM label
                WHERE address >> 32 <> session
                   OR NOT EXISTS (SELECT 1
                                    FROM message
                                   WHERE message.address = label.address AND message.id IS NOT NULL)",
-        remedy: "set the label anew, or take it away",
+        remedy: "set the label again, or remove it",
     },
     Check {
         kind: "lost-compaction",
-        sql: "SELECT format('compaction %s of session key %d lies over messages that are not there', id, session)
+        sql: "SELECT format('compaction %s of session key %d covers messages that do not exist', id, session)
                 FROM compaction
                WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
@@ -123,7 +123,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "broken-compaction",
-        sql: "SELECT format('compaction %s of session key %d names other messages than it lies over',
+        sql: "SELECT format('compaction %s of session key %d names other messages than it covers',
                             compaction.id, compaction.session)
                 FROM compaction
                 JOIN message AS start ON start.address = compaction.first
@@ -133,7 +133,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "childless-tombstone",
-        sql: "SELECT format('place %d of session %d holds a deleted message and leads nowhere',
+        sql: "SELECT format('message %d of session %d is a tombstone without children',
                             address & 4294967295, address >> 32)
                 FROM message
                WHERE id IS NULL
@@ -149,7 +149,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-pending",
-        sql: "SELECT format('message %d of session %d is to be indexed and is not there',
+        sql: "SELECT format('message %d of session %d is to be indexed and does not exist',
                             address & 4294967295, address >> 32)
                 FROM search_pending
                WHERE NOT EXISTS (SELECT 1
@@ -160,7 +160,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-record",
-        sql: "SELECT format('session key %d is not there, and records name it', session)
+        sql: "SELECT format('session key %d does not exist, and records name it', session)
                 FROM (SELECT session FROM compaction UNION SELECT session FROM label
                       UNION SELECT session FROM head_log UNION SELECT session FROM imported
                       EXCEPT SELECT key FROM session)",
@@ -173,15 +173,17 @@ impl Database {
         let watch = self.interrupt_signal().watch();
         let mut damages = self.read_long(|conn| {
             let mut found = Vec::new();
-            settle("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
-            settle("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
+            run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
+            run_check("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
             for check in CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS) {
-                settle(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
+                run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
-            settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
-            settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
-            settle("broken-context", RESTORE, &mut found, |found| context::read_all(conn, found))?;
-            settle("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
+            run_check("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
+            run_check("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
+            run_check("broken-context", RESTORE, &mut found, |found| {
+                context::read_all(conn, found)
+            })?;
+            run_check("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -208,7 +210,9 @@ impl Database {
             watch.check()?;
             let batch = self.read_long(|conn| {
                 let mut batch = Batch::default();
-                settle("broken-message", RESTORE, damages, |found| batch.read(conn, after, found))?;
+                run_check("broken-message", RESTORE, damages, |found| {
+                    batch.read(conn, after, found)
+                })?;
                 Ok(batch)
             })?;
             count += batch.count;
@@ -269,14 +273,14 @@ impl Drop for TemporaryFile {
 }
 
 /// Reports a damage, unless enough of its kind are reported.
-fn tell(found: &mut Vec<Damage>, damage: Damage) {
+fn report(found: &mut Vec<Damage>, damage: Damage) {
     if found.iter().filter(|known| known.kind == damage.kind).count() < MAX_OF_A_KIND {
         found.push(damage);
     }
 }
 
 /// Runs a check and reports an error that is damage; returns any other error.
-fn settle(
+fn run_check(
     kind: &'static str,
     remedy: &'static str,
     found: &mut Vec<Damage>,
@@ -302,7 +306,7 @@ fn is_schema_damaged(found: &[Damage]) -> bool {
 }
 
 /// Returns what an error says about the damage, without the advice to verify.
-fn told(error: BackendError) -> String {
+fn description(error: BackendError) -> String {
     match error.into_error(0) {
         Error::Corrupt { what } => what,
         error => error.to_string(),
@@ -362,12 +366,12 @@ fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
     sql_functions::register(&fresh)?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
-    let mut tell = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
+    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     for (name, sql) in &expected {
         match present.iter().find(|(other, _)| other == name) {
-            None => tell(format!("{name} is missing")),
+            None => report(format!("{name} is missing")),
             Some((_, other)) if canonical(other.as_deref()) != canonical(sql.as_deref()) => {
-                tell(format!("{name} is defined otherwise"))
+                report(format!("{name} has another definition"))
             }
             Some(_) => {}
         }
@@ -398,8 +402,9 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> 
     while let Some(row) = rows.next()? {
         let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
-            let what = format!("compaction {id} begins off the path to its end");
-            tell(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
+            let what =
+                format!("the first message of compaction {id} is not on the path to its last");
+            report(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
         }
     }
     Ok(())
@@ -407,20 +412,20 @@ fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> 
 
 /// Reads every session and every compaction.
 fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut judge = |kind, remedy, answer: BackendResult<()>| {
+    let mut check_row = |kind, remedy, answer: BackendResult<()>| {
         if let Err(error) = answer {
-            tell(found, Damage { kind, what: told(error), remedy });
+            report(found, Damage { kind, what: description(error), remedy });
         }
     };
     let mut statement = conn.prepare(session_row::ALL)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-session", RESTORE, session_row::read_info(row).map(|_| ()));
+        check_row("broken-session", RESTORE, session_row::read_info(row).map(|_| ()));
     }
     let mut statement = conn.prepare(compaction::EVERY)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
+        check_row("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
     }
     Ok(())
 }
@@ -433,7 +438,7 @@ fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     let wrong = match (hidden, tokens) {
         (0 | 1, 0..=MAX_TOKENS) => return Ok(()),
         (0 | 1, tokens) => format!("{tokens} tokens"),
-        (hidden, _) => format!("{hidden} as the mark of an hidden"),
+        (hidden, _) => format!("{hidden} as its hidden flag"),
     };
     Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
 }
@@ -484,12 +489,12 @@ impl Batch {
             if let Err(error) = read_whole(row) {
                 let what = match names(conn, row)? {
                     Some((session, id)) => {
-                        format!("{} (message {id:?} of {session:?})", told(error))
+                        format!("{} (message {id:?} of {session:?})", description(error))
                     }
-                    None => told(error),
+                    None => description(error),
                 };
                 let remedy = "update or delete the message";
-                tell(found, Damage { kind: "broken-message", what, remedy });
+                report(found, Damage { kind: "broken-message", what, remedy });
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session as session_row;
 use super::super::tokens::{HEURISTIC_KEY, visible};
-use super::{Check, RECOUNT, tell};
+use super::{Check, RECOUNT, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
@@ -16,14 +16,14 @@ use crate::tree::Address;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         kind: "wrong-tokens",
-        sql: "SELECT format('session %s has %d tokens for a model to see', id, visible_tokens)
+        sql: "SELECT format('session %s stores %d visible tokens', id, visible_tokens)
                 FROM session
                WHERE visible_tokens < 0",
         remedy: RECOUNT,
     },
     Check {
         kind: "lost-counter",
-        sql: "SELECT format('the tokens of session %s were counted by counter %d, which is not there',
+        sql: "SELECT format('the tokens of session %s were counted by counter %d, which does not exist',
                             id, counter)
                 FROM session
                WHERE counter <> 0
@@ -43,7 +43,7 @@ pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
         let answer = compare_one(conn, &SessionId::from(id.as_str()));
         match answer.map_err(|error| error.into_error(0)) {
             Ok(Some(what)) => {
-                tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
+                report(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
             }
             // Damage on the path is reported for its messages and compactions.
             Ok(None) | Err(Error::Corrupt { .. }) => {}
@@ -56,11 +56,11 @@ pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
 /// Returns what is wrong with a session's count.
 fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String>> {
     let Some(session) = session_row::find(conn, id)? else { return Ok(None) };
-    let (Some(kept), Some(seen)) = (session.visible_tokens.0, visible::by_stamps(conn, &session)?)
+    let (Some(kept), Some(seen)) = (session.visible_tokens.0, visible::from_rows(conn, &session)?)
     else {
         return Ok(None);
     };
-    let what = || format!("session {id} has {kept} tokens for a model to see, and its path {seen}");
+    let what = || format!("session {id} stores {kept} visible tokens, and its path has {seen}");
     Ok((kept != seen).then(what))
 }
 
@@ -82,8 +82,8 @@ pub(super) fn check_counter(
     if !known.contains(&counter) {
         let (n, session) = (address.n(), address.session());
         let what = format!(
-            "message {n} of session {session} was counted by counter {counter}, which is not there"
+            "message {n} of session {session} was counted by counter {counter}, which does not exist"
         );
-        tell(found, Damage { kind: "lost-counter", what, remedy: RECOUNT });
+        report(found, Damage { kind: "lost-counter", what, remedy: RECOUNT });
     }
 }
