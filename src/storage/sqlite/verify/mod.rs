@@ -379,12 +379,17 @@ fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
     Ok(())
 }
 
-/// Returns a definition without comments and with single spaces: `ALTER TABLE` rewrites both, so a migrated store
-/// differs from a new one in them.
+/// Returns a definition without comments and without the spaces that SQLite may write otherwise.
+///
+/// A migrated store differs from a new one in both: `ALTER TABLE` keeps the old comments, and puts other spaces around a
+/// column that it adds.
 fn canonical(sql: Option<&str>) -> String {
     let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
     let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
-    text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let without_spaces_around =
+        |text: String, mark: &str| text.split(mark).map(str::trim).collect::<Vec<_>>().join(mark);
+    [",", "(", ")"].into_iter().fold(text, without_spaces_around)
 }
 
 fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
@@ -510,3 +515,16 @@ const MESSAGES: &str = concat!(
   ORDER BY address
   LIMIT ?2"
 );
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn a_column_added_by_a_migration_reads_like_one_in_the_schema() {
+        let migrated = "CREATE TABLE t (\n a INTEGER NOT NULL -- first\n, b TEXT) STRICT";
+        let new = "CREATE TABLE t (\n a INTEGER NOT NULL, -- first\n b TEXT -- second\n) STRICT";
+        assert_eq!(canonical(Some(migrated)), canonical(Some(new)));
+        assert_ne!(canonical(Some(new)), canonical(Some("CREATE TABLE t (a INTEGER, b TEXT)")));
+    }
+}
