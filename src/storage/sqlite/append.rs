@@ -58,7 +58,7 @@ pub(super) fn append(
     if messages.is_empty() {
         return Ok(CountedAppend::default());
     }
-    let mut session = catalog::find_or_make(conn, name)?;
+    let mut session = catalog::find_or_create(conn, name)?;
     let mut parent = find_parent(conn, name, &session, parent)?;
     if let ExpectedHead::At(expected) = expected {
         check_head(conn, &session, expected.as_ref(), messages)?;
@@ -84,7 +84,7 @@ pub(super) fn append(
             }
         }
     }
-    search_index::note_numbers(conn, session.key, first_new..session.next)?;
+    search_index::add_pending_numbers(conn, session.key, first_new..session.next)?;
     if new_head != session.head {
         // An append that is not at the head moves it, and that can be undone.
         match is_branching {
@@ -160,7 +160,7 @@ pub(super) fn insert(
 ) -> BackendResult<Option<Address>> {
     let address = insert_row(conn, session, name, parent, message, content, count)?;
     if let Some(address) = address {
-        search_index::note(conn, address)?;
+        search_index::add_pending(conn, address)?;
     }
     Ok(address)
 }

@@ -13,15 +13,15 @@ use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// Returns the session with this id, creating it if it does not exist.
-pub(super) fn find_or_make(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
+pub(super) fn find_or_create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     if let Some(session) = row::find(conn, id)? {
         return Ok(session);
     }
-    make(conn, id)
+    create(conn, id)
 }
 
 /// Creates a session; its id must be free.
-pub(super) fn make(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
+pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     conn.prepare_cached(
         "INSERT INTO session (id, visible_tokens, created_at, updated_at) VALUES (?1, 0, ?2, ?2)",
     )?
@@ -53,10 +53,10 @@ pub(super) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
 
 /// Deletes all messages of a session, and the labels, compactions, head log and frozen prompt that belong to them.
 /// The session and the texts of its blocks stay.
-pub(super) fn empty(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     let (first, last) = Address::range_of(key);
-    search_index::forget(conn, first, last)?;
-    elision::forget(conn, first, last)?;
+    search_index::remove(conn, first, last)?;
+    elision::remove_range(conn, first, last)?;
     frozen_prompt::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
@@ -111,7 +111,7 @@ impl Database {
     pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
         self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            empty(conn, session.key)?;
+            clear(conn, session.key)?;
             lifecycle::remove(conn, session.key)?;
             for sql in
                 ["DELETE FROM imported WHERE session = ?1", "DELETE FROM session WHERE key = ?1"]

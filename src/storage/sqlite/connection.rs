@@ -77,7 +77,7 @@ impl Database {
         require_regular_file(path)?;
         let writer = open_writer(path, &config)
             .and_then(|conn| schema::create_or_migrate(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| search_index::bring_up_to_date(&conn, &config).map(|()| conn))
+            .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn))
             .map_err(|error| not_a_store(error, path, busy_ms))?;
         Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
     }
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_panicked_is_undone_and_the_next_ones_go_on() -> Result<()> {
+    fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
         let database = Database::open_in_memory(Config::default())?;
         let insert = |conn: &Connection| -> BackendResult<usize> {
             Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)

@@ -65,21 +65,21 @@ pub(super) fn delete_branch(
     let session = session_row::find(conn, name)?;
     let top = message::require(conn, session.map(|session| session.key), name, id)?;
     let Some(mut session) = session else { return Ok(Deleted::default()) };
-    let mut stretches = below(conn, top)?;
-    stretches.sort_unstable();
+    let mut ranges = below(conn, top)?;
+    ranges.sort_unstable();
     let mut messages = Vec::new();
     let mut touched = BTreeSet::new();
-    for &(first, last) in &stretches {
+    for &(first, last) in &ranges {
         ids_between(conn, first, last, &mut messages)?;
         touched.extend(ending_in(conn, first, last)?);
     }
     // A compaction that covers `top` and ends outside the branch would have to end below `top`; so every affected one
     // ends in the branch.
     let parent = message::parent(conn, top)?;
-    search_index::forget_all(conn, &stretches)?;
-    for &(first, last) in &stretches {
-        label::forget(conn, first, last)?;
-        elision::forget(conn, first, last)?;
+    search_index::remove_all(conn, &ranges)?;
+    for &(first, last) in &ranges {
+        label::remove_range(conn, first, last)?;
+        elision::remove_range(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
     }
@@ -88,8 +88,8 @@ pub(super) fn delete_branch(
     touched.extend(ending_at(conn, removed.keys())?);
     let survivor = |mut at: Option<Address>| {
         while let Some(address) = at {
-            let place = stretches.partition_point(|(first, _)| *first <= address);
-            let is_below = place > 0 && address <= stretches[place - 1].1;
+            let place = ranges.partition_point(|(first, _)| *first <= address);
+            let is_below = place > 0 && address <= ranges[place - 1].1;
             match (is_below, removed.get(&address)) {
                 (true, _) => at = parent,
                 (false, Some(parent)) => at = *parent,
@@ -116,9 +116,9 @@ fn finish(
 
 /// Turns a message into a tombstone.
 fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
-    search_index::forget(conn, address, address)?;
-    label::forget(conn, address, address)?;
-    elision::forget(conn, address, address)?;
+    search_index::remove(conn, address, address)?;
+    label::remove_range(conn, address, address)?;
+    elision::remove_range(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
@@ -221,7 +221,7 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Backend
 /// Returns the ranges of addresses of a message and all its descendants.
 fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
     let (_, end) = Address::range_of(top.session());
-    let mut stretches = Vec::new();
+    let mut ranges = Vec::new();
     let mut starts = vec![top];
     while let Some(start) = starts.pop() {
         let next_break: Option<Address> = conn
@@ -235,7 +235,7 @@ fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address
         let last: Address = conn
             .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
             .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
-        stretches.push((start, last));
+        ranges.push((start, last));
         let mut branches = conn.prepare_cached(
             "SELECT address
                FROM message
@@ -245,7 +245,7 @@ fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address
             starts.push(branch?);
         }
     }
-    Ok(stretches)
+    Ok(ranges)
 }
 
 fn ids_between(

@@ -40,7 +40,7 @@ pub(super) fn fork(
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
-    let mut target = catalog::make(conn, id)?;
+    let mut target = catalog::create(conn, id)?;
     inherit(conn, leaf.session(), &target, from, Some(at))?;
     session_row::set_details(conn, target.key, details)?;
 
@@ -73,7 +73,7 @@ pub(super) fn split(
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
-    let target = catalog::make(conn, id)?;
+    let target = catalog::create(conn, id)?;
     let head = message::nearest_living(conn, source.head)?.map(|(_, head)| head);
     inherit(conn, source.key, &target, from, head.as_ref())?;
     let name = session_row::info(conn, from)?.and_then(|info| info.name);
@@ -137,7 +137,7 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Bac
         ])?;
     }
     let (first, last) = Address::range_of(target.key);
-    search_index::note_range(conn, first, last)
+    search_index::add_pending_range(conn, first, last)
 }
 
 pub(super) const COPY: &str = concat!(

@@ -23,7 +23,7 @@ pub(super) fn import(
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    let mut session = catalog::find_or_make(conn, name)?;
+    let mut session = catalog::find_or_create(conn, name)?;
     // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());

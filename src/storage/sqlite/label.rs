@@ -28,7 +28,7 @@ pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> BackendResu
 }
 
 /// Removes the labels of a range of messages.
-pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+pub(super) fn remove_range(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM label WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     Ok(())

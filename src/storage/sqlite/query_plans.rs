@@ -71,7 +71,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     (
         "a message leaving the index",
-        search_index::TAKE_OUT,
+        search_index::DELETE_ENTRIES,
         &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
@@ -100,24 +100,24 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("the current version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     (
         "a document leaving the index",
-        entry::TAKE_OUT,
+        entry::REMOVE_FROM_INDEX,
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
         "a document entering the index",
-        entry::PUT_IN,
+        entry::ADD_TO_INDEX,
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     ("how many texts", search::IN_BLOCK, &["COVERING INDEX context_present (block=?)"]),
     ("a fork's texts", lifecycle::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     (
         "the texts of a removed session",
-        lifecycle::FORGET_ENTRIES,
+        lifecycle::REMOVE_ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
         "the versions of a removed session",
-        lifecycle::FORGET_VERSIONS,
+        lifecycle::REMOVE_VERSIONS,
         &["PRIMARY KEY (entry>? AND entry<?)"],
     ),
     ("a frozen prompt", frozen_prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
@@ -126,7 +126,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("the elision of a call", elision::OF_CALL, &["PRIMARY KEY (address=? AND call=?)"]),
     (
         "the elisions of a deleted range",
-        elision::FORGET,
+        elision::REMOVE_RANGE,
         &["PRIMARY KEY (address>? AND address<?)"],
     ),
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
@@ -213,7 +213,7 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
 }
 
 #[test]
-fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
+fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     let messages: Vec<Message> = (0..1_000).map(|n| Message::user(n.to_string())).collect();
@@ -231,7 +231,7 @@ fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
 }
 
 #[test]
-fn a_session_that_is_full_says_so() -> Result<()> {
+fn a_full_session_is_an_error() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")])?;

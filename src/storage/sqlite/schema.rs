@@ -74,7 +74,7 @@ pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
 
 fn fill(conn: &Connection) -> BackendResult<()> {
     conn.execute_batch(SCHEMA)?;
-    super::search_index::stamp_version(conn)?;
+    super::search_index::store_version(conn)?;
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())

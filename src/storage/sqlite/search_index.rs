@@ -36,13 +36,13 @@ const MANY_PENDING: usize = 2_048;
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(2);
 
-pub(super) fn note(conn: &Connection, address: Address) -> BackendResult<()> {
+pub(super) fn add_pending(conn: &Connection, address: Address) -> BackendResult<()> {
     conn.prepare_cached("INSERT INTO search_pending (address) VALUES (?1)")?.execute([address])?;
     Ok(())
 }
 
 /// Adds new messages of a session, given by their numbers, to `search_pending`.
-pub(super) fn note_numbers(
+pub(super) fn add_pending_numbers(
     conn: &Connection,
     session: i64,
     numbers: Range<u64>,
@@ -50,7 +50,7 @@ pub(super) fn note_numbers(
     let at = |number: u64| Address::new(session, number as u32);
     match numbers.end.saturating_sub(numbers.start) {
         0 => Ok(()),
-        1 => note(conn, at(numbers.start)),
+        1 => add_pending(conn, at(numbers.start)),
         _ => {
             conn.prepare_cached(
                 "WITH RECURSIVE new (address) AS (
@@ -64,7 +64,11 @@ pub(super) fn note_numbers(
 }
 
 /// Adds a range of new messages to `search_pending`.
-pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+pub(super) fn add_pending_range(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT INTO search_pending (address)
          SELECT address
@@ -77,16 +81,16 @@ pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Ba
 }
 
 /// Deletes a message's index entry and makes the message pending again. Must run before its row changes.
-pub(super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
-    take_out(conn, address, address)?;
+pub(super) fn make_pending(conn: &Connection, address: Address) -> BackendResult<()> {
+    delete_entries(conn, address, address)?;
     conn.prepare_cached("INSERT OR IGNORE INTO search_pending (address) VALUES (?1)")?
         .execute([address])?;
     Ok(())
 }
 
 /// Deletes the index entries of a range of messages. Must run before their rows are deleted.
-pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    take_out(conn, first, last)?;
+pub(super) fn remove(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    delete_entries(conn, first, last)?;
     conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     Ok(())
@@ -95,37 +99,37 @@ pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Backen
 /// Deletes the index entries of several ranges, in ascending order. Must run before their rows are deleted.
 ///
 /// In one statement: FTS5 flushes what it has buffered at the beginning of each.
-pub(super) fn forget_all(conn: &Connection, stretches: &[(Address, Address)]) -> BackendResult<()> {
-    let pairs = stretches.iter().map(|(first, last)| (first.raw(), last.raw()));
+pub(super) fn remove_all(conn: &Connection, ranges: &[(Address, Address)]) -> BackendResult<()> {
+    let pairs = ranges.iter().map(|(first, last)| (first.raw(), last.raw()));
     let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
-    conn.prepare_cached(TAKE_OUT_ALL)?.execute([json])?;
+    conn.prepare_cached(DELETE_ALL_ENTRIES)?.execute([json])?;
     let mut pending =
         conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?;
-    for &(first, last) in stretches {
+    for &(first, last) in ranges {
         pending.execute([first, last])?;
     }
     Ok(())
 }
 
-const TAKE_OUT_ALL: &str = "INSERT INTO search (search, rowid, text, tools)
+const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
  SELECT 'delete', address, text, tools
-   FROM json_each(?1) AS stretch
+   FROM json_each(?1) AS range
   CROSS JOIN search_source
-  WHERE address BETWEEN stretch.value ->> 0 AND stretch.value ->> 1";
+  WHERE address BETWEEN range.value ->> 0 AND range.value ->> 1";
 
 /// Pending messages are not in `search_source`: deleting an entry that does not exist would corrupt the index.
-fn take_out(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
+fn delete_entries(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached(DELETE_ENTRIES)?.execute([first, last])?;
     Ok(())
 }
 
-pub(super) const TAKE_OUT: &str = "INSERT INTO search (search, rowid, text, tools)
+pub(super) const DELETE_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
  SELECT 'delete', address, text, tools
    FROM search_source
   WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes up to `limit` pending messages and returns how many there were.
-pub(super) fn catch_up(conn: &Connection, limit: usize) -> BackendResult<usize> {
+pub(super) fn index_pending(conn: &Connection, limit: usize) -> BackendResult<usize> {
     // In order of address: FTS5 writes a segment each time the order is broken.
     let last: Option<Address> = conn
         .prepare_cached(
@@ -172,16 +176,16 @@ fn count_pending(conn: &Connection, max: usize) -> BackendResult<usize> {
 ///
 /// Otherwise the index is emptied and everything is pending: the store opens at once, and the following writes and
 /// searches index a chunk at a time.
-pub(super) fn bring_up_to_date(conn: &Connection, config: &Config) -> BackendResult<()> {
-    if has_present_version(conn)? {
+pub(super) fn empty_if_outdated(conn: &Connection, config: &Config) -> BackendResult<()> {
+    if has_current_version(conn)? {
         return Ok(());
     }
-    transaction::write(conn, config, config.busy_timeout, empty_if_old)
+    transaction::write(conn, config, config.busy_timeout, empty_index)
 }
 
-fn empty_if_old(conn: &Connection) -> BackendResult<()> {
+fn empty_index(conn: &Connection) -> BackendResult<()> {
     // Another process may have done it meanwhile.
-    if has_present_version(conn)? {
+    if has_current_version(conn)? {
         return Ok(());
     }
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
@@ -192,10 +196,10 @@ fn empty_if_old(conn: &Connection) -> BackendResult<()> {
     )?;
     // Documents are few compared with messages, and are never pending.
     conn.execute(REBUILD_CONTEXT, [])?;
-    stamp_version(conn)
+    store_version(conn)
 }
 
-fn has_present_version(conn: &Connection) -> BackendResult<bool> {
+fn has_current_version(conn: &Connection) -> BackendResult<bool> {
     let version: Option<String> = conn
         .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
@@ -204,7 +208,7 @@ fn has_present_version(conn: &Connection) -> BackendResult<bool> {
 }
 
 /// Records the version of the text cutting.
-pub(super) fn stamp_version(conn: &Connection) -> BackendResult<()> {
+pub(super) fn store_version(conn: &Connection) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
     )?
@@ -217,7 +221,7 @@ pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     conn.execute("DELETE FROM search_pending", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
-    stamp_version(conn)
+    store_version(conn)
 }
 
 const REBUILD_CONTEXT: &str = "INSERT INTO context_search (context_search) VALUES ('rebuild')";
@@ -277,7 +281,7 @@ impl Database {
         let mut chunk = FIRST_CHUNK;
         loop {
             let began = Instant::now();
-            let count = match self.try_write(|conn| catch_up(conn, chunk)) {
+            let count = match self.try_write(|conn| index_pending(conn, chunk)) {
                 // A full or failing disk is an error for a write, not for a search: pending messages are found
                 // anyway.
                 Err(Error::DiskFull | Error::Storage { .. }) => None,

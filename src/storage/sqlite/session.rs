@@ -89,7 +89,7 @@ impl SqliteSession {
         &self,
         work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
     ) -> Result<T> {
-        self.database.write(|conn| work(conn, &mut catalog::find_or_make(conn, &self.id)?))
+        self.database.write(|conn| work(conn, &mut catalog::find_or_create(conn, &self.id)?))
     }
 }
 
@@ -202,7 +202,7 @@ impl SessionProvider for SqliteSession {
 
     fn clear(&self) -> Result<()> {
         self.database.write(|conn| match session_row::find(conn, &self.id)? {
-            Some(session) => catalog::empty(conn, session.key),
+            Some(session) => catalog::clear(conn, session.key),
             None => Ok(()),
         })
     }

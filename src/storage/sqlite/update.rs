@@ -33,9 +33,9 @@ pub(super) fn update(
     if is_stored(conn, address, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
     }
-    search_index::refresh(conn, address)?;
+    search_index::make_pending(conn, address)?;
     let had_elisions = elision::has_of(conn, address)?;
-    elision::forget_changed(conn, address, message)?;
+    elision::remove_changed(conn, address, message)?;
     let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
         return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
     };

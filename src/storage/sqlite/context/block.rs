@@ -24,15 +24,15 @@ pub(in super::super) const BY_LABEL: &str =
     "SELECT key FROM context_block WHERE session = ?1 AND label = ?2";
 
 /// Returns the key of a block, creating it if it does not exist.
-pub(super) fn find_or_make(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
+pub(super) fn find_or_create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     if let Some(key) = find(conn, session, label)? {
         return Ok(key);
     }
-    make(conn, session, label)
+    create(conn, session, label)
 }
 
 /// Creates a block; its label must be free.
-pub(super) fn make(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
+pub(super) fn create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     conn.prepare_cached("INSERT INTO context_block (session, label) VALUES (?1, ?2)")?
         .execute(params![session, label])?;
     let key = conn.last_insert_rowid();

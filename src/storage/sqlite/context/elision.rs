@@ -128,22 +128,23 @@ pub(in super::super) fn apply(
 pub(in super::super) const OF_MESSAGE: &str = "SELECT call, marker FROM elision WHERE address = ?1";
 
 /// Removes the elisions of a range of messages.
-pub(in super::super) fn forget(
+pub(in super::super) fn remove_range(
     conn: &Connection,
     first: Address,
     last: Address,
 ) -> BackendResult<()> {
-    conn.prepare_cached(FORGET)?.execute([first, last])?;
+    conn.prepare_cached(REMOVE_RANGE)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const FORGET: &str = "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
+pub(in super::super) const REMOVE_RANGE: &str =
+    "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
 
 /// Removes the elisions of outputs that an update changes.
 ///
 /// A marker stands for the output that was there. Other changes to the message keep it: a program may rewrite a
 /// message with every step of a turn, also after a skill was unloaded.
-pub(in super::super) fn forget_changed(
+pub(in super::super) fn remove_changed(
     conn: &Connection,
     address: Address,
     new: &Message,

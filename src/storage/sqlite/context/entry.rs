@@ -15,14 +15,14 @@ use crate::tree::Address;
 pub(super) struct EntryRow {
     address: Address,
     version: u64,
-    is_there: bool,
+    is_present: bool,
     is_searchable: bool,
 }
 
 impl EntryRow {
     /// Returns the version that a reader sees; 0 for a removed text.
     pub(super) fn living_version(&self) -> u64 {
-        if self.is_there { self.version } else { 0 }
+        if self.is_present { self.version } else { 0 }
     }
 }
 
@@ -36,18 +36,18 @@ pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResul
 
 /// Returns where a text is stored, a removed one included.
 pub(super) fn find(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<EntryRow>> {
-    let place = conn
+    let stored = conn
         .prepare_cached(FIND)?
         .query_row(params![block, key], |row| {
             Ok(EntryRow {
                 address: row.get(0)?,
                 version: row.get(1)?,
-                is_there: row.get(2)?,
+                is_present: row.get(2)?,
                 is_searchable: row.get(3)?,
             })
         })
         .optional()?;
-    Ok(place)
+    Ok(stored)
 }
 
 pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable
@@ -130,7 +130,7 @@ pub(in super::super) const COUNT: &str = "SELECT count(*)
 /// Returns whether the stored text is the same.
 pub(super) fn is_stored(
     conn: &Connection,
-    place: &EntryRow,
+    stored: &EntryRow,
     new: &NewEntry<'_>,
 ) -> BackendResult<bool> {
     let is_stored = conn
@@ -139,7 +139,7 @@ pub(super) fn is_stored(
                FROM context_entry
               WHERE address = ?1",
         )?
-        .query_row(params![place.address, new.content, new.title, new.description], |row| {
+        .query_row(params![stored.address, new.content, new.title, new.description], |row| {
             row.get(0)
         })?;
     Ok(is_stored)
@@ -169,18 +169,18 @@ pub(super) fn insert(
         new.content,
         block,
     ])?;
-    put_in(conn, address, address)?;
+    add_to_index(conn, address, address)?;
     Ok(1)
 }
 
 /// Puts a further version of a text.
 pub(super) fn replace(
     conn: &Connection,
-    place: &EntryRow,
+    stored: &EntryRow,
     new: &NewEntry<'_>,
     is_searchable: bool,
 ) -> BackendResult<u64> {
-    let version = leave(conn, place)?;
+    let version = save_version(conn, stored)?;
     conn.prepare_cached(
         "UPDATE context_entry
             SET present = 1, version = ?2, searchable = ?3, changed_at = ?4, title = ?5,
@@ -188,7 +188,7 @@ pub(super) fn replace(
           WHERE address = ?1",
     )?
     .execute(params![
-        place.address,
+        stored.address,
         version,
         is_searchable,
         now().timestamp_micros(),
@@ -196,52 +196,52 @@ pub(super) fn replace(
         new.description,
         new.content,
     ])?;
-    put_in(conn, place.address, place.address)?;
+    add_to_index(conn, stored.address, stored.address)?;
     Ok(version)
 }
 
 /// Removes a text; its versions stay.
-pub(super) fn remove(conn: &Connection, place: &EntryRow) -> BackendResult<()> {
-    let version = leave(conn, place)?;
+pub(super) fn remove(conn: &Connection, stored: &EntryRow) -> BackendResult<()> {
+    let version = save_version(conn, stored)?;
     conn.prepare_cached(
         "UPDATE context_entry
             SET present = 0, version = ?2, searchable = 0, changed_at = ?3, title = NULL,
                 description = NULL, content = NULL
           WHERE address = ?1",
     )?
-    .execute(params![place.address, version, now().timestamp_micros()])?;
+    .execute(params![stored.address, version, now().timestamp_micros()])?;
     Ok(())
 }
 
 /// Saves the current version as an earlier one, and returns the number of the next.
-fn leave(conn: &Connection, place: &EntryRow) -> BackendResult<u64> {
-    take_out(conn, place.address, place.address)?;
+fn save_version(conn: &Connection, stored: &EntryRow) -> BackendResult<u64> {
+    remove_from_index(conn, stored.address, stored.address)?;
     conn.prepare_cached(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
          SELECT address, version, changed_at, title, description, content
            FROM context_entry
           WHERE address = ?1",
     )?
-    .execute([place.address])?;
-    let next = place.version + 1;
+    .execute([stored.address])?;
+    let next = stored.version + 1;
     conn.prepare_cached("DELETE FROM context_version WHERE entry = ?1 AND version <= ?2")?
-        .execute(params![place.address, next.saturating_sub(MAX_VERSIONS)])?;
+        .execute(params![stored.address, next.saturating_sub(MAX_VERSIONS)])?;
     Ok(next)
 }
 
 /// Sets whether an unchanged text is searchable.
 pub(super) fn set_searchable(
     conn: &Connection,
-    place: &EntryRow,
+    stored: &EntryRow,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    if place.is_searchable == is_searchable {
+    if stored.is_searchable == is_searchable {
         return Ok(());
     }
-    take_out(conn, place.address, place.address)?;
+    remove_from_index(conn, stored.address, stored.address)?;
     conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
-        .execute(params![place.address, is_searchable])?;
-    put_in(conn, place.address, place.address)
+        .execute(params![stored.address, is_searchable])?;
+    add_to_index(conn, stored.address, stored.address)
 }
 
 /// Returns the versions of a text, oldest first.
@@ -250,13 +250,13 @@ pub(super) fn versions(
     block: i64,
     key: &str,
 ) -> BackendResult<Vec<EntryVersion>> {
-    let Some(place) = find(conn, block, key)? else { return Ok(Vec::new()) };
+    let Some(stored) = find(conn, block, key)? else { return Ok(Vec::new()) };
     let mut versions = Vec::new();
     for sql in [FORMER, PRESENT] {
         let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement.query([place.address])?;
+        let mut rows = statement.query([stored.address])?;
         while let Some(row) = rows.next()? {
-            versions.push(read_version(row).map_err(damaged(named(place.address)))?);
+            versions.push(read_version(row).map_err(damaged(named(stored.address)))?);
         }
     }
     Ok(versions)
@@ -277,13 +277,13 @@ pub(super) fn version(
     key: &str,
     number: u64,
 ) -> BackendResult<Option<EntryVersion>> {
-    let Some(place) = find(conn, block, key)? else { return Ok(None) };
+    let Some(stored) = find(conn, block, key)? else { return Ok(None) };
     // A number larger than SQLite's integers is no version.
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let mut statement = conn.prepare_cached(VERSION)?;
-    let mut rows = statement.query(params![place.address, number])?;
+    let mut rows = statement.query(params![stored.address, number])?;
     let version = rows.next()?.map(read_version).transpose();
-    version.map_err(damaged(named(place.address)))
+    version.map_err(damaged(named(stored.address)))
 }
 
 pub(in super::super) const VERSION: &str = "SELECT version, title, description, content, changed_at
@@ -306,24 +306,28 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersio
 }
 
 /// Removes a range of texts from the index. Must run before their rows change: FTS5 needs the old text.
-pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
+pub(super) fn remove_from_index(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
+    conn.prepare_cached(REMOVE_FROM_INDEX)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const TAKE_OUT: &str =
+pub(in super::super) const REMOVE_FROM_INDEX: &str =
     "INSERT INTO context_search (context_search, rowid, name, text)
  SELECT 'delete', address, name, text
    FROM context_source
   WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes the searchable texts of a range.
-pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached(PUT_IN)?.execute([first, last])?;
+pub(super) fn add_to_index(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached(ADD_TO_INDEX)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const PUT_IN: &str = "INSERT INTO context_search (rowid, name, text)
+pub(in super::super) const ADD_TO_INDEX: &str = "INSERT INTO context_search (rowid, name, text)
  SELECT address, name, text
    FROM context_source
   WHERE address BETWEEN ?1 AND ?2";

@@ -11,7 +11,7 @@ use crate::tree::Address;
 /// Earlier versions and removed texts are not copied.
 pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in block::all(conn, source)? {
-        let to = block::make(conn, target, &label)?;
+        let to = block::create(conn, target, &label)?;
         let (first, last) = Address::range_of(from);
         conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
         conn.prepare_cached(
@@ -21,7 +21,7 @@ pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Bac
         )?
         .execute([from, to])?;
         let (first, last) = Address::range_of(to);
-        entry::put_in(conn, first, last)?;
+        entry::add_to_index(conn, first, last)?;
     }
     Ok(())
 }
@@ -38,8 +38,8 @@ pub(in super::super) const COPY: &str = "INSERT INTO context_entry
 pub(in super::super) fn remove(conn: &Connection, session: i64) -> BackendResult<()> {
     for (block, _) in block::all(conn, session)? {
         let (first, last) = Address::range_of(block);
-        entry::take_out(conn, first, last)?;
-        for sql in [FORGET_VERSIONS, FORGET_ENTRIES] {
+        entry::remove_from_index(conn, first, last)?;
+        for sql in [REMOVE_VERSIONS, REMOVE_ENTRIES] {
             conn.prepare_cached(sql)?.execute([first, last])?;
         }
     }
@@ -47,7 +47,7 @@ pub(in super::super) fn remove(conn: &Connection, session: i64) -> BackendResult
     Ok(())
 }
 
-pub(in super::super) const FORGET_VERSIONS: &str =
+pub(in super::super) const REMOVE_VERSIONS: &str =
     "DELETE FROM context_version WHERE entry BETWEEN ?1 AND ?2";
-pub(in super::super) const FORGET_ENTRIES: &str =
+pub(in super::super) const REMOVE_ENTRIES: &str =
     "DELETE FROM context_entry WHERE address BETWEEN ?1 AND ?2";

@@ -60,7 +60,7 @@ impl SqliteContext {
         match owner {
             Owner::Shared => Ok(SHARED),
             Owner::Session => {
-                let key = catalog::find_or_make(conn, &self.id)?.key;
+                let key = catalog::find_or_create(conn, &self.id)?.key;
                 catalog::touch(conn, key)?;
                 Ok(key)
             }
@@ -112,17 +112,17 @@ impl SqliteContext {
         if expected.is_some_and(|expected| expected != found) {
             return Ok(Put::Moved { found });
         }
-        if let Some(place) = &present
-            && entry::is_stored(conn, place, new)?
+        if let Some(stored) = &present
+            && entry::is_stored(conn, stored, new)?
         {
-            entry::set_searchable(conn, place, is_searchable)?;
+            entry::set_searchable(conn, stored, is_searchable)?;
             return Ok(Put::Unchanged { version: found });
         }
         let session = self.key_to_write(conn, owner)?;
         let version = match present {
-            Some(place) => entry::replace(conn, &place, new, is_searchable)?,
+            Some(stored) => entry::replace(conn, &stored, new, is_searchable)?,
             None => {
-                let block = block::find_or_make(conn, session, label)?;
+                let block = block::find_or_create(conn, session, label)?;
                 entry::insert(conn, block, new, is_searchable)?
             }
         };
@@ -175,8 +175,8 @@ impl ContextStore for SqliteContext {
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
-        let place = Target { owner, label, is_searchable };
-        self.database.write(|conn| self.put_one(conn, place, new, expected))
+        let target = Target { owner, label, is_searchable };
+        self.database.write(|conn| self.put_one(conn, target, new, expected))
     }
 
     fn put_all(
@@ -186,19 +186,20 @@ impl ContextStore for SqliteContext {
         all: &[NewEntry<'_>],
         is_searchable: bool,
     ) -> Result<()> {
-        let place = Target { owner, label, is_searchable };
+        let target = Target { owner, label, is_searchable };
         self.database.write(|conn| {
-            all.iter().try_for_each(|new| self.put_one(conn, place, new, None).map(drop))
+            all.iter().try_for_each(|new| self.put_one(conn, target, new, None).map(drop))
         })
     }
 
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool> {
         self.database.write(|conn| {
             let Some(block) = self.block(conn, owner, label)? else { return Ok(false) };
-            let place = entry::find(conn, block, key)?.filter(|place| place.living_version() > 0);
-            let Some(place) = place else { return Ok(false) };
+            let stored =
+                entry::find(conn, block, key)?.filter(|stored| stored.living_version() > 0);
+            let Some(stored) = stored else { return Ok(false) };
             self.key_to_write(conn, owner)?;
-            entry::remove(conn, &place)?;
+            entry::remove(conn, &stored)?;
             Ok(true)
         })
     }
@@ -243,7 +244,7 @@ impl ContextStore for SqliteContext {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_make(conn, &self.id)?;
+            let session = catalog::find_or_create(conn, &self.id)?;
             if let Some(frozen) = frozen_prompt::read(conn, session.key)? {
                 return Ok(frozen);
             }
@@ -256,7 +257,7 @@ impl ContextStore for SqliteContext {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_make(conn, &self.id)?;
+            let session = catalog::find_or_create(conn, &self.id)?;
             frozen_prompt::set(conn, session.key, &text)
         })
     }

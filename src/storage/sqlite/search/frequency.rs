@@ -107,7 +107,7 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> BackendResu
         Columns::Tools => tools,
         Columns::All => text + tools,
     };
-    let fresh: i64 = match indexes.contains(&Index::Pending) {
+    let pending: i64 = match indexes.contains(&Index::Pending) {
         true => conn
             .prepare_cached("SELECT count(*) FROM temp.pending_index_docsize")?
             .query_row([], |row| row.get(0))?,
@@ -116,7 +116,7 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> BackendResu
     let sessions: i64 =
         conn.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
     Ok(Corpus {
-        messages: messages + fresh as f64,
+        messages: messages + pending as f64,
         mean_length: tokens / messages.max(1.0),
         sessions: sessions as f64,
     })

@@ -199,18 +199,18 @@ pub(super) const COPIES: &str = "SELECT session.id
 /// The path to a session's head, back to a message.
 struct HeadPath {
     /// Its ranges of addresses, newest first.
-    stretches: Vec<(Address, Address)>,
+    ranges: Vec<(Address, Address)>,
     summaries: Vec<Span>,
 }
 
 impl HeadPath {
     fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> BackendResult<Self> {
-        let mut path = Self { stretches: Vec::new(), summaries: Vec::new() };
+        let mut path = Self { ranges: Vec::new(), summaries: Vec::new() };
         let mut tree = SessionTree::new(conn, down_to.session());
         let mut walk = Walk::raw(&mut tree, head);
         while let Some(stretch) = walk.next()? {
             let Stretch::Messages { first, last } = stretch else { continue };
-            path.stretches.push((first, last));
+            path.ranges.push((first, last));
             if first <= down_to {
                 break;
             }
@@ -233,8 +233,8 @@ impl HeadPath {
     }
 
     fn holds(&self, address: Address) -> bool {
-        let at = self.stretches.partition_point(|stretch| stretch.0 > address);
-        self.stretches.get(at).is_some_and(|stretch| address <= stretch.1)
+        let at = self.ranges.partition_point(|stretch| stretch.0 > address);
+        self.ranges.get(at).is_some_and(|stretch| address <= stretch.1)
     }
 
     /// Returns the visible summary whose range of addresses contains this one.

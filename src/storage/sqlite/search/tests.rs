@@ -99,7 +99,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
 }
 
 #[test]
-fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
+fn an_index_of_another_version_is_rebuilt_chunk_by_chunk() -> Result<()> {
     let range = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
     let path = range.path().join("store.db");
     {
@@ -123,7 +123,7 @@ fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
 }
 
 #[test]
-fn a_fork_leaves_its_copies_to_the_next_search() -> Result<()> {
+fn the_copies_of_a_fork_are_indexed_by_the_next_search() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     let chat = session(&database, "s");
     append(&chat, (0..2_000).map(|n| format!("fox {n}")))?;
@@ -259,7 +259,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_index_stays_true_whatever_is_done(changes in prop::collection::vec(change(), 1..60)) {
+    fn random_changes_keep_the_index_in_step(changes in prop::collection::vec(change(), 1..60)) {
         let database = Arc::new(Database::open_in_memory(Config::default()).map_err(fail)?);
         for change in &changes {
             match apply(&database, change) {

@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_acts_leave_what_a_plain_map_holds(acts in acts()) {
+    fn random_verbs_have_the_same_effect_as_on_a_plain_map(acts in acts()) {
         play(&acts).map_err(|error| TestCaseError::fail(error.to_string()))?;
     }
 }
