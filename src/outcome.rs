@@ -303,23 +303,31 @@ pub struct SessionInfo {
 /// assert_eq!(chat.info()?.unwrap().source.as_deref(), Some("telegram"));
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SessionDetails {
     /// The name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The session that this one was forked from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<SessionId>,
     /// The message of that session at which this one was forked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_point: Option<MessageId>,
     /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The program or file that the session comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Metadata of the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
     /// The reason why the session was closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,
     /// The time of creation, for an imported session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
 }
 
@@ -351,17 +359,40 @@ impl SessionInfo {
     /// Returns the details of a session that has only an id, for storages of your own.
     #[must_use]
     pub fn new(id: SessionId, created_at: DateTime<Utc>) -> Self {
+        Self::from_details(id, SessionDetails::default(), created_at)
+    }
+
+    /// Returns the information of a session with these details; without a time of creation, the time of the last write.
+    pub(crate) fn from_details(
+        id: SessionId,
+        details: SessionDetails,
+        updated_at: DateTime<Utc>,
+    ) -> Self {
         Self {
             id,
-            name: None,
-            parent_session: None,
-            fork_point: None,
-            model: None,
-            source: None,
-            metadata: None,
-            end_reason: None,
-            created_at,
-            updated_at: created_at,
+            name: details.name,
+            parent_session: details.parent_session,
+            fork_point: details.fork_point,
+            model: details.model,
+            source: details.source,
+            metadata: details.metadata,
+            end_reason: details.end_reason,
+            created_at: details.created_at.unwrap_or(updated_at),
+            updated_at,
+        }
+    }
+
+    /// Returns the details: everything but the id and the time of the last write.
+    pub(crate) fn details(&self) -> SessionDetails {
+        SessionDetails {
+            name: self.name.clone(),
+            parent_session: self.parent_session.clone(),
+            fork_point: self.fork_point.clone(),
+            model: self.model.clone(),
+            source: self.source.clone(),
+            metadata: self.metadata.clone(),
+            end_reason: self.end_reason.clone(),
+            created_at: Some(self.created_at),
         }
     }
 }

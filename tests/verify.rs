@@ -102,17 +102,17 @@ fn figures_of_tokens_that_do_not_add_up_are_named_and_counted_anew() -> Result<(
         (
             "UPDATE session SET visible_tokens = visible_tokens + 1",
             "wrong-tokens",
-            "session s has 14 tokens for a model to see, and its path 13",
+            "session s stores 14 visible tokens, and its path has 13",
         ),
         (
             "UPDATE session SET visible_tokens = -3",
             "wrong-tokens",
-            "session s has -3 tokens for a model to see",
+            "session s stores -3 visible tokens",
         ),
         (
             "UPDATE message SET tokens = 90 WHERE id = 'd'",
             "wrong-tokens",
-            "session s has 13 tokens for a model to see, and its path 96",
+            "session s stores 13 visible tokens, and its path has 96",
         ),
         (
             "UPDATE message SET tokens = 5000000000 WHERE id = 'd'",
@@ -122,12 +122,12 @@ fn figures_of_tokens_that_do_not_add_up_are_named_and_counted_anew() -> Result<(
         (
             "UPDATE session SET counter = 7",
             "lost-counter",
-            "the tokens of session s were counted by counter 7, which is not there",
+            "the tokens of session s were counted by counter 7, which does not exist",
         ),
         (
             "UPDATE message SET counter = 7 WHERE id = 'a'",
             "lost-counter",
-            "message 1 of session 1 was counted by counter 7, which is not there",
+            "message 1 of session 1 was counted by counter 7, which does not exist",
         ),
     ] {
         let (_folder, path) = store()?;
@@ -298,16 +298,16 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
         ),
         (
             "INSERT INTO search (rowid, text, tools) VALUES (4294967399, 'nobody said this', '')",
-            "message 103 of session 1 is in the search index with words, and has none",
+            "message 103 of session 1 has no words and is in the search index with some",
         ),
         (
             "INSERT INTO search (search, rowid, text, tools) VALUES ('delete', 4294967300, 'message d', '');
              INSERT INTO search (rowid, text, tools) VALUES (4294967300, 'massage d', '')",
-            "message 4 of session 1 says other words than were indexed",
+            "message 4 of session 1 has other words than its index entry",
         ),
         (
             "UPDATE message SET parts = replace(parts, 'message d', 'massage d')",
-            "message 4 of session 1 says other words than were indexed",
+            "message 4 of session 1 has other words than its index entry",
         ),
     ] {
         let (_folder, path) = indexed()?;

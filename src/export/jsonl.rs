@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::compactions::living_compactions;
 use super::output_error;
 use crate::error::{Error, Result};
-use crate::id::{MessageId, SessionId};
-use crate::message::{Json, Message};
-use crate::outcome::SessionInfo;
+use crate::id::SessionId;
+use crate::message::Message;
+use crate::outcome::{SessionDetails, SessionInfo};
 use crate::session::Session;
 use crate::store::Store;
 
@@ -248,34 +248,10 @@ pub(super) struct SessionRecord<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     id: &'a SessionId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: &'a Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_session: &'a Option<SessionId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fork_point: &'a Option<MessageId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: &'a Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: &'a Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end_reason: &'a Option<String>,
-    created_at: chrono::DateTime<chrono::Utc>,
+    #[serde(flatten)]
+    details: SessionDetails,
 }
 
 pub(super) fn session_record(info: &SessionInfo) -> SessionRecord<'_> {
-    SessionRecord {
-        kind: "session",
-        id: &info.id,
-        name: &info.name,
-        parent_session: &info.parent_session,
-        fork_point: &info.fork_point,
-        model: &info.model,
-        source: &info.source,
-        metadata: &info.metadata,
-        end_reason: &info.end_reason,
-        created_at: info.created_at,
-    }
+    SessionRecord { kind: "session", id: &info.id, details: info.details() }
 }

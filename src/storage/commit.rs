@@ -1,6 +1,7 @@
-//! Committing a plan over any storage, by what can be asked for by an id.
+//! Commits a compaction plan on any storage, with calls that take ids only.
 //!
-//! Several steps: a storage that can be written to in between should do it in one.
+//! This takes several calls. A storage that other writers may change in between should override it with one
+//! transaction.
 
 use std::collections::HashSet;
 
@@ -10,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 
-/// Lays a summary over a stretch that shows just what was seen of it; returns whether it shows at the
-/// head.
+/// Replaces a range with a summary if the view of it is still what was seen; returns whether the summary is visible
+/// at the head.
 pub(super) fn by_ids<P: SessionProvider + ?Sized>(
     provider: &P,
     compaction: &Compaction,
@@ -35,16 +36,17 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
     if let Err(Stale::CompactionRemoved { id }) = &checked
         && let Some(summary) = provider.compaction(id)?
     {
-        // It ends at a deleted message, and shows on no path that can be asked for by an id.
+        // The summary ends at a deleted message, so it is on no path that an id can name.
         return Err(stale(Stale::Deleted { id: summary.last }));
     }
     checked.map_err(stale)?;
     provider.add_compaction(compaction)?;
-    // It is laid: what fails from here on is no failure of it.
+    // The compaction is stored. An error from here on must not read as a failed commit.
     Ok(provider.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
 }
 
-/// Returns the messages that a stretch stands for, oldest first, if all that was seen of it is there.
+/// Returns the messages that were seen, those inside seen summaries included, oldest first; the reason if something
+/// is missing.
 fn known<P: SessionProvider + ?Sized>(
     provider: &P,
     seen: &Seen,
@@ -67,13 +69,13 @@ fn known<P: SessionProvider + ?Sized>(
     Ok(Ok(known))
 }
 
-/// Returns the summary that an item is, if it was not seen.
+/// Returns the summary's id if the item is a summary that was not seen.
 fn unseen_summary(item: &Message, seen: &Seen) -> Option<CompactionId> {
     let summary = CompactionId::from_message(&item.id)?;
     seen.ids().all(|id| *id != item.id).then_some(summary)
 }
 
-/// Returns what of a view was seen, and what lies over it since.
+/// Returns the part of a view from the first item that was seen to the last, with any summary that now covers one.
 fn stretch<'v, P: SessionProvider + ?Sized>(
     provider: &P,
     view: &'v [Message],

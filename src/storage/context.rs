@@ -1,11 +1,9 @@
 //! The doorway to the context's storage: the texts of blocks, frozen prompts, elisions.
 //!
-//! A text belongs to an [`Owner`] and lies under a label and a key: the block's own text under the
-//! empty key, a document of it under any other. Each text that is put or taken away is a version;
-//! the versions before stay, so that any of them can be put again. A frozen prompt is the sections
-//! it was frozen with; only [`thaw`](ContextStore::thaw) and [`refreeze`](ContextStore::refreeze)
-//! change it, and what a session does to its conversation as a whole: to clear it or to compact a
-//! stretch of it thaws the prompt.
+//! A text belongs to an [`Owner`] and has a label and a key: the block's own text has the empty key, a document any
+//! other. Each put and each removal is a version. Earlier versions are kept and can be put again. A frozen prompt is
+//! stored as its sections. [`thaw`](ContextStore::thaw) and [`refreeze`](ContextStore::refreeze) change it, and so do
+//! two verbs of the session: clearing it and adding a compaction thaw the prompt.
 
 use std::sync::Arc;
 
@@ -16,79 +14,79 @@ use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 
-/// How many versions of a text are kept, the present one included; the oldest go first.
+/// How many versions of a text are kept, the current one included; the oldest are removed first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
 
-/// Whose stored text is: this session's, or all sessions'.
+/// Who a stored text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// Of the session alone; it goes with it, and a fork begins with a copy.
+    /// One session: the text is removed with the session, and a fork starts with a copy.
     Session,
-    /// Of every session of the store.
+    /// All sessions of the store.
     Shared,
 }
 
-/// A stored text of a block: the block's own under the empty key, a document under any other.
+/// A stored text of a block: the block's own text has the empty key, a document any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The name of the document in its block; empty for the block's own text.
     pub(crate) key: String,
-    /// What people call it.
+    /// The name for people.
     pub(crate) title: Option<String>,
-    /// What it is about, in a line.
+    /// One line on what it is about.
     pub(crate) description: Option<String>,
     /// The text.
     pub(crate) content: String,
     /// The number of this version, from 1.
     pub(crate) version: u64,
-    /// When it was put.
+    /// When this version was put.
     pub(crate) changed_at: DateTime<Utc>,
 }
 
-/// What is known of a document without its text.
+/// A document without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EntryInfo {
     /// The name of the document in its block.
     pub key: String,
-    /// What people call it.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it is about, in a line.
+    /// One line on what it is about.
     pub description: Option<String>,
-    /// The number of its present version, from 1.
+    /// The number of the current version, from 1.
     pub version: u64,
-    /// When that was put.
+    /// When the current version was put.
     pub changed_at: DateTime<Utc>,
 }
 
-/// One of the texts that an entry has had.
+/// One version of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EntryVersion {
     /// Its number, from 1.
     pub version: u64,
-    /// What people called it.
+    /// The name for people in this version.
     pub title: Option<String>,
-    /// What it was about, in a line.
+    /// One line on what it was about.
     pub description: Option<String>,
-    /// The text; `None` where the entry was removed.
+    /// The text; `None` if this version is a removal.
     pub content: Option<String>,
-    /// When it was put, or removed.
+    /// When this version was put or removed.
     pub changed_at: DateTime<Utc>,
 }
 
-/// A label that holds any text.
+/// A label that has at least one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredLabel {
     pub(crate) label: String,
-    /// Whether it holds a text of its own, under the empty key.
+    /// Whether the block has its own text, under the empty key.
     pub(crate) has_text: bool,
     pub(crate) has_documents: bool,
-    /// Whether the documents are in the index.
+    /// Whether the documents are in the search index.
     pub(crate) is_searchable: bool,
 }
 
-/// A text to be put.
+/// A text to put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct NewEntry<'a> {
     pub(crate) key: &'a str,
@@ -97,19 +95,19 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) content: &'a str,
 }
 
-/// What became of a text that was to be put.
+/// What a put did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// It is a new version.
+    /// A new version was stored.
     Stored { version: u64 },
-    /// It stood there already, word for word.
+    /// The stored text is the same, so nothing was written.
     Unchanged { version: u64 },
-    /// Another version was there than the caller had seen; 0: none. Nothing was done.
+    /// The stored version is not the one the caller had seen (0: no text), so nothing was written.
     Moved { found: u64 },
 }
 
-/// One section of a frozen prompt. The prompt's bytes are all sections joined by an empty line; a
-/// section's are its header, a line break, its content.
+/// One section of a frozen prompt: its header, a line break, its content. The prompt joins all sections with an empty
+/// line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) label: String,
@@ -117,11 +115,11 @@ pub(crate) struct Section {
     pub(crate) content: String,
 }
 
-/// The storage of one session's context, and of what all sessions share.
+/// The storage of one session's context, and of the texts that all sessions share.
 ///
-/// Shared by threads; calls may come at the same time. Each verb is atomic: all of it is done, or
-/// nothing. A session that was never written to reads as empty; the first write makes it. A label
-/// and a key are held to the rules of other names, a text to the store's limit for messages.
+/// Threads share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing. A session
+/// that was never written to reads as empty, and the first write creates it. Labels and keys follow the rules for
+/// other names; a text is limited to the store's limit for messages.
 pub(crate) trait ContextStore: Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
@@ -132,25 +130,25 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Searches the messages of all sessions.
     fn search_sessions(&self, request: &SearchRequest) -> Result<Found>;
 
-    /// Returns the labels that hold any text, sorted.
+    /// Returns the labels that have at least one text, sorted.
     fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>>;
 
-    /// Checks a text as [`put`](Self::put) does before it writes.
+    /// Checks a text as [`put`](Self::put) does, without writing it.
     fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()>;
 
     /// Returns the text under a key.
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>>;
 
-    /// Returns what is known of a label's documents, by key, the block's own text left out.
+    /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
     fn documents(&self, owner: Owner, label: &str) -> Result<Vec<EntryInfo>>;
 
-    /// Returns how many documents a label holds.
+    /// Returns how many documents a label has.
     fn count(&self, owner: Owner, label: &str) -> Result<u64>;
 
-    /// Puts a text; one that differs from what is there is a new version.
+    /// Puts a text; one that differs from the stored text is a new version.
     ///
-    /// `expected` is the version that the caller saw (0: none); if another one is there, nothing is
-    /// done, also where it says the same.
+    /// `expected` is the version that the caller has seen (0: no text). If the stored version is another one, nothing
+    /// is written, even if the text is the same.
     fn put(
         &self,
         owner: Owner,
@@ -160,7 +158,7 @@ pub(crate) trait ContextStore: Send + Sync {
         expected: Option<u64>,
     ) -> Result<Put>;
 
-    /// Puts many texts, whatever is there: all of them or none.
+    /// Puts many texts, whatever the stored versions are: all of them or none.
     fn put_all(
         &self,
         owner: Owner,
@@ -169,13 +167,13 @@ pub(crate) trait ContextStore: Send + Sync {
         is_searchable: bool,
     ) -> Result<()>;
 
-    /// Takes a text away and returns whether it was there. Its versions stay.
+    /// Removes a text; returns whether there was one. Its versions are kept.
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool>;
 
-    /// Returns the versions of a text, oldest first, the present one included.
+    /// Returns the versions of a text, oldest first, the current one included.
     fn versions(&self, owner: Owner, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
 
-    /// Returns one version of a text; the others, which may be large and many, are not read.
+    /// Returns one version of a text without reading the others, which may be large and many.
     fn version(
         &self,
         owner: Owner,
@@ -184,12 +182,10 @@ pub(crate) trait ContextStore: Send + Sync {
         number: u64,
     ) -> Result<Option<EntryVersion>>;
 
-    /// Searches a label's searchable texts, best first: for all words and, where that finds
-    /// nothing, for any of them.
+    /// Searches a label's searchable texts, best first: for all words and, if no text has them all, for any of them.
     ///
-    /// Keys, titles and descriptions are found, too. The language is that of message search; what
-    /// narrows messages (roles, sessions, times, `in:`) says nothing of documents and is passed
-    /// over. Without a word to look for nothing is found.
+    /// Keys, titles and descriptions are searched too. The query language is that of message search; filters on
+    /// messages (roles, sessions, times, `in:`) are ignored. A query without a word finds nothing.
     fn search(
         &self,
         owner: Owner,
@@ -198,22 +194,22 @@ pub(crate) trait ContextStore: Send + Sync {
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)>;
 
-    /// Returns the frozen prompt, if one is frozen.
+    /// Returns the frozen prompt, if there is one.
     fn frozen(&self) -> Result<Option<Vec<Section>>>;
 
-    /// Freezes these sections unless a prompt is frozen already; returns what is frozen now.
+    /// Freezes these sections unless a prompt is frozen; returns the sections that are frozen now.
     fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>>;
 
-    /// Freezes these sections in place of what was.
+    /// Freezes these sections, replacing a prompt that is frozen.
     fn refreeze(&self, sections: &[Section]) -> Result<()>;
 
-    /// Forgets the frozen prompt.
+    /// Removes the frozen prompt.
     fn thaw(&self) -> Result<()>;
 
-    /// Returns whether a marker lies over the output of a tool call of a message.
+    /// Returns whether a marker replaces the output of a tool call of a message.
     fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
 
-    /// Lays a marker over the outputs of tool calls, each named with the message that holds it, in place of one that lies
-    /// there: over all of them or none. Histories show it, the stored messages stay as they are.
+    /// Replaces the outputs of tool calls, each given with its message, by a marker: all of them or none. An earlier
+    /// marker is replaced. Histories show the marker; the stored messages do not change.
     fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()>;
 }

@@ -6,8 +6,7 @@ use crate::message::Message;
 
 /// An open stream over a view, in one direction.
 ///
-/// What it covers is fixed when it is opened; messages deleted since are skipped. It holds no
-/// transaction between calls.
+/// Opening it fixes what it covers; messages deleted since are skipped. It holds no transaction between calls.
 ///
 /// ```
 /// use talktree::{Cursor, Message, Order, SessionProvider, Store, View};
@@ -22,17 +21,18 @@ use crate::message::Message;
 /// # Ok::<(), talktree::Error>(())
 /// ```
 pub trait Cursor: Send {
-    /// Returns the next messages, `limit` at the most; none at the end.
+    /// Returns the next messages, at most `limit`; none only at the end.
     fn next(&mut self, limit: usize) -> Result<Vec<Message>>;
 
-    /// Goes on after this message or summary; `false`, and nothing done, if the view does not hold it.
+    /// Continues after this message or summary. Returns `false`, and stays where it is, if the view does not contain
+    /// it.
     fn skip_past(&mut self, id: &MessageId) -> Result<bool>;
 
-    /// Returns how many messages and summaries the view holds.
+    /// Returns how many messages and summaries the view contains.
     fn total(&mut self) -> Result<u64>;
 }
 
-/// A stream over messages that are in memory.
+/// A stream over messages in memory.
 pub(crate) struct VecCursor {
     messages: Vec<Option<Message>>,
     at: usize,

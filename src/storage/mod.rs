@@ -1,8 +1,8 @@
-//! The doorway to storage: what a session asks of whatever keeps its messages.
+//! The doorway to storage: what a session asks of its backend.
 //!
-//! [`SessionProvider`] is one session's storage. Thirteen verbs are required; everything else is
-//! built on them, dearer, or answers [`Error::Unsupported`]. Each verb is atomic: all of it is done,
-//! or nothing. The conformance suite in `talktree::testing` holds a provider to this contract.
+//! [`SessionProvider`] is one session's storage. Thirteen verbs are required. The others have a slower default built
+//! on those, or return [`Error::Unsupported`]. Each verb is atomic: all of it is done, or nothing. The conformance
+//! suite in `talktree::testing` checks this contract.
 
 mod commit;
 pub(crate) mod context;
@@ -29,9 +29,8 @@ pub(crate) use cursor::VecCursor;
 
 /// The storage of one session.
 ///
-/// Shared by threads; calls may come at the same time. A session that was never written to reads as
-/// empty. An id that is asked for and not there is [`Error::UnknownMessage`], except in
-/// [`message`](Self::message).
+/// Threads share it and may call it at the same time. A session that was never written to reads as empty. An unknown
+/// id is [`Error::UnknownMessage`], except in [`message`](Self::message).
 ///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
@@ -49,28 +48,28 @@ pub trait SessionProvider: Send + Sync {
     /// Returns the session's id.
     fn id(&self) -> &SessionId;
 
-    /// Returns the message under this id, with `parent` its nearest living ancestor.
+    /// Returns the message with this id; its `parent` is the nearest ancestor that is not deleted.
     fn message(&self, id: &MessageId) -> Result<Option<Message>>;
 
-    /// Returns the path to `leaf` (`None`: the head), oldest first, as a model should see it:
-    /// summaries in place of what they cover, hidden left out.
+    /// Returns the path to `leaf` (`None`: the head), oldest first, as a model should see it: each compacted range is
+    /// its summary, hidden messages are left out.
     fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>>;
 
     /// Returns the stored messages of the path to `leaf` (`None`: the head), oldest first.
     fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>>;
 
-    /// Returns the newest message; it has no children.
+    /// Returns the newest message, which never has children.
     fn latest_leaf(&self) -> Result<Option<Message>>;
 
-    /// Returns the children of a message in order of creation, those of its deleted children in
-    /// their place; the roots for `None`.
+    /// Returns the children of a message, or the roots for `None`, in order of creation. A deleted child is replaced
+    /// by its own children.
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>>;
 
-    /// Returns how many messages the path to `leaf` (`None`: the head) holds, hidden included.
+    /// Returns how many messages are on the path to `leaf` (`None`: the head), hidden ones included.
     fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64>;
 
-    /// Attaches messages one below the other, moves the head to the last new one, and answers for
-    /// each. An id that stands already is left as it is, and the chain goes on from it.
+    /// Appends messages, each the child of the one before, and moves the head to the last new one. Returns one answer
+    /// per message. A known id is a no-op, and the chain continues from it.
     fn append(
         &self,
         parent: &Parent,
@@ -78,42 +77,41 @@ pub trait SessionProvider: Send + Sync {
         messages: &[Message],
     ) -> Result<Vec<Appended>>;
 
-    /// Replaces the content of the message of the same id: role, parts, metadata, further fields.
-    /// Its place, time and hidden flag stay.
+    /// Replaces the content of the message with this id: role, parts, metadata, further fields. Its parent, time and
+    /// hidden flag do not change.
     fn update(&self, message: &Message) -> Result<Updated>;
 
-    /// Deletes messages; the tree keeps the places of those that have children.
+    /// Deletes messages; a message with children becomes a tombstone, so the tree keeps its shape.
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted>;
 
     /// Deletes all messages, compactions, labels and the head's log.
     fn clear(&self) -> Result<()>;
 
-    /// Lays a summary over the stretch `first ..= last`; it must compact whole items of the view at
-    /// `last`. The id of a summary that stands for its first or last message will do as an end. One
-    /// of an id that stands is left as it is.
+    /// Adds a summary that replaces the range `first ..= last`. The range must be made of whole items of the view at
+    /// `last`; a summary's id stands for its first or last message. A known compaction id is a no-op.
     fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
 
-    /// Returns all compactions, in the order they were made.
+    /// Returns all compactions, oldest first.
     fn compactions(&self) -> Result<Vec<Compaction>>;
 
     /// Searches within the request's scope.
     fn search(&self, request: &SearchRequest) -> Result<Found>;
 
-    // What follows is built on the verbs above or not supported unless it is overridden.
+    // The verbs below have a default built on those above, or are unsupported unless overridden.
 
     /// Returns what is known of the session; `None` before its first write.
     fn info(&self) -> Result<Option<SessionInfo>> {
         Err(Error::Unsupported { what: "session info" })
     }
 
-    /// Sets what is known of the session, which comes into being if it is not there.
+    /// Sets details of the session, creating it if it does not exist.
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let _ = details;
         Err(Error::Unsupported { what: "session details" })
     }
 
-    /// Appends as [`append`](Self::append) does, and says what a model sees at the head since, if
-    /// that is known without counting.
+    /// Appends as [`append`](Self::append) does, and returns how many tokens a model then sees at the head, if that
+    /// is known without counting.
     fn append_counted(
         &self,
         parent: &Parent,
@@ -124,14 +122,12 @@ pub trait SessionProvider: Send + Sync {
         Ok(CountedAppend { appended, visible_tokens: None })
     }
 
-    /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no
-    /// count of its own.
+    /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no count.
     fn visible_tokens(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Returns this session's storage with its messages counted by another counter; `None` if it
-    /// keeps no counts.
+    /// Returns this session's storage with another token counter; `None` if the storage keeps no counts.
     fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
         let _ = counter;
         None
@@ -166,12 +162,12 @@ pub trait SessionProvider: Send + Sync {
         Ok(Box::new(VecCursor::new(messages)))
     }
 
-    /// Opens a stream over every stored message, all branches, in order of creation.
+    /// Opens a stream over every stored message of all branches, in order of creation.
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {
         Err(Error::Unsupported { what: "a stream over all branches" })
     }
 
-    /// Returns the figures of each stored message of the path to `leaf`, oldest first.
+    /// Returns size and tokens of each stored message on the path to `leaf`, oldest first.
     fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
         let stat = |message: &Message| -> Result<RowStat> {
             Ok(RowStat {
@@ -184,9 +180,9 @@ pub trait SessionProvider: Send + Sync {
         self.raw_history(leaf)?.iter().map(stat).collect()
     }
 
-    /// Replaces the content of a message, or appends it at the head if no message of its id stands.
+    /// Replaces the content of a message, or appends the message at the head if its id is unknown.
     fn upsert(&self, message: &Message) -> Result<Upserted> {
-        // Two steps: whichever of two racing upserts appends second finds the id and updates.
+        // Two steps are enough: of two racing upserts the later append finds the id and updates.
         let appended =
             self.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(message))?;
         match appended.into_iter().next() {
@@ -195,7 +191,7 @@ pub trait SessionProvider: Send + Sync {
         }
     }
 
-    /// Returns whether the path to `leaf` (`None`: the head) holds the message.
+    /// Returns whether a message is on the path to `leaf` (`None`: the head).
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         if self.message(id)?.is_none() {
             return Err(Error::UnknownMessage { session: self.id().clone(), id: id.clone() });
@@ -203,41 +199,41 @@ pub trait SessionProvider: Send + Sync {
         Ok(self.raw_history(leaf)?.iter().any(|message| message.id == *id))
     }
 
-    /// Returns the message the head stands on; if that one was deleted, its nearest living ancestor.
+    /// Returns the head; if that message was deleted, its nearest ancestor that was not.
     ///
-    /// A storage that keeps no head of its own appends at the newest message, which this then is.
+    /// The default is for a storage without a head of its own, which appends at the newest message.
     fn head(&self) -> Result<Option<MessageId>> {
         Ok(self.latest_leaf()?.map(|message| message.id))
     }
 
-    /// Moves the head to a message, or before the first with `None`.
+    /// Moves the head to a message; `None` is the place before the first message.
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
         let _ = id;
         Err(Error::Unsupported { what: "checkout" })
     }
 
-    /// Moves the head back to where it stood before its last move; `false` if there is no such place.
+    /// Moves the head back to its place before the last move; `false` if there is none.
     fn undo_head(&self) -> Result<bool> {
         Err(Error::Unsupported { what: "undo_head" })
     }
 
-    /// Takes back an undo; `false` if there is none.
+    /// Reverts an undo; `false` if there is none.
     fn redo_head(&self) -> Result<bool> {
         Err(Error::Unsupported { what: "redo_head" })
     }
 
-    /// Returns where the head has stood, oldest first.
+    /// Returns the places of the head, oldest first.
     fn head_log(&self) -> Result<Vec<HeadEntry>> {
         Err(Error::Unsupported { what: "head_log" })
     }
 
-    /// Points a label at a message, moving it if it stands; `None` takes it away.
+    /// Sets a label on a message, moving it if it exists; `None` removes it.
     fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
         let _ = (name, id);
         Err(Error::Unsupported { what: "labels" })
     }
 
-    /// Returns all labels, by name.
+    /// Returns all labels, sorted by name.
     fn labels(&self) -> Result<Vec<Label>> {
         Err(Error::Unsupported { what: "labels" })
     }
@@ -252,35 +248,34 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "tree" })
     }
 
-    /// Deletes a message and everything below it.
+    /// Deletes a message and all its descendants.
     fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
         let _ = id;
         Err(Error::Unsupported { what: "delete_branch" })
     }
 
-    /// Takes a summary off; what was under it shows again.
+    /// Removes a compaction; the items it replaced are visible again.
     fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         let _ = id;
         Err(Error::Unsupported { what: "remove_compaction" })
     }
 
-    /// Returns the compaction of this id.
+    /// Returns the compaction with this id.
     fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
         Ok(self.compactions()?.into_iter().find(|compaction| compaction.id == *id))
     }
 
-    /// Returns a summary as it reads in a history; its parent is the nearest living message before
-    /// what it covers.
+    /// Returns a summary as it reads in a history. Its parent is the nearest message before its range that is not
+    /// deleted.
     fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
         let Some(compaction) = self.compaction(id)? else { return Ok(None) };
         let first = self.expand_raw(id)?.into_iter().next();
         Ok(Some(compaction.to_message(first.and_then(|first| first.parent))))
     }
 
-    /// Lays a summary over a stretch of the path to `leaf`, if that shows just what was seen of it;
-    /// else [`Error::Stale`]. Where the head's path holds `leaf`, the view at the head counts; where
-    /// `leaf` is gone, the head's if it holds the stretch, else that at the end of the stretch.
-    /// Returns whether the summary shows at the head.
+    /// Adds a compaction if the view of its range is still what was seen; otherwise [`Error::Stale`]. The view is
+    /// that at the head if the head's path contains `leaf`. If `leaf` was deleted, it is the head's if that contains
+    /// the range, and otherwise the one at the range's end. Returns whether the summary is visible at the head.
     fn commit_compaction(
         &self,
         compaction: &Compaction,
@@ -290,26 +285,25 @@ pub trait SessionProvider: Send + Sync {
         commit::by_ids(self, compaction, leaf, seen)
     }
 
-    /// Returns what shows in place of a summary once it is taken off, oldest first: messages, and
-    /// the summaries it took in.
+    /// Returns the items that a summary replaces, oldest first: messages and nested summaries.
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let _ = id;
-        Err(Error::Unsupported { what: "looking under a summary" })
+        Err(Error::Unsupported { what: "expanding a summary" })
     }
 
-    /// Returns the stored messages under a summary, oldest first.
+    /// Returns the stored messages in the range of a compaction, oldest first.
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         let unknown = || Error::UnknownCompaction { session: self.id().clone(), id: id.clone() };
         let compaction = self.compaction(id)?.ok_or_else(unknown)?;
         let path = self.raw_history(Some(&compaction.last))?;
-        // Where the first message was deleted only the storage knows its place.
+        // If the first message was deleted, only the storage knows its place.
         let lost =
             || Error::UnknownMessage { session: self.id().clone(), id: compaction.first.clone() };
         let first = path.iter().position(|message| message.id == compaction.first);
         Ok(path.into_iter().skip(first.ok_or_else(lost)?).collect())
     }
 
-    /// Returns what has become of a compaction, as seen from the head.
+    /// Returns the status of a compaction as seen from the head.
     fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
         let covered = self.expand_raw(id)?;
         let Some(last) = covered.last() else { return Ok(CompactionStatus::OffPath) };
@@ -328,15 +322,15 @@ pub trait SessionProvider: Send + Sync {
         Ok(CompactionStatus::OffPath)
     }
 
-    /// Stores historical messages as they are, in one transaction, and answers for each.
+    /// Stores historical messages as they are, in one transaction; returns one answer per record.
     ///
-    /// The head follows a message that is attached where it stands, and moves nowhere else.
+    /// The head moves only to a message whose parent is the head.
     fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let _ = records;
         Err(Error::Unsupported { what: "import" })
     }
 
-    /// Makes a session of its own from the path to `at`: messages, compactions and labels on it.
+    /// Creates a new session from the path to `at`, with its messages, compactions and labels.
     fn fork(
         &self,
         at: &MessageId,
@@ -347,7 +341,7 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "fork" })
     }
 
-    /// Ends this session with a reason, and makes the one it goes on in, opened by one message.
+    /// Ends this session with a reason and creates the one that continues it, starting with one message.
     fn split(
         &self,
         id: &SessionId,
@@ -355,6 +349,6 @@ pub trait SessionProvider: Send + Sync {
         end_reason: &str,
     ) -> Result<Arc<dyn SessionProvider>> {
         let _ = (id, opening, end_reason);
-        Err(Error::Unsupported { what: "going on in another session" })
+        Err(Error::Unsupported { what: "splitting a session" })
     }
 }

@@ -1,64 +1,64 @@
 //! Appending: the hot path.
 
-use rusqlite::{Connection, params};
+use std::borrow::Cow;
 
-use super::catalog::{self, SessionRow};
-use super::fault::{Fault, Outcome, corrupt};
-use super::stamp::{Counted, Stamp};
-use super::{head, index, message, stamp};
+use rusqlite::Connection;
+
+use super::error::{BackendError, BackendResult, corrupt};
+use super::row::message::{self as message_row, Content};
+use super::row::session::{self as session_row, SessionRow};
+use super::tokens::{CountedMessages, TokenCount, counter_key};
+use super::{catalog, head, message, search_index};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
-use crate::message::{Json, Message, check_shape, extra_to_text, parts_to_text};
+use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::{ExpectedHead, Parent};
 
-/// The content of a message as its row holds it.
-pub(super) struct Content {
-    pub(super) parts: String,
-    pub(super) extra: Option<String>,
-}
-
-impl Content {
-    /// Returns the content, if it is within the limit and has no field twice.
-    pub(super) fn of(message: &Message, max_bytes: usize) -> Outcome<Self> {
-        check_name_length("role", message.role.as_str())?;
-        check_shape(message)?;
-        let parts = parts_to_text(&message.parts)?;
-        let extra = extra_to_text(&message.extra)?;
-        let bytes = parts.len()
-            + extra.as_ref().map_or(0, String::len)
-            + message.metadata.as_ref().map_or(0, |json| json.as_str().len());
-        if bytes > max_bytes {
-            let id = message.id.clone();
-            return Err(Fault::Own(Error::MessageTooLarge { id, bytes, max: max_bytes }));
-        }
-        Ok(Self { parts, extra })
+/// Returns the content of a message as text.
+///
+/// # Errors
+/// If it is over the limit or contains a field twice.
+pub(super) fn content(message: &Message, max_bytes: usize) -> BackendResult<Content<'_>> {
+    check_name_length("role", message.role.as_str())?;
+    check_shape(message)?;
+    let content = Content {
+        role: Cow::Borrowed(message.role.as_str()),
+        parts: parts_to_text(&message.parts)?.into(),
+        metadata: message.metadata.as_ref().map(|json| json.as_str().into()),
+        extra: extra_to_text(&message.extra)?.map(Cow::Owned),
+    };
+    let length = |text: &Option<Cow<'_, str>>| text.as_ref().map_or(0, |text| text.len());
+    let bytes = content.parts.len() + length(&content.extra) + length(&content.metadata);
+    if bytes > max_bytes {
+        let id = message.id.clone();
+        return Err(BackendError::Own(Error::MessageTooLarge { id, bytes, max: max_bytes }));
     }
+    Ok(content)
 }
 
-/// Checks the size of something that is stored beside messages.
-pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Outcome<()> {
+pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> BackendResult<()> {
     if bytes > max {
-        return Err(Fault::Own(Error::TooLarge { what, bytes, max }));
+        return Err(BackendError::Own(Error::TooLarge { what, bytes, max }));
     }
     Ok(())
 }
 
-/// Attaches messages one below the other.
+/// Appends messages, each the child of the one before.
 pub(super) fn append(
     conn: &Connection,
     name: &SessionId,
     parent: &Parent,
     expected: &ExpectedHead,
     messages: &[Message],
-    counted: &Counted<'_>,
+    counted: &CountedMessages<'_>,
     max_bytes: usize,
-) -> Outcome<CountedAppend> {
+) -> BackendResult<CountedAppend> {
     if messages.is_empty() {
         return Ok(CountedAppend::default());
     }
-    let mut session = catalog::find_or_make(conn, name)?;
+    let mut session = catalog::find_or_create(conn, name)?;
     let mut parent = find_parent(conn, name, &session, parent)?;
     if let ExpectedHead::At(expected) = expected {
         check_head(conn, &session, expected.as_ref(), messages)?;
@@ -67,12 +67,12 @@ pub(super) fn append(
     let first_new = session.next;
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
-    for (message, stamp) in messages.iter().zip(counted.stamps(conn)?) {
-        let content = Content::of(message, max_bytes)?;
-        match insert_row(conn, &mut session, name, parent, message, &content, stamp)? {
+    for (message, count) in messages.iter().zip(counted.token_counts(conn)?) {
+        let content = content(message, max_bytes)?;
+        match insert_row(conn, &mut session, name, parent, message, &content, count)? {
             Some(address) => {
                 is_branching |= new_head != parent;
-                count_in(&mut session, message, stamp);
+                count_in(&mut session, message, count);
                 new_head = Some(address);
                 parent = new_head;
                 appended.push(Appended::new(message.id.clone()));
@@ -84,28 +84,28 @@ pub(super) fn append(
             }
         }
     }
-    index::note_numbers(conn, session.key, first_new..session.next)?;
+    search_index::add_pending_numbers(conn, session.key, first_new..session.next)?;
     if new_head != session.head {
-        // Appending elsewhere than at the head is a move that can be undone.
+        // An append that is not at the head moves it, and that can be undone.
         match is_branching {
             true => head::move_to(conn, &mut session, new_head)?,
             false => session.head = new_head,
         }
-        catalog::store(conn, &session)?;
+        session_row::store(conn, &session)?;
     }
-    // Where nothing was new, the figure may be another counter's.
-    let is_own = stamp::key(conn, counted.counter())? == Some(session.counter);
-    Ok(CountedAppend { appended, visible_tokens: session.visible_tokens.filter(|_| is_own) })
+    // If no message was new, the stored count may be another counter's.
+    let is_own = counter_key(conn, counted.counter())? == Some(session.counter);
+    Ok(CountedAppend { appended, visible_tokens: session.visible_tokens.0.filter(|_| is_own) })
 }
 
-/// Adds a message that was appended at the head to what a model sees there.
-fn count_in(session: &mut SessionRow, message: &Message, stamp: Stamp) {
-    if session.head.is_none() && session.visible_tokens == Some(0) {
-        session.counter = stamp.counter;
+/// Adds the tokens of a message appended at the head to the session's count.
+fn count_in(session: &mut SessionRow, message: &Message, count: TokenCount) {
+    if session.head.is_none() && session.visible_tokens.0 == Some(0) {
+        session.counter = count.counter;
     }
-    let before = session.visible_tokens.filter(|_| session.counter == stamp.counter);
-    let added = if message.is_hidden { 0 } else { stamp.tokens };
-    session.note_count(before.and_then(|tokens| tokens.checked_add(added)));
+    let before = session.visible_tokens.0.filter(|_| session.counter == count.counter);
+    let added = if message.is_hidden { 0 } else { count.tokens };
+    session.set_visible_tokens(before.and_then(|tokens| tokens.checked_add(added)));
 }
 
 /// Returns the address of the parent; `None` for a root.
@@ -114,7 +114,7 @@ fn find_parent(
     name: &SessionId,
     session: &SessionRow,
     parent: &Parent,
-) -> Outcome<Option<Address>> {
+) -> BackendResult<Option<Address>> {
     match parent {
         Parent::Head => Ok(session.head),
         Parent::Root => Ok(None),
@@ -122,24 +122,24 @@ fn find_parent(
     }
 }
 
-/// Checks that the head is where the caller saw it.
+/// Returns an error unless the head is where the caller saw it.
 fn check_head(
     conn: &Connection,
     session: &SessionRow,
     expected: Option<&MessageId>,
     messages: &[Message],
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
-    // A retry after a lost answer finds its own message as the head: that is no refusal.
+    // A retry after a lost answer finds its own message at the head: that is no conflict.
     if found.as_ref() != expected && !are_known(conn, session, messages)? {
         let expected = expected.cloned();
-        return Err(Fault::Own(Error::HeadMoved { expected, found }));
+        return Err(BackendError::Own(Error::HeadMoved { expected, found }));
     }
     Ok(())
 }
 
-/// Returns whether all of the messages stand already.
-fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> Outcome<bool> {
+/// Returns whether all these ids are known.
+fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> BackendResult<bool> {
     for message in messages {
         if message::find(conn, session.key, &message.id)?.is_none() {
             return Ok(false);
@@ -148,82 +148,64 @@ fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> O
     Ok(true)
 }
 
-/// Stores a message at the session's next address; `None` if its id stands already.
+/// Stores a message at the session's next address; `None` if its id is known.
 pub(super) fn insert(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,
     parent: Option<Address>,
     message: &Message,
-    content: &Content,
-    stamp: Stamp,
-) -> Outcome<Option<Address>> {
-    let address = insert_row(conn, session, name, parent, message, content, stamp)?;
+    content: &Content<'_>,
+    count: TokenCount,
+) -> BackendResult<Option<Address>> {
+    let address = insert_row(conn, session, name, parent, message, content, count)?;
     if let Some(address) = address {
-        index::note(conn, address)?;
+        search_index::add_pending(conn, address)?;
     }
     Ok(address)
 }
 
-/// Stores a message that is still to be noted for the index.
+/// Stores a message without adding it to `search_pending`.
 fn insert_row(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,
     parent: Option<Address>,
     message: &Message,
-    content: &Content,
-    stamp: Stamp,
-) -> Outcome<Option<Address>> {
+    content: &Content<'_>,
+    count: TokenCount,
+) -> BackendResult<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
     let Some(number) = number else {
-        // A full session still knows what it holds.
+        // In a full session a known id is still a no-op.
         return match message::find(conn, session.key, &message.id)? {
             Some(_) => Ok(None),
             None => {
                 let session = name.clone();
-                Err(Fault::Own(Error::SessionFull { session, max: MAX_MESSAGES }))
+                Err(BackendError::Own(Error::SessionFull { session, max: MAX_MESSAGES }))
             }
         };
     };
     let address = Address::new(session.key, number);
-    let count = conn.prepare_cached(INSERT)?.execute(params![
-        address,
-        parent,
-        message.id.as_str(),
-        message.role.as_str(),
-        content.parts,
-        message.metadata.as_ref().map(Json::as_str),
-        content.extra,
-        stamp.tokens,
-        stamp.counter,
-        message.is_hidden,
-        message.created_at.timestamp_micros(),
-    ])?;
-    if count == 0 {
+    if !message_row::insert(conn, address, parent, message, content, count)? {
         return Ok(None);
     }
     session.next += 1;
     Ok(Some(address))
 }
 
-pub(super) const INSERT: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, counter, hidden, created_at)
- VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-     ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING";
-
-/// Returns where the message of the same id lies, and whether it says something else.
+/// Returns the address of the message with this id, and whether its content differs.
 pub(super) fn compare(
     conn: &Connection,
     session: &SessionRow,
     message: &Message,
-) -> Outcome<(Address, bool)> {
+) -> BackendResult<(Address, bool)> {
     let address = message::find(conn, session.key, &message.id)?;
     let address = address.ok_or_else(|| lost(&message.id))?;
     let stored = message::stored(conn, address)?.message.ok_or_else(|| lost(&message.id))?;
     Ok((address, !stored.says_the_same(message)))
 }
 
-fn lost(id: &MessageId) -> Fault {
-    corrupt(format!("message {id:?} is in the index of ids and not in the table"))
+fn lost(id: &MessageId) -> BackendError {
+    corrupt(format!("message {id:?} is in the index of ids but not in the table"))
 }

@@ -7,53 +7,54 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::connection::{Database, make_private_file};
-use super::fault::{Fault, Outcome};
+use super::error::{BackendError, BackendResult};
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 
-/// How many pages are copied between two looks at the interrupt.
+/// How many pages are copied between two checks for an interrupt.
 const PAGES_PER_STEP: i32 = 256;
 
 impl Database {
-    /// Copies the database, as it is at one moment, to a file that is not there yet.
+    /// Copies a snapshot of the database to a new file.
     ///
-    /// The copy gets its name when it is whole: the half that a crash leaves would open as a store without sessions.
+    /// The file gets its name when it is complete: an incomplete copy left by a crash could open as a store without
+    /// sessions.
     pub(crate) fn backup(&self, path: &Path, progress: impl FnMut(Progress)) -> Result<()> {
         let io = |source| Error::Io { path: path.to_owned(), source };
         if path.symlink_metadata().is_ok() {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        let half = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
-        make_private_file(&half).map_err(|error| match error {
+        let partial = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
+        make_private_file(&partial).map_err(|error| match error {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
         let copied = self
-            .copy_to(&half, &self.interrupt_signal().watch(), progress)
-            .and_then(|()| give_name(&half, path).map_err(io));
+            .copy_to(&partial, &self.interrupt_signal().watch(), progress)
+            .and_then(|()| name_copy(&partial, path).map_err(io));
         if copied.is_err() {
-            // The half of a copy is of no use; that it cannot be removed is less news than why.
-            let _ = std::fs::remove_file(&half);
-            let mut log = half.into_os_string();
+            // The incomplete copy is useless. The error of the copy matters more than a failure to remove it.
+            let _ = std::fs::remove_file(&partial);
+            let mut log = partial.into_os_string();
             log.push("-journal");
             let _ = std::fs::remove_file(log);
         }
         copied
     }
 
-    /// Copies the database into a file that was made for it.
+    /// Copies the database into an existing empty file.
     pub(super) fn copy_to(
         &self,
         path: &Path,
         watch: &Watch,
         mut progress: impl FnMut(Progress),
     ) -> Result<()> {
-        // In memory the one connection is held meanwhile: nobody can be called from there.
+        // In memory there is one connection, which is locked here, so no callback may run.
         let is_alone = self.path().is_none();
         let pages = if is_alone { -1 } else { PAGES_PER_STEP };
         let total = self.read(|conn| {
-            // The open read holds the moment: writers go on, and the copy does not begin anew.
+            // The open read pins the snapshot: writers continue, and the backup does not start over.
             conn.query_row("SELECT count(*) FROM session", [], |_| Ok(()))?;
             let mut target = Connection::open(path)?;
             let backup = Backup::new(conn, &mut target)?;
@@ -81,9 +82,10 @@ impl Database {
     }
 }
 
-/// Moves a file to a name that no file may bear yet.
-fn give_name(file: &Path, name: &Path) -> std::io::Result<()> {
-    // A link leaves a file that has come by that name meanwhile alone; not every medium has links.
+/// Renames a file; an existing file is an error.
+fn name_copy(file: &Path, name: &Path) -> std::io::Result<()> {
+    // Unlike a rename, a hard link does not replace a file that was created meanwhile. Not every file system has hard
+    // links.
     match std::fs::hard_link(file, name) {
         Ok(()) => std::fs::remove_file(file)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(error),
@@ -91,13 +93,13 @@ fn give_name(file: &Path, name: &Path) -> std::io::Result<()> {
     }
     #[cfg(unix)]
     {
-        // Else the name may be lost with the power.
+        // Without it a power failure may lose the new name.
         let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty());
         std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     }
     Ok(())
 }
 
-fn finish(target: Connection) -> Outcome<()> {
-    target.close().map_err(|(_, error)| Fault::Sqlite(error))
+fn finish(target: Connection) -> BackendResult<()> {
+    target.close().map_err(|(_, error)| BackendError::Sqlite(error))
 }

@@ -1,7 +1,7 @@
-//! The database: its connections and its transactions.
+//! The database: its file and its connections.
 //!
-//! Invariant: a write holds the one writing connection, so threads of this process queue up on a
-//! mutex and only processes meet in SQLite's lock.
+//! Invariant: every write holds the one writing connection. Threads of this process queue on its mutex, and only
+//! processes compete for SQLite's lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::fault::{Fault, Outcome};
+use super::error::{BackendError, BackendResult};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
-use super::log::{self, Log};
-use super::{functions, index, schema, transaction};
+use super::wal::{self, Wal};
+use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
 
-/// How many statements a connection keeps prepared; there are fewer.
+/// How many prepared statements a connection caches; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
 
 /// How a database is opened.
@@ -46,87 +46,86 @@ impl Default for Config {
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
-    place: Location,
-    /// Before the writer, so that the writer is closed last: only a connection that can write moves
-    /// the log into the file and removes it.
+    location: Location,
+    /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
+    /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
-    /// `None` in a database that is open for reading only.
+    /// `None` if the database is read-only.
     writer: Option<Mutex<Connection>>,
-    /// Whether a call of the system failed under the writer, which is to be opened anew.
+    /// Whether a system call failed under the writer, which is then reopened before its next write.
     is_suspect: AtomicBool,
-    /// `None` where there is none, in memory.
-    log: Option<Log>,
+    /// `None` for a database in memory.
+    log: Option<Wal>,
     signal: InterruptSignal,
-    /// Messages appended by this handle since the index was last brought up to date.
+    /// How many messages this handle has appended since it last indexed what is pending.
     pub(super) unindexed: AtomicU64,
 }
 
-/// Where the database is.
 enum Location {
-    /// The one connection is all there is: readers use it, too.
+    /// There is one connection, and readers use it, too.
     Memory,
     File(PathBuf),
-    /// A file on a medium where not even SQLite's lock files can be made.
+    /// A file in a location where SQLite cannot create its lock files.
     Immutable(PathBuf),
 }
 
 impl Database {
-    /// Opens the database in a file, which is made if it is not there.
+    /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
         make_private_file(path)?;
-        refuse_odd_file(path)?;
+        require_regular_file(path)?;
         let writer = open_writer(path, &config)
-            .and_then(|conn| schema::bring_up_to_date(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| index::bring_up_to_date(&conn, &config).map(|()| conn))
-            .map_err(|fault| not_a_store(fault, path, busy_ms))?;
+            .and_then(|conn| schema::create_or_migrate(&conn, path, &config).map(|()| conn))
+            .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn))
+            .map_err(|error| not_a_store(error, path, busy_ms))?;
         Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
     }
 
     /// Opens a database in memory.
     pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
-        let open = || -> Outcome<Connection> {
+        let open = || -> BackendResult<Connection> {
             let conn = Connection::open_in_memory()?;
             prepare(&conn, &config)?;
             schema::create(&conn, &config)?;
             Ok(conn)
         };
-        let writer = open().map_err(|fault| fault.into_error(0))?;
+        let writer = open().map_err(|error| error.into_error(0))?;
         Ok(Self::new(config, Location::Memory, Some(writer)))
     }
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
-        refuse_odd_file(path)?;
-        let open = |place: Location| -> Result<Self> {
-            let database = Self::new(config.clone(), place, None);
+        require_regular_file(path)?;
+        let open = |location: Location| -> Result<Self> {
+            let database = Self::new(config.clone(), location, None);
             let reader = database
                 .open_reader()
                 .and_then(|conn| {
-                    transaction(&conn, |conn| schema::check(conn, path))?;
+                    transaction::read(&conn, |conn| schema::check(conn, path))?;
                     Ok(conn)
                 })
-                .map_err(|fault| not_a_store(fault, path, busy_ms(&config)))?;
+                .map_err(|error| not_a_store(error, path, busy_ms(&config)))?;
             database.keep_reader(reader);
             Ok(database)
         };
-        // A store in WAL mode needs its lock files; where they cannot be made nobody can write.
+        // WAL mode needs lock files. Where they cannot be created nobody can write, so the file is read as immutable.
         match open(Location::File(path.to_owned())) {
-            Err(Error::ReadOnly | Error::Storage { .. }) if Log::of(path).size() == 0 => {
+            Err(Error::ReadOnly | Error::Storage { .. }) if Wal::of(path).size() == 0 => {
                 open(Location::Immutable(path.to_owned()))
             }
             answer => answer,
         }
     }
 
-    fn new(config: Config, place: Location, writer: Option<Connection>) -> Self {
-        let log = match &place {
+    fn new(config: Config, location: Location, writer: Option<Connection>) -> Self {
+        let log = match &location {
             Location::Memory => None,
-            Location::File(path) | Location::Immutable(path) => Some(Log::of(path)),
+            Location::File(path) | Location::Immutable(path) => Some(Wal::of(path)),
         };
         Self {
             config,
-            place,
+            location,
             log,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
@@ -138,7 +137,7 @@ impl Database {
 
     /// Returns the file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
-        match &self.place {
+        match &self.location {
             Location::Memory => None,
             Location::File(path) | Location::Immutable(path) => Some(path),
         }
@@ -153,42 +152,48 @@ impl Database {
         self.writer.is_none()
     }
 
-    /// Runs a read; it sees one moment.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.with_reader(|conn| transaction(conn, work))
+    /// Runs a read; it sees one snapshot.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
+        self.with_reader(|conn| transaction::read(conn, work))
     }
 
     /// Runs a long read, which an interrupt stops.
-    pub(crate) fn read_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn read_long<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
         let watch = self.signal.watch();
-        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction(conn, work)))
+        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction::read(conn, work)))
     }
 
-    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> Outcome<T>) -> Result<T> {
-        let answer = match (&self.place, &self.writer) {
+    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
+        let answer = match (&self.location, &self.writer) {
             (Location::Memory, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
             }
             _ => self.reader().and_then(|mut conn| {
                 let answer = work(&mut conn);
-                if !answer.as_ref().is_err_and(Fault::is_of_system) {
+                if !answer.as_ref().is_err_and(BackendError::is_of_system) {
                     self.keep_reader(conn);
                 }
                 answer
             }),
         };
-        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write: all of it or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
         let mut conn = self.writer()?;
         self.write_on(&mut conn, self.config.busy_timeout, work)
-            .map_err(|fault| fault.into_error(busy_ms(&self.config)))
+            .map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a long write, which an interrupt stops.
-    pub(crate) fn write_long<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+    pub(crate) fn write_long<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
         self.write_watched(self.signal.watch(), work)
     }
 
@@ -196,34 +201,33 @@ impl Database {
     pub(super) fn write_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
         let answer = interruptible(&mut conn, watch, |conn| {
-            write_transaction(conn, &self.config, self.config.busy_timeout, work)
+            transaction::write(conn, &self.config, self.config.busy_timeout, work)
         });
         self.after_write(&answer, &mut conn);
-        answer.map_err(|fault| fault.into_error(busy_ms(&self.config)))
+        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
-    /// Runs a write if nobody else holds the database now; `None` if someone does, or if it cannot
-    /// be written to.
+    /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         let Some(writer) = &self.writer else { return Ok(None) };
         let mut conn = match writer.try_lock() {
             Ok(conn) => conn,
-            // A thread that panicked in a write has rolled it back.
+            // If a thread panicked in a write, the transaction was rolled back.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
+        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         match self.write_on(&mut conn, Duration::ZERO, work) {
             Ok(answer) => Ok(Some(answer)),
-            Err(fault) if fault.is_busy() => Ok(None),
-            Err(fault) => match fault.into_error(0) {
+            Err(error) if error.is_busy() => Ok(None),
+            Err(error) => match error.into_error(0) {
                 Error::ReadOnly => Ok(None),
                 error => Err(error),
             },
@@ -233,16 +237,16 @@ impl Database {
     fn write_on<T>(
         &self,
         conn: &mut Connection,
-        patience: Duration,
-        work: impl FnOnce(&Connection) -> Outcome<T>,
-    ) -> Outcome<T> {
-        let answer = write_transaction(conn, &self.config, patience, work);
+        timeout: Duration,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let answer = transaction::write(conn, &self.config, timeout, work);
         self.after_write(&answer, conn);
         answer
     }
 
-    fn after_write<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
-        self.renew_after(answer, conn);
+    fn after_write<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
+        self.reopen_after(answer, conn);
         if let Some(log) = self.log.as_ref().filter(|_| answer.is_ok()) {
             log.keep_short(conn, self.config.busy_timeout);
         }
@@ -250,37 +254,38 @@ impl Database {
 
     fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
         let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
-        // A thread that panicked in a write has rolled it back.
+        // If a thread panicked in a write, the transaction was rolled back.
         let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.renew_if_suspect(&mut conn).map_err(|fault| fault.into_error(0))?;
+        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
         Ok(conn)
     }
 
-    /// Opens the writing connection anew after a call of the system failed under it.
+    /// Reopens the writing connection after a failed system call.
     ///
-    /// What a connection remembers is not to be trusted then: FTS5 keeps sums that it could not read, and would write
-    /// them with the next commit.
-    fn renew_after<T>(&self, answer: &Outcome<T>, conn: &mut Connection) {
-        if answer.as_ref().is_err_and(Fault::is_of_system) {
+    /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
+    /// with the next commit.
+    fn reopen_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
+        if answer.as_ref().is_err_and(BackendError::is_of_system) {
             self.is_suspect.store(true, Ordering::Relaxed);
-            // Where that fails as well, the next write tries again.
-            let _ = self.renew_if_suspect(conn);
+            // If this fails, the next write tries again.
+            let _ = self.reopen_if_suspect(conn);
         }
     }
 
-    fn renew_if_suspect(&self, conn: &mut Connection) -> Outcome<()> {
-        if let Location::File(path) = &self.place
+    fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
+        if let Location::File(path) = &self.location
             && self.is_suspect.load(Ordering::Relaxed)
         {
-            // The old one is closed after the new one is there, so that nobody takes the store for closed.
+            // The new connection is opened before the old one is closed: the last close would checkpoint and remove
+            // the log.
             *conn = open_writer(path, &self.config)?;
             self.is_suspect.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Returns an idle connection for reading, else a new one.
-    fn reader(&self) -> Outcome<Connection> {
+    /// Returns an idle reading connection, or a new one.
+    fn reader(&self) -> BackendResult<Connection> {
         let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| self.open_reader(), Ok)
     }
@@ -292,13 +297,12 @@ impl Database {
         }
     }
 
-    /// Opens a further connection for reading.
-    pub(super) fn open_reader(&self) -> Outcome<Connection> {
+    pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = match &self.place {
+        let conn = match &self.location {
             Location::Memory => {
-                return Err(Fault::Own(Error::Unsupported {
-                    what: "a second connection to memory",
+                return Err(BackendError::Own(Error::Unsupported {
+                    what: "a second connection to a database in memory",
                 }));
             }
             Location::File(path) => Connection::open_with_flags(path, flags)?,
@@ -312,84 +316,27 @@ impl Database {
     }
 }
 
-/// Opens a connection for writing.
-fn open_writer(path: &Path, config: &Config) -> Outcome<Connection> {
+fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     prepare(&conn, config)?;
     Ok(conn)
 }
 
-/// Runs reads in a transaction.
-fn transaction<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
-    let open = Open(conn);
-    run(conn, "BEGIN")?;
-    open.commit_after(work)
-}
-
-/// Runs writes in a transaction that waits so long for its turn; an error or a panic undoes them.
-pub(super) fn write_transaction<T>(
-    conn: &Connection,
-    config: &Config,
-    patience: Duration,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
-    let open = Open(conn);
-    conn.busy_timeout(Duration::ZERO)?;
-    let begun = transaction::begin(conn, patience);
-    conn.busy_timeout(config.busy_timeout)?;
-    begun?;
-    open.commit_after(work)
-}
-
-/// A transaction; undone if it is not committed.
-struct Open<'c>(&'c Connection);
-
-impl Open<'_> {
-    fn commit_after<T>(self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Outcome<T> {
-        let answer = work(self.0)?;
-        // A failed call below a statement of FTS5's undoes the transaction, and may not be told by the statement itself.
-        if self.0.is_autocommit() {
-            let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
-            let what = "a call of the system failed, and SQLite undid the transaction".to_owned();
-            return Err(Fault::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what))));
-        }
-        run(self.0, "COMMIT")?;
-        Ok(answer)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if !self.0.is_autocommit() {
-            // SQLite has rolled back by itself where this fails.
-            let _ = run(self.0, "ROLLBACK");
-        }
-    }
-}
-
-/// Runs a statement, whose rows are of no interest.
-pub(super) fn run(conn: &Connection, sql: &str) -> Outcome<()> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([])?;
-    while rows.next()?.is_some() {}
-    Ok(())
-}
-
-/// Sets a connection up.
-fn prepare(conn: &Connection, config: &Config) -> Outcome<()> {
+/// Configures a connection.
+fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    functions::register(conn)?;
-    // Without it a statement with a bound LIMIT is compiled anew each time it runs.
+    sql_functions::register(conn)?;
+    // Otherwise a statement with a bound LIMIT is recompiled on each run.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = if config.is_synchronous { "FULL" } else { "NORMAL" };
     conn.pragma_update(None, "synchronous", synchronous)?;
     conn.pragma_update(None, "cache_size", -i64::from(config.cache_kib))?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "cell_size_check", true)?;
-    conn.pragma_update(None, "journal_size_limit", log::LIMIT)?;
-    // Compiled now: without memory it could not be, and a transaction would stay open, and its lock held.
+    conn.pragma_update(None, "journal_size_limit", wal::LIMIT)?;
+    // Compiled now: after an allocation failure it could not be, and the transaction would keep its lock.
     conn.prepare_cached("ROLLBACK")?;
     Ok(())
 }
@@ -398,7 +345,7 @@ fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes the file, readable by its owner alone; `false` if it is there already.
+/// Creates a file that only its owner can read; `false` if it exists.
 pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -411,47 +358,48 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
     }
 }
 
-/// Refuses what is no regular file; what a file holds is for SQLite to look at.
+/// Returns an error unless the path is a regular file. SQLite checks its content.
 ///
-/// Invariant: nothing but SQLite opens the file of a database. Closing any descriptor of it takes the locks that this
-/// process holds on it, those of other stores included.
-fn refuse_odd_file(path: &Path) -> Result<()> {
+/// Invariant: nothing but SQLite opens the file of a database. On POSIX, closing any descriptor of a file drops all
+/// locks that this process holds on it, those of other stores included.
+fn require_regular_file(path: &Path) -> Result<()> {
     let file =
         std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     let why = match file.file_type() {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "it is a directory",
-        // Opening a pipe waits until someone writes into it.
-        _ => "it is no regular file",
+        // Opening a pipe blocks until someone writes into it.
+        _ => "it is not a regular file",
     };
     Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
 }
 
-/// Looks at the first bytes of a file that SQLite has refused, so that no store of this process can have it open.
-fn is_begun_otherwise(path: &Path) -> bool {
+/// Returns whether a file has another header than SQLite's. Opening it is safe: SQLite refused it, so no store of
+/// this process has it open.
+fn has_other_header(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.is_ok() && start != b"SQLite format 3\0"
 }
 
-/// A file of another kind, or with a damaged header, reads as "not a database": say of which file.
-fn not_a_store(fault: Fault, path: &Path, busy_ms: u64) -> Error {
-    match fault {
-        Fault::Sqlite(error)
+/// SQLite reports another kind of file, or a damaged header, as "not a database"; the error here names the file.
+fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
+    match error {
+        BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            let why = match is_begun_otherwise(path) {
-                true => "it does not begin as an SQLite database does".to_owned(),
+            let why = match has_other_header(path) {
+                true => "its header is not that of an SQLite database".to_owned(),
                 false => error.to_string(),
             };
             Error::NotAStore { path: path.to_owned(), why }
         }
-        fault => fault.into_error(busy_ms),
+        error => error.into_error(busy_ms),
     }
 }
 
-/// Returns the URI that tells SQLite nobody will write the file.
+/// Returns the URI that makes SQLite treat the file as immutable.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for c in path.to_string_lossy().chars() {
@@ -471,13 +419,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_panicked_is_undone_and_the_next_ones_go_on() -> Result<()> {
+    fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
         let database = Database::open_in_memory(Config::default())?;
-        let insert = |conn: &Connection| -> Outcome<usize> {
+        let insert = |conn: &Connection| -> BackendResult<usize> {
             Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
         };
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            database.write(|conn| -> Outcome<()> {
+            database.write(|conn| -> BackendResult<()> {
                 insert(conn)?;
                 panic!("in a write");
             })

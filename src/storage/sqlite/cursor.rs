@@ -1,18 +1,17 @@
-//! Streams over a path: what one covers is fixed when it is opened, and each batch is a read of its
-//! own.
+//! Streams over a path. Opening one fixes what it covers; each batch is a separate read.
 //!
-//! Oldest first the whole plan is made at once. Newest first it is made as it is read, so that the
-//! end of a long path costs what is taken: addresses and parents never change, and compactions that
-//! were added since are told by their keys.
+//! Oldest first, the whole plan is made at once. Newest first, it is made while it is read, so that the end of a long
+//! path costs only what is read. That is safe: addresses and parents never change, and compactions added since have
+//! greater keys.
 
 use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use super::connection::Database;
-use super::fault::Outcome;
-use super::rows::PlanReader;
-use super::shape::Shape;
+use super::error::BackendResult;
+use super::plan_reader::PlanReader;
+use super::tree_source::SessionTree;
 use super::{compaction, message, path};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
@@ -21,11 +20,9 @@ use crate::storage::Cursor;
 use crate::tree::{Address, Plan, Walk};
 use crate::view::Order;
 
-/// How many stretches are planned when a stream is opened newest first; the rest only if it is read
-/// so far.
+/// How many stretches are planned when a stream is opened newest first; the rest is planned when it is needed.
 const AHEAD: usize = 128;
 
-/// What a stream is opened over.
 #[derive(Clone, Copy)]
 pub(super) struct Path {
     pub(super) session: i64,
@@ -36,21 +33,21 @@ pub(super) struct Path {
 /// An open stream over a path.
 pub(super) struct PathCursor {
     database: Arc<Database>,
-    /// `None` for a session that is not there.
+    /// `None` for a session that does not exist.
     path: Option<Path>,
     reader: PlanReader,
-    /// Where the plan goes on; `None` when it is whole.
+    /// Where planning continues; `None` when the plan is complete.
     at: Option<Address>,
     /// The newest compaction when the stream was opened.
     newest_compaction: i64,
 }
 
 impl PathCursor {
-    /// Opens a stream; `path` names what to read.
+    /// Opens a stream; `path` returns what to read.
     pub(super) fn open(
         database: &Arc<Database>,
         order: Order,
-        path: impl FnOnce(&Connection) -> Outcome<Option<Path>>,
+        path: impl FnOnce(&Connection) -> BackendResult<Option<Path>>,
     ) -> Result<Self> {
         database.read(|conn| {
             let path = path(conn)?;
@@ -75,17 +72,17 @@ impl PathCursor {
     }
 
     /// Plans the next stretches.
-    fn plan_ahead(&mut self, conn: &Connection) -> Outcome<()> {
+    fn plan_ahead(&mut self, conn: &Connection) -> BackendResult<()> {
         let (Some(path), Some(at)) = (self.path, self.at) else { return Ok(()) };
         if !message::is_there(conn, at)? {
-            // The branch went as a whole while it was read: what it hung from is not known any more.
+            // The branch was deleted while it was read, so its parent is not known any more.
             self.at = None;
             return Ok(());
         }
-        let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+        let mut tree = SessionTree::before_compaction(conn, path.session, self.newest_compaction);
         let mut walk = match path.is_raw {
-            true => Walk::raw(&mut shape, Some(at)),
-            false => Walk::visible(&mut shape, Some(at)),
+            true => Walk::raw(&mut tree, Some(at)),
+            false => Walk::visible(&mut tree, Some(at)),
         };
         let is_first = self.reader.is_empty();
         while let Some(stretch) = walk.next()? {
@@ -98,7 +95,7 @@ impl PathCursor {
         Ok(())
     }
 
-    fn read(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+    fn read(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         loop {
             if self.reader.is_at_end() {
                 self.plan_ahead(conn)?;
@@ -110,7 +107,7 @@ impl PathCursor {
         }
     }
 
-    fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> Outcome<bool> {
+    fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> BackendResult<bool> {
         let place = match CompactionId::from_message(id) {
             None => message::find(conn, session, id)?.map(Ok),
             Some(id) => compaction::find(conn, session, &id)?.map(|span| Err(span.key)),
@@ -144,10 +141,11 @@ impl Cursor for PathCursor {
     fn total(&mut self) -> Result<u64> {
         let Some(path) = self.path else { return Ok(0) };
         self.database.read(|conn| {
-            let mut shape = Shape::until(conn, path.session, self.newest_compaction);
+            let mut tree =
+                SessionTree::before_compaction(conn, path.session, self.newest_compaction);
             let walk = match path.is_raw {
-                true => Walk::raw(&mut shape, path.leaf),
-                false => Walk::visible(&mut shape, path.leaf),
+                true => Walk::raw(&mut tree, path.leaf),
+                false => Walk::visible(&mut tree, path.leaf),
             };
             path::count(conn, &walk.plan()?, !path.is_raw)
         })
@@ -176,6 +174,6 @@ impl Cursor for SessionCursor {
 
     fn total(&mut self) -> Result<u64> {
         let Some(session) = self.session else { return Ok(0) };
-        self.database.read(|conn| super::survey::count(conn, session))
+        self.database.read(|conn| path::count_all(conn, session))
     }
 }

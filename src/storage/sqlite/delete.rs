@@ -1,25 +1,27 @@
 //! Deleting messages while the tree keeps its shape.
 //!
-//! A message with children becomes a tombstone; a place without children goes, and its parent with
-//! it if that leaves a tombstone without children. Whatever pointed at a place that went moves to
-//! the place above it or goes, too.
+//! A message with children becomes a tombstone. A row without children is removed, and so is a tombstone that loses
+//! its last child that way. What pointed at a removed row moves to the row above it or is removed too.
 
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::catalog::{self, SessionRow};
 use super::context::elision;
-use super::fault::Outcome;
-use super::shape::Shape;
-use super::{compaction, head, index, label, message, path};
+use super::error::BackendResult;
+use super::row::session::{self as session_row, SessionRow};
+use super::tree_source::SessionTree;
+use super::{compaction, head, label, message, path, search_index};
 use crate::id::{MessageId, SessionId};
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
 
-/// Deletes messages.
-pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> Outcome<Deleted> {
-    let session = catalog::find(conn, name)?;
+pub(super) fn delete(
+    conn: &Connection,
+    name: &SessionId,
+    ids: &[MessageId],
+) -> BackendResult<Deleted> {
+    let session = session_row::find(conn, name)?;
     let key = session.map(|session| session.key);
     let mut messages = Vec::new();
     let mut addresses = BTreeSet::new();
@@ -35,9 +37,9 @@ pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> 
     let mut touched = BTreeSet::new();
     for address in &addresses {
         touched.extend(compaction::covering(conn, *address)?.iter().map(|span| span.key));
-        bury(conn, *address)?;
+        make_tombstone(conn, *address)?;
     }
-    // Children before parents, so that a whole branch goes in one call.
+    // Children before parents, so that one call can remove a whole branch.
     let mut removed = HashMap::new();
     for address in addresses.iter().rev() {
         prune(conn, Some(*address), &mut removed)?;
@@ -54,29 +56,30 @@ pub(super) fn delete(conn: &Connection, name: &SessionId, ids: &[MessageId]) -> 
     Ok(Deleted { messages, ..compactions })
 }
 
-/// Deletes a message and everything below it.
+/// Deletes a message and all its descendants.
 pub(super) fn delete_branch(
     conn: &Connection,
     name: &SessionId,
     id: &MessageId,
-) -> Outcome<Deleted> {
-    let session = catalog::find(conn, name)?;
+) -> BackendResult<Deleted> {
+    let session = session_row::find(conn, name)?;
     let top = message::require(conn, session.map(|session| session.key), name, id)?;
     let Some(mut session) = session else { return Ok(Deleted::default()) };
-    let mut stretches = below(conn, top)?;
-    stretches.sort_unstable();
+    let mut ranges = below(conn, top)?;
+    ranges.sort_unstable();
     let mut messages = Vec::new();
     let mut touched = BTreeSet::new();
-    for &(first, last) in &stretches {
+    for &(first, last) in &ranges {
         ids_between(conn, first, last, &mut messages)?;
         touched.extend(ending_in(conn, first, last)?);
     }
-    // What covers the top and ends elsewhere would end below it: so all that is touched ends here.
+    // A compaction that covers `top` and ends outside the branch would have to end below `top`; so every affected one
+    // ends in the branch.
     let parent = message::parent(conn, top)?;
-    index::forget_all(conn, &stretches)?;
-    for &(first, last) in &stretches {
-        label::forget(conn, first, last)?;
-        elision::forget(conn, first, last)?;
+    search_index::remove_all(conn, &ranges)?;
+    for &(first, last) in &ranges {
+        label::remove_range(conn, first, last)?;
+        elision::remove_range(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
     }
@@ -85,8 +88,8 @@ pub(super) fn delete_branch(
     touched.extend(ending_at(conn, removed.keys())?);
     let survivor = |mut at: Option<Address>| {
         while let Some(address) = at {
-            let place = stretches.partition_point(|(first, _)| *first <= address);
-            let is_below = place > 0 && address <= stretches[place - 1].1;
+            let place = ranges.partition_point(|(first, _)| *first <= address);
+            let is_below = place > 0 && address <= ranges[place - 1].1;
             match (is_below, removed.get(&address)) {
                 (true, _) => at = parent,
                 (false, Some(parent)) => at = *parent,
@@ -100,22 +103,22 @@ pub(super) fn delete_branch(
     Ok(Deleted { messages, ..compactions })
 }
 
-/// Moves what pointed at places that went.
+/// Moves what pointed at removed rows.
 fn finish(
     conn: &Connection,
     session: &mut SessionRow,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     head::relocate(conn, session, survivor)?;
-    session.lose_count();
-    catalog::store(conn, session)
+    session.invalidate_visible_tokens();
+    session_row::store(conn, session)
 }
 
-/// Makes a tombstone of a message.
-fn bury(conn: &Connection, address: Address) -> Outcome<()> {
-    index::forget(conn, address, address)?;
-    label::forget(conn, address, address)?;
-    elision::forget(conn, address, address)?;
+/// Turns a message into a tombstone.
+fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
+    search_index::remove(conn, address, address)?;
+    label::remove_range(conn, address, address)?;
+    elision::remove_range(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
@@ -126,12 +129,12 @@ fn bury(conn: &Connection, address: Address) -> Outcome<()> {
     Ok(())
 }
 
-/// Removes a tombstone without children, then the one above it that is left without any.
+/// Removes a tombstone without children, then its parent if that is now a tombstone without children, and so on.
 fn prune(
     conn: &Connection,
     mut at: Option<Address>,
     removed: &mut HashMap<Address, Option<Address>>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     while let Some(address) = at {
         let stored: Option<(Option<String>, Option<Address>)> = conn
             .prepare_cached(message::ID_AND_PARENT)?
@@ -148,8 +151,8 @@ fn prune(
     Ok(())
 }
 
-/// Returns whether anything hangs from a message: the next in its run, or a branch.
-fn has_children(conn: &Connection, address: Address) -> Outcome<bool> {
+/// Returns whether a row has children: the next one in its run, or a branch.
+fn has_children(conn: &Connection, address: Address) -> BackendResult<bool> {
     let found = conn.prepare_cached(HAS_CHILDREN)?.query_row([address], |row| row.get(0))?;
     Ok(found)
 }
@@ -158,13 +161,13 @@ pub(super) const HAS_CHILDREN: &str =
     "SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1 + 1 AND parent = ?1)
      OR EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS NOT address - 1)";
 
-/// Decides what becomes of the compactions that covered deleted messages.
+/// Keeps or removes the compactions that covered deleted messages.
 fn settle_compactions(
     conn: &Connection,
     session: &SessionRow,
     touched: &BTreeSet<i64>,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<Deleted> {
+) -> BackendResult<Deleted> {
     let mut deleted = Deleted::default();
     if touched.is_empty() {
         return Ok(deleted);
@@ -174,8 +177,8 @@ fn settle_compactions(
         if !touched.contains(&span.key) {
             continue;
         }
-        let has_end = survivor(Some(span.last)) == Some(span.last);
-        if has_end && shows_something(conn, span)? {
+        let has_last = survivor(Some(span.last)) == Some(span.last);
+        if has_last && shows_something(conn, span)? {
             deleted.covered_by.push(compaction.id);
         } else {
             compaction::remove(conn, span.key)?;
@@ -193,17 +196,17 @@ fn settle_compactions(
     Ok(deleted)
 }
 
-/// Returns whether a compaction covers a message that a model sees: one that stood for hidden alone
-/// would lengthen the history.
-fn shows_something(conn: &Connection, span: Span) -> Outcome<bool> {
+/// Returns whether a compaction covers a visible message. One that covers only hidden messages would lengthen the
+/// history.
+fn shows_something(conn: &Connection, span: Span) -> BackendResult<bool> {
     let covered = path::between(conn, span.first, span.last)?;
     Ok(path::count(conn, &covered, true)? > 0)
 }
 
-/// Returns the compactions that show where one that went lay.
-fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Outcome<Vec<i64>> {
-    let mut shape = Shape::new(conn, gone.last.session());
-    let mut walk = Walk::visible(&mut shape, leaf);
+/// Returns the compactions that are visible in the range of a removed one.
+fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> BackendResult<Vec<i64>> {
+    let mut tree = SessionTree::new(conn, gone.last.session());
+    let mut walk = Walk::visible(&mut tree, leaf);
     let mut shown = Vec::new();
     while let Some(stretch) = walk.next()? {
         match stretch {
@@ -215,10 +218,10 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Outcome
     Ok(shown)
 }
 
-/// Returns the stretches of addresses of a message and everything below it.
-fn below(conn: &Connection, top: Address) -> Outcome<Vec<(Address, Address)>> {
+/// Returns the ranges of addresses of a message and all its descendants.
+fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
     let (_, end) = Address::range_of(top.session());
-    let mut stretches = Vec::new();
+    let mut ranges = Vec::new();
     let mut starts = vec![top];
     while let Some(start) = starts.pop() {
         let next_break: Option<Address> = conn
@@ -228,11 +231,11 @@ fn below(conn: &Connection, top: Address) -> Outcome<Vec<(Address, Address)>> {
                   WHERE parent IS NOT address - 1 AND address > ?1 AND address <= ?2",
             )?
             .query_row([start, end], |row| row.get(0))?;
-        // Up to the next break each row hangs from the one before.
+        // Up to the next break each row is the child of the one before.
         let last: Address = conn
             .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
             .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
-        stretches.push((start, last));
+        ranges.push((start, last));
         let mut branches = conn.prepare_cached(
             "SELECT address
                FROM message
@@ -242,7 +245,7 @@ fn below(conn: &Connection, top: Address) -> Outcome<Vec<(Address, Address)>> {
             starts.push(branch?);
         }
     }
-    Ok(stretches)
+    Ok(ranges)
 }
 
 fn ids_between(
@@ -250,7 +253,7 @@ fn ids_between(
     first: Address,
     last: Address,
     ids: &mut Vec<MessageId>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(
         "SELECT id FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL ORDER BY address",
     )?;
@@ -261,12 +264,12 @@ fn ids_between(
     Ok(())
 }
 
-/// Returns the compactions that end at places that went: tombstones above what is deleted may be
-/// among them, which none of the compactions that cover what is deleted reaches.
+/// Returns the compactions that end at removed rows. Tombstones above the deleted messages may be among these rows,
+/// and a compaction that ends there need not cover a deleted message.
 fn ending_at<'a>(
     conn: &Connection,
     places: impl Iterator<Item = &'a Address>,
-) -> Outcome<Vec<i64>> {
+) -> BackendResult<Vec<i64>> {
     let mut keys = Vec::new();
     for place in places {
         keys.extend(ending_in(conn, *place, *place)?);
@@ -274,7 +277,7 @@ fn ending_at<'a>(
     Ok(keys)
 }
 
-fn ending_in(conn: &Connection, first: Address, last: Address) -> Outcome<Vec<i64>> {
+fn ending_in(conn: &Connection, first: Address, last: Address) -> BackendResult<Vec<i64>> {
     let mut statement =
         conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
     let keys = statement.query_map([first, last], |row| row.get(0))?;

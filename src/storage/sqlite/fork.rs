@@ -1,12 +1,14 @@
-//! Forking: a session of its own from a copy of a path.
+//! Forking: a new session from a copy of a path.
 
 use rusqlite::{Connection, params};
 
-use super::catalog::{self, SessionRow};
+use super::catalog;
 use super::context::{elision, lifecycle};
-use super::fault::{Fault, Outcome};
-use super::stamp::Counted;
-use super::{append, compaction, index, label, message, path};
+use super::error::{BackendError, BackendResult};
+use super::row::compaction as compaction_row;
+use super::row::session::{self as session_row, SessionRow};
+use super::tokens::CountedMessages;
+use super::{append, compaction, label, message, path, search_index};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -14,87 +16,91 @@ use crate::outcome::SessionDetails;
 use crate::tree::{Address, Span, Stretch};
 use crate::view::{ExpectedHead, Parent};
 
-/// A stretch of the path, and where its copy begins.
+/// A range of the path, and the number at which its copy starts.
 struct Copy {
     first: Address,
     last: Address,
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages, compactions, labels, elisions; and the
-/// texts of the session's own blocks.
+/// Copies the path to a message into a new session: messages, compactions, labels, elisions, and the texts of the
+/// session's own blocks.
 ///
-/// Tombstones are copied, too: without them compactions that end at different ones would end at one
-/// message, and the fork would show another of them than its source.
+/// Tombstones are copied too. Without them, compactions that end at different tombstones would end at the same
+/// message, and the fork could show another one than its source.
 pub(super) fn fork(
     conn: &Connection,
     from: &SessionId,
     at: &MessageId,
     id: &SessionId,
     details: &SessionDetails,
-) -> Outcome<()> {
-    let source = catalog::find(conn, from)?;
+) -> BackendResult<()> {
+    let source = session_row::find(conn, from)?;
     let leaf = message::require(conn, source.map(|source| source.key), from, at)?;
-    if catalog::find(conn, id)?.is_some() {
-        return Err(Fault::Own(Error::SessionExists { id: id.clone() }));
+    if session_row::find(conn, id)?.is_some() {
+        return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
-    let mut target = catalog::make(conn, id)?;
+    let mut target = catalog::create(conn, id)?;
     inherit(conn, leaf.session(), &target, from, Some(at))?;
-    catalog::set_details(conn, target.key, details)?;
+    session_row::set_details(conn, target.key, details)?;
 
     let copies = plan_copies(conn, leaf)?;
     copy_messages(conn, &target, &copies)?;
     let count = copies.last().map_or(0, |copy| copy.start + copy.width() - 1);
     target.next = u64::from(count) + 1;
     target.head = Some(Address::new(target.key, count));
-    target.lose_count();
-    catalog::store(conn, &target)?;
+    target.invalidate_visible_tokens();
+    session_row::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
     lifecycle::copy(conn, leaf.session(), target.key)
 }
 
-/// Ends a session with a reason, and makes the one it goes on in: opened by one message, and with
-/// copies of the texts of the session's own blocks.
+/// Ends a session with a reason and creates the one that continues it: it starts with one message and copies of the
+/// texts of the session's own blocks.
 pub(super) fn split(
     conn: &Connection,
     from: &SessionId,
     id: &SessionId,
     opening: &Message,
-    counted: &Counted<'_>,
+    counted: &CountedMessages<'_>,
     end_reason: &str,
     max_bytes: usize,
-) -> Outcome<()> {
-    let source = catalog::find(conn, from)?
-        .ok_or_else(|| Fault::Own(Error::UnknownSession { id: from.clone() }))?;
-    if catalog::find(conn, id)?.is_some() {
-        return Err(Fault::Own(Error::SessionExists { id: id.clone() }));
+) -> BackendResult<()> {
+    let source = session_row::find(conn, from)?
+        .ok_or_else(|| BackendError::Own(Error::UnknownSession { id: from.clone() }))?;
+    if session_row::find(conn, id)?.is_some() {
+        return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
-    let target = catalog::make(conn, id)?;
+    let target = catalog::create(conn, id)?;
     let head = message::nearest_living(conn, source.head)?.map(|(_, head)| head);
     inherit(conn, source.key, &target, from, head.as_ref())?;
-    let name = catalog::info(conn, from)?.and_then(|info| info.name);
-    catalog::set_details(conn, target.key, &SessionDetails { name, ..SessionDetails::default() })?;
+    let name = session_row::info(conn, from)?.and_then(|info| info.name);
+    session_row::set_details(
+        conn,
+        target.key,
+        &SessionDetails { name, ..SessionDetails::default() },
+    )?;
     let opening = std::slice::from_ref(opening);
     append::append(conn, id, &Parent::Head, &ExpectedHead::Any, opening, counted, max_bytes)?;
     lifecycle::copy(conn, source.key, target.key)?;
     let end_reason = Some(end_reason.to_owned());
-    catalog::set_details(
+    session_row::set_details(
         conn,
         source.key,
         &SessionDetails { end_reason, ..SessionDetails::default() },
     )
 }
 
-/// Takes over what is known of the source, and records where it was forked.
+/// Copies the details of the source, and records where it was forked.
 fn inherit(
     conn: &Connection,
     source: i64,
     target: &SessionRow,
     from: &SessionId,
     at: Option<&MessageId>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE session
             SET (model, source, metadata) =
@@ -106,8 +112,8 @@ fn inherit(
     Ok(())
 }
 
-/// Returns what to copy, oldest first.
-fn plan_copies(conn: &Connection, leaf: Address) -> Outcome<Vec<Copy>> {
+/// Returns the ranges to copy, oldest first.
+fn plan_copies(conn: &Connection, leaf: Address) -> BackendResult<Vec<Copy>> {
     let mut copies: Vec<Copy> = Vec::new();
     let mut start = 1;
     for stretch in path::plan(conn, leaf.session(), Some(leaf), true)?.iter().rev() {
@@ -119,7 +125,7 @@ fn plan_copies(conn: &Connection, leaf: Address) -> Outcome<Vec<Copy>> {
     Ok(copies)
 }
 
-fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Outcome<()> {
+fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(COPY)?;
     for copy in copies {
         let start = Address::new(target.key, copy.start);
@@ -131,26 +137,33 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Out
         ])?;
     }
     let (first, last) = Address::range_of(target.key);
-    index::note_range(conn, first, last)
+    search_index::add_pending_range(conn, first, last)
 }
 
-pub(super) const COPY: &str = "INSERT INTO message
-        (address, parent, id, role, parts, metadata, extra, tokens, counter, hidden, origin,
-         created_at)
+pub(super) const COPY: &str = concat!(
+    "INSERT INTO message (address, parent, origin",
+    identity_columns!(names),
+    content_columns!(names),
+    token_columns!(names),
+    ")
  SELECT address + ?3, CASE WHEN address + ?3 = ?4 THEN NULL ELSE address + ?3 - 1 END,
-        id, role, parts, metadata, extra, tokens, counter, hidden,
-        CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END, created_at
+        CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END",
+    identity_columns!(names),
+    content_columns!(names),
+    token_columns!(names),
+    "
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address";
+  ORDER BY address"
+);
 
-/// Copies the compactions whose end lies on the path; their first then does, too.
+/// Copies the compactions whose last message is on the path; then their first one is, too.
 fn copy_compactions(
     conn: &Connection,
     leaf: Address,
     target: &SessionRow,
     copies: &[Copy],
-) -> Outcome<()> {
+) -> BackendResult<()> {
     for (span, compaction) in compaction::all(conn, leaf.session())? {
         let first = number(copies, span.first);
         let last = number(copies, span.last);
@@ -160,7 +173,7 @@ fn copy_compactions(
                 first: Address::new(target.key, first),
                 last: Address::new(target.key, last),
             };
-            compaction::insert(conn, target.key, copy, &compaction)?;
+            compaction_row::insert(conn, target.key, copy, &compaction)?;
         }
     }
     Ok(())
@@ -171,7 +184,7 @@ fn copy_labels(
     source: i64,
     target: &SessionRow,
     copies: &[Copy],
-) -> Outcome<()> {
+) -> BackendResult<()> {
     for (found, address) in label::all(conn, source)? {
         if let Some(number) = number(copies, address) {
             label::set(conn, target.key, &found.name, Address::new(target.key, number))?;
@@ -185,7 +198,7 @@ fn copy_elisions(
     source: i64,
     target: &SessionRow,
     copies: &[Copy],
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if !elision::has_any(conn, source)? {
         return Ok(());
     }
@@ -196,7 +209,7 @@ fn copy_elisions(
     Ok(())
 }
 
-/// Returns the number of the copy of an address, if it lies on the path.
+/// Returns the number of an address's copy, if the address is on the path.
 fn number(copies: &[Copy], address: Address) -> Option<u32> {
     let place = copies.partition_point(|copy| copy.last < address);
     copies.get(place).filter(|copy| copy.first <= address).map(|copy| copy.number(address))

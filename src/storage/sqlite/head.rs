@@ -1,26 +1,25 @@
 //! The head and its log.
 //!
-//! The log is a row of places with one present among them. The present place is the session's
-//! head itself: its row is written when the head leaves it, so an append at the head lengthens the
-//! present entry without touching the log.
+//! The log is a list of places, one of which is the current one. The current place is the session's head itself, and
+//! its row is written when the head leaves it. So an append at the head does not touch the log.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::catalog::{self, SessionRow};
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::message::nearest_living;
+use super::row::session::{self as session_row, SessionRow};
 use crate::outcome::HeadEntry;
 use crate::tree::Address;
 
-/// How many places before the present one are kept.
+/// How many places before the current one are kept.
 const MAX_ENTRIES: i64 = 1_000;
 
-/// Moves the head: a new place after the present one; what could be redone goes.
+/// Moves the head to a new place after the current one, and drops the places that could be redone.
 pub(super) fn move_to(
     conn: &Connection,
     row: &mut SessionRow,
     head: Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if row.head == head {
         return Ok(());
     }
@@ -29,14 +28,14 @@ pub(super) fn move_to(
     leave(conn, row)?;
     row.head_position += 1;
     row.head = head;
-    row.lose_count();
+    row.invalidate_visible_tokens();
     conn.prepare_cached("DELETE FROM head_log WHERE session = ?1 AND position < ?2")?
         .execute(params![row.key, row.head_position - MAX_ENTRIES])?;
     Ok(())
 }
 
-/// Moves the head one place back (`-1`) or forth (`1`) in the log; `false` if there is none.
-pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> Outcome<bool> {
+/// Moves the head one place back (`-1`) or forward (`1`) in the log; `false` if there is none.
+pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendResult<bool> {
     let target: Option<Option<Address>> = conn
         .prepare_cached("SELECT address FROM head_log WHERE session = ?1 AND position = ?2")?
         .query_row(params![row.key, row.head_position + by], |row| row.get(0))
@@ -45,13 +44,13 @@ pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> Outcome<
     leave(conn, row)?;
     row.head_position += by;
     row.head = target;
-    row.lose_count();
-    catalog::store(conn, row)?;
+    row.invalidate_visible_tokens();
+    session_row::store(conn, row)?;
     Ok(true)
 }
 
-/// Writes the present place into the log.
-fn leave(conn: &Connection, row: &SessionRow) -> Outcome<()> {
+/// Writes the current place into the log.
+fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO head_log (session, position, address, moved_at)
          VALUES (?1, ?2, ?3, ?4)",
@@ -66,7 +65,7 @@ fn leave(conn: &Connection, row: &SessionRow) -> Outcome<()> {
 }
 
 /// Returns the log, oldest place first.
-pub(super) fn log(conn: &Connection, row: &SessionRow) -> Outcome<Vec<HeadEntry>> {
+pub(super) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<HeadEntry>> {
     let places = places(conn, row)?;
     places
         .into_iter()
@@ -79,8 +78,8 @@ pub(super) fn log(conn: &Connection, row: &SessionRow) -> Outcome<Vec<HeadEntry>
         .collect()
 }
 
-/// Returns every place of the log, the present one included.
-fn places(conn: &Connection, row: &SessionRow) -> Outcome<Vec<(i64, Option<Address>)>> {
+/// Returns all places of the log, the current one included.
+fn places(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<(i64, Option<Address>)>> {
     let mut statement = conn.prepare_cached(
         "SELECT position, address
            FROM head_log
@@ -95,13 +94,13 @@ fn places(conn: &Connection, row: &SessionRow) -> Outcome<Vec<(i64, Option<Addre
     Ok(places)
 }
 
-/// Moves the places that stand on removed messages to where `survivor` says, the head included,
-/// and makes one of neighbours that are now equal.
+/// Moves places on removed rows, the head included, to the address that `survivor` returns, and merges neighbours
+/// that become equal.
 pub(super) fn relocate(
     conn: &Connection,
     row: &mut SessionRow,
     survivor: impl Fn(Option<Address>) -> Option<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let places = places(conn, row)?;
     if places.iter().all(|(_, address)| survivor(*address) == *address) {
         return Ok(());

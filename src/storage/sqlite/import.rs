@@ -2,31 +2,32 @@
 
 use rusqlite::{Connection, params};
 
-use super::append::{self, Content};
-use super::catalog::{self, SessionRow};
-use super::fault::Outcome;
+use super::append;
+use super::catalog;
+use super::error::BackendResult;
 use super::message;
-use super::stamp::Counted;
+use super::row::session::{self as session_row, SessionRow};
+use super::tokens::CountedMessages;
 use crate::id::{MessageId, SessionId};
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
-/// Stores records whose parents come before them.
+/// Stores records; a parent comes before its children.
 pub(super) fn import(
     conn: &Connection,
     name: &SessionId,
     records: &[ImportRecord],
-    counted: &Counted<'_>,
+    counted: &CountedMessages<'_>,
     max_bytes: usize,
-) -> Outcome<Vec<Imported>> {
+) -> BackendResult<Vec<Imported>> {
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    let mut session = catalog::find_or_make(conn, name)?;
-    // Transcripts are mostly linear: the parent is mostly the record before.
+    let mut session = catalog::find_or_create(conn, name)?;
+    // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());
-    for (record, stamp) in records.iter().zip(counted.stamps(conn)?) {
+    for (record, count) in records.iter().zip(counted.token_counts(conn)?) {
         if !is_first_time(conn, &session, &record.record)? {
             imported.push(Imported::Known);
             continue;
@@ -36,9 +37,9 @@ pub(super) fn import(
             (Some(id), Some((before, address))) if id == before => Some(*address),
             (Some(id), _) => Some(message::require(conn, Some(session.key), name, id)?),
         };
-        let content = Content::of(&record.message, max_bytes)?;
+        let content = append::content(&record.message, max_bytes)?;
         let inserted =
-            append::insert(conn, &mut session, name, parent, &record.message, &content, stamp)?;
+            append::insert(conn, &mut session, name, parent, &record.message, &content, count)?;
         let Some(address) = inserted else {
             let (_, differs) = append::compare(conn, &session, &record.message)?;
             imported.push(if differs { Imported::Differs } else { Imported::Known });
@@ -46,19 +47,19 @@ pub(super) fn import(
         };
         if session.head == parent {
             session.head = Some(address);
-            session.lose_count();
+            session.invalidate_visible_tokens();
         }
         before = Some((record.message.id.clone(), address));
         imported.push(Imported::Added);
     }
     if imported.contains(&Imported::Added) {
-        catalog::store(conn, &session)?;
+        session_row::store(conn, &session)?;
     }
     Ok(imported)
 }
 
-/// Notes a record as imported; `false` if it was before.
-fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> Outcome<bool> {
+/// Records an import; `false` if the record was imported before.
+fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
     let count = conn
         .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
         .execute(params![session.key, record])?;

@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::{Error, Result};
 
-/// How many of SQLite's steps go by between two looks at the signal.
+/// How many virtual machine instructions SQLite runs between two checks of the signal.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
-/// Counts how often long work was asked to stop. Clones share the count.
+/// Counts how often long work was interrupted. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InterruptSignal(Arc<AtomicU64>);
 
 impl InterruptSignal {
-    /// Stops what watches now.
+    /// Interrupts all work that is being watched now.
     pub(crate) fn raise(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -27,7 +27,7 @@ impl InterruptSignal {
     }
 }
 
-/// What long work looks at to know whether to stop.
+/// Tells long work whether to stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     signal: Arc<AtomicU64>,
@@ -39,23 +39,23 @@ impl Watch {
         self.signal.load(Ordering::Relaxed) != self.since
     }
 
-    /// Returns [`Error::Interrupted`] if the work is to stop.
+    /// Returns [`Error::Interrupted`] if the work has to stop.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_raised() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-/// Runs work on a connection whose statements stop when the watch is raised.
+/// Runs work on a connection whose statements stop when the signal is raised.
 pub(super) fn interruptible<T>(
     conn: &mut Connection,
     watch: Watch,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
-    /// So that the handler goes also when the work panics.
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> BackendResult<T> {
+    /// Removes the handler, also if the work panics.
     struct Handler<'c>(&'c mut Connection);
     impl Drop for Handler<'_> {
         fn drop(&mut self) {
-            // Taking a handler off fails only on a connection that is gone.
+            // This fails only on a closed connection.
             let _ = self.0.progress_handler(0, None::<fn() -> bool>);
         }
     }

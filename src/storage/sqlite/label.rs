@@ -2,13 +2,18 @@
 
 use rusqlite::{Connection, params};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::id::MessageId;
 use crate::outcome::Label;
 use crate::tree::Address;
 
-/// Points a label at a message, moving it if it stands.
-pub(super) fn set(conn: &Connection, session: i64, name: &str, address: Address) -> Outcome<()> {
+/// Sets a label on a message, moving it if it exists.
+pub(super) fn set(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+    address: Address,
+) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO label (session, name, address) VALUES (?1, ?2, ?3)",
     )?
@@ -16,22 +21,21 @@ pub(super) fn set(conn: &Connection, session: i64, name: &str, address: Address)
     Ok(())
 }
 
-/// Takes a label away.
-pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> Outcome<()> {
+pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM label WHERE session = ?1 AND name = ?2")?
         .execute(params![session, name])?;
     Ok(())
 }
 
-/// Takes away the labels of a stretch of messages that go.
-pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+/// Removes the labels of a range of messages.
+pub(super) fn remove_range(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM label WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     Ok(())
 }
 
-/// Returns the labels of a session, by name.
-pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Label, Address)>> {
+/// Returns the labels of a session, sorted by name.
+pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Label, Address)>> {
     let mut statement = conn.prepare_cached(
         "SELECT label.name, message.id, label.address
            FROM label

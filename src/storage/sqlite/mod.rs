@@ -1,46 +1,48 @@
 //! The SQLite backend: all SQL text is here.
 //!
-//! A [`Database`] is one file: one connection for writing and several for reading. Every write verb
-//! is one IMMEDIATE transaction, every read sees one moment. A [`SqliteSession`] is the doorway to
-//! one session of it. Inside, functions take a connection in a transaction and answer with an
-//! [`Outcome`](fault::Outcome); the doorway turns a [`Fault`](fault::Fault) into the public error.
+//! A [`Database`] is one file with one connection for writing and several for reading. Every write verb is one IMMEDIATE
+//! transaction, every read verb sees one snapshot. A [`SqliteSession`] implements the doorway for one session of it.
+//! Functions below the doorway take a connection in a transaction and return a
+//! [`BackendResult`](error::BackendResult); [`Database`] turns a [`BackendError`](error::BackendError) into the public
+//! error.
 
-mod address;
+// First, so that its macros are in scope below.
+#[macro_use]
+mod row;
+
 mod append;
 mod backup;
 mod catalog;
+mod children;
 mod compaction;
 mod connection;
 mod context;
 mod cursor;
 mod delete;
-mod fault;
+mod error;
 mod fork;
-mod functions;
 mod head;
 mod import;
-mod index;
 mod interrupt;
 mod label;
-mod log;
 mod message;
 mod outline;
 mod path;
+mod plan_reader;
 #[cfg(test)]
-mod plans;
-mod recount;
-mod rows;
+mod query_plans;
 mod schema;
 mod search;
+mod search_index;
 mod session;
-mod shape;
-mod stamp;
+mod sql_functions;
 mod stats;
-mod survey;
+mod tokens;
 mod transaction;
+mod tree_source;
 mod update;
 mod verify;
-mod visible;
+mod wal;
 
 pub(crate) use connection::{Config, Database};
 pub(crate) use interrupt::InterruptSignal;

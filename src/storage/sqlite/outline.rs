@@ -1,15 +1,15 @@
 //! Reading the outline of a tree.
 //!
-//! The breaks give the runs, and the runs the segments; of the messages only those are read that
-//! the outline shows. So it costs the runs and what is shown, not what was ever said.
+//! Breaks give the runs, and runs the segments. Only the messages that the outline shows are read, so it costs the
+//! number of runs and not that of messages.
 
 use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, Row};
 
-use super::catalog::SessionRow;
-use super::fault::{Outcome, corrupt, damaged};
-use super::message::time;
+use super::error::{BackendResult, corrupt, damaged};
+use super::row::session::SessionRow;
+use super::row::time;
 use super::{compaction, label};
 use crate::id::MessageId;
 use crate::message::{Role, parts_from_text};
@@ -19,7 +19,7 @@ use crate::tree::{
 };
 
 /// Returns the outline of a session.
-pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
+pub(super) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tree> {
     let runs = runs(conn, session.key)?;
     let map = SegmentMap::new(&runs, addresses(conn, TOMBSTONES, session.key)?)?;
     let head = session.head.and_then(|head| map.locate(head));
@@ -73,7 +73,7 @@ pub(super) fn tree(conn: &Connection, session: &SessionRow) -> Outcome<Tree> {
 }
 
 /// Returns the runs of a session with their ends, in ascending order.
-fn runs(conn: &Connection, session: i64) -> Outcome<Vec<BoundedRun>> {
+fn runs(conn: &Connection, session: i64) -> BackendResult<Vec<BoundedRun>> {
     let (first, last) = Address::range_of(session);
     let mut breaks = conn.prepare_cached(BREAKS)?;
     let mut before = conn.prepare_cached(LAST_BEFORE)?;
@@ -111,7 +111,7 @@ pub(super) const HIDDEN: &str =
 
 const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
 
-fn addresses(conn: &Connection, sql: &str, session: i64) -> Outcome<Vec<Address>> {
+fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
     let (first, last) = Address::range_of(session);
     let mut statement = conn.prepare_cached(sql)?;
     let addresses = statement.query_map([first, last], |row| row.get(0))?;
@@ -123,7 +123,7 @@ fn labels(
     conn: &Connection,
     session: i64,
     map: &SegmentMap,
-) -> Outcome<HashMap<usize, HashMap<u64, Vec<String>>>> {
+) -> BackendResult<HashMap<usize, HashMap<u64, Vec<String>>>> {
     let mut labels: HashMap<usize, HashMap<u64, Vec<String>>> = HashMap::new();
     for (label, address) in label::all(conn, session)? {
         if let Some((segment, at)) = map.locate(address) {
@@ -138,7 +138,7 @@ fn compactions(
     conn: &Connection,
     session: i64,
     map: &SegmentMap,
-) -> Outcome<HashMap<usize, Vec<CompactionMark>>> {
+) -> BackendResult<HashMap<usize, Vec<CompactionMark>>> {
     let mut compactions: HashMap<usize, Vec<CompactionMark>> = HashMap::new();
     for (span, compaction) in compaction::all(conn, session)? {
         let Some((segment, ends_at)) = map.locate(span.last) else { continue };
@@ -161,7 +161,7 @@ fn read(
     map: &SegmentMap,
     segment: usize,
     at: u64,
-) -> Outcome<Landmark> {
+) -> BackendResult<Landmark> {
     let missing = || corrupt(format!("place {at} of a run holds no message"));
     let address = map.address(segment, at).ok_or_else(missing)?;
     let mut rows = reader.query([address])?;
@@ -173,8 +173,8 @@ fn read(
     )))
 }
 
-fn landmark(row: &Row<'_>, at: u64) -> Outcome<Landmark> {
-    let missing = || corrupt(format!("place {at} of a run holds no message"));
+fn landmark(row: &Row<'_>, at: u64) -> BackendResult<Landmark> {
+    let missing = || corrupt(format!("place {at} of a run is not a message"));
     let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
     Ok(Landmark {
         at,

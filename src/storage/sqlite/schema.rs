@@ -1,44 +1,48 @@
-//! The format: creating it, checking it, bringing an older one up to date.
+//! The file format: creating it, checking it, migrating an older one.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection::{Config, write_transaction};
-use super::fault::{Fault, Outcome};
+use super::connection::Config;
+use super::error::{BackendError, BackendResult};
+use super::transaction;
 use crate::error::Error;
 
-/// Names the format in the file's header: "talk".
+/// Marks a talktree store in the header of its file: "talk".
 const APPLICATION_ID: i64 = 0x7461_6c6b;
 
-/// The present format.
+/// The current format.
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0002_plain_names.sql")];
 
-/// The version this build writes.
+/// The version that this build writes.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
 
-/// What the file holds.
 enum Found {
     Nothing,
     Store { version: u32 },
     SomethingElse,
 }
 
-/// Creates the format in a new file, or brings an older one up to date.
-pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) -> Outcome<()> {
-    if let Found::Store { version: VERSION } = look(conn)? {
+/// Creates the format in a new file, or migrates an older one.
+pub(super) fn create_or_migrate(
+    conn: &Connection,
+    path: &Path,
+    config: &Config,
+) -> BackendResult<()> {
+    if let Found::Store { version: VERSION } = identify(conn)? {
         return Ok(());
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
-    write_transaction(conn, config, config.busy_timeout, |conn| {
-        // Another process may have been quicker.
-        match look(conn)? {
+    transaction::write(conn, config, config.busy_timeout, |conn| {
+        // Another process may have done it meanwhile.
+        match identify(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => migrate(conn, version),
             Found::SomethingElse => refuse(conn, path),
@@ -46,38 +50,37 @@ pub(super) fn bring_up_to_date(conn: &Connection, path: &Path, config: &Config) 
     })
 }
 
-/// Checks that a file that is opened for reading only holds the present format.
-pub(super) fn check(conn: &Connection, path: &Path) -> Outcome<()> {
+/// Returns an error unless a file that is opened read-only has the current format.
+pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     refuse(conn, path)?;
-    match look(conn)? {
+    match identify(conn)? {
         Found::Store { version: VERSION } => Ok(()),
-        Found::Store { version } => Err(Fault::Own(Error::NotAStore {
+        Found::Store { version } => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: format!(
                 "its schema version is {version}; open it once for writing to bring it to {VERSION}"
             ),
         })),
-        _ => Err(Fault::Own(Error::NotAStore {
+        _ => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: "it is empty".to_owned(),
         })),
     }
 }
 
-/// Creates the format in an empty database.
-pub(super) fn create(conn: &Connection, config: &Config) -> Outcome<()> {
-    write_transaction(conn, config, config.busy_timeout, fill)
+pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
+    transaction::write(conn, config, config.busy_timeout, fill)
 }
 
-fn fill(conn: &Connection) -> Outcome<()> {
+fn fill(conn: &Connection) -> BackendResult<()> {
     conn.execute_batch(SCHEMA)?;
-    super::index::stamp_version(conn)?;
+    super::search_index::store_version(conn)?;
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
 
-fn migrate(conn: &Connection, version: u32) -> Outcome<()> {
+fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
     for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
         conn.execute_batch(step)?;
     }
@@ -85,7 +88,7 @@ fn migrate(conn: &Connection, version: u32) -> Outcome<()> {
     Ok(())
 }
 
-fn look(conn: &Connection) -> Outcome<Found> {
+fn identify(conn: &Connection) -> BackendResult<Found> {
     let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application_id == APPLICATION_ID {
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -95,13 +98,13 @@ fn look(conn: &Connection) -> Outcome<Found> {
     Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
 }
 
-/// Refuses what this build cannot read, before anything of it is changed.
-fn refuse(conn: &Connection, path: &Path) -> Outcome<()> {
-    match look(conn)? {
+/// Returns an error for a file that this build cannot read, before anything is written to it.
+fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
+    match identify(conn)? {
         Found::Store { version } if version > VERSION => {
-            Err(Fault::Own(Error::NewerStore { found: version, supported: VERSION }))
+            Err(BackendError::Own(Error::NewerStore { found: version, supported: VERSION }))
         }
-        Found::SomethingElse => Err(Fault::Own(Error::NotAStore {
+        Found::SomethingElse => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: "it is an SQLite database of another program".to_owned(),
         })),
@@ -110,13 +113,13 @@ fn refuse(conn: &Connection, path: &Path) -> Outcome<()> {
 }
 
 /// Switches to the write-ahead log.
-fn use_wal(conn: &Connection, config: &Config) -> Outcome<()> {
+fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
     let until = Instant::now() + config.busy_timeout;
     loop {
         let answer = conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
-        match answer.map_err(Fault::from) {
-            // SQLite does not wait by itself for this lock.
-            Err(fault) if fault.is_busy() && Instant::now() < until => {
+        match answer.map_err(BackendError::from) {
+            // SQLite's busy handler is not called for this lock.
+            Err(error) if error.is_busy() && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }
             answer => return answer,

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::catalog::{self, SessionRow};
+use super::catalog;
 use super::connection::Database;
 use super::cursor::{Path, PathCursor, SessionCursor};
-use super::fault::{Fault, Outcome};
-use super::rows::PlanReader;
-use super::stamp::Counted;
+use super::error::{BackendError, BackendResult};
+use super::plan_reader::PlanReader;
+use super::row::session::{self as session_row, SessionRow};
+use super::tokens::CountedMessages;
 use super::{
-    append, compaction, delete, fork, head, import, label, message, outline, path, survey, update,
+    append, children, compaction, delete, fork, head, import, label, message, outline, path, update,
 };
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::{Error, Result};
@@ -27,7 +28,6 @@ use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
-/// One session of a database.
 pub(crate) struct SqliteSession {
     database: Arc<Database>,
     id: SessionId,
@@ -52,12 +52,12 @@ impl SqliteSession {
         Self { database, id, counter: Counter::default() }
     }
 
-    /// Reads what a session that does not exist has nothing of.
+    /// Reads from the session; a session that does not exist reads as empty.
     fn read<T: Default>(
         &self,
-        work: impl FnOnce(&Connection, &SessionRow) -> Outcome<T>,
+        work: impl FnOnce(&Connection, &SessionRow) -> BackendResult<T>,
     ) -> Result<T> {
-        self.database.read(|conn| match catalog::find(conn, &self.id)? {
+        self.database.read(|conn| match session_row::find(conn, &self.id)? {
             Some(session) => work(conn, &session),
             None => Ok(T::default()),
         })
@@ -67,10 +67,10 @@ impl SqliteSession {
     fn read_path<T: Default>(
         &self,
         leaf: Option<&MessageId>,
-        work: impl FnOnce(&Connection, &SessionRow, Option<Address>) -> Outcome<T>,
+        work: impl FnOnce(&Connection, &SessionRow, Option<Address>) -> BackendResult<T>,
     ) -> Result<T> {
         self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let leaf = self.leaf(conn, session.as_ref(), leaf)?;
             session.map_or_else(|| Ok(T::default()), |session| work(conn, &session, leaf))
         })
@@ -81,7 +81,7 @@ impl SqliteSession {
         conn: &Connection,
         session: Option<&SessionRow>,
         leaf: Option<&MessageId>,
-    ) -> Outcome<Option<Address>> {
+    ) -> BackendResult<Option<Address>> {
         match leaf {
             None => Ok(session.and_then(|session| session.head)),
             Some(id) => {
@@ -97,9 +97,12 @@ impl SqliteSession {
         })
     }
 
-    /// Writes to the session, which comes into being if it is not there.
-    fn write<T>(&self, work: impl FnOnce(&Connection, &mut SessionRow) -> Outcome<T>) -> Result<T> {
-        self.database.write(|conn| work(conn, &mut catalog::find_or_make(conn, &self.id)?))
+    /// Writes to the session, creating it if it does not exist.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.database.write(|conn| work(conn, &mut catalog::find_or_create(conn, &self.id)?))
     }
 }
 
@@ -124,7 +127,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn latest_leaf(&self) -> Result<Option<Message>> {
-        self.read(|conn, session| match survey::latest(conn, session.key)? {
+        self.read(|conn, session| match children::latest(conn, session.key)? {
             Some(address) => message::read(conn, address),
             None => Ok(None),
         })
@@ -132,13 +135,13 @@ impl SessionProvider for SqliteSession {
 
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
         self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let parent = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,
             };
             match session {
-                Some(session) => survey::children(conn, session.key, parent),
+                Some(session) => children::children(conn, session.key, parent),
                 None => Ok(Vec::new()),
             }
         })
@@ -166,7 +169,7 @@ impl SessionProvider for SqliteSession {
         messages: &[Message],
     ) -> Result<CountedAppend> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted = Counted::of(&self.counter, messages);
+        let counted = CountedMessages::of(&self.counter, messages);
         let counted_append = self.database.write(|conn| {
             append::append(conn, &self.id, parent, expected, messages, &counted, max_bytes)
         })?;
@@ -176,15 +179,15 @@ impl SessionProvider for SqliteSession {
 
     fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted = Counted::of(&self.counter, [message]);
+        let counted = CountedMessages::of(&self.counter, [message]);
         self.database.write(|conn| update::update(conn, &self.id, message, &counted, max_bytes))
     }
 
     fn upsert(&self, message: &Message) -> Result<Upserted> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted = Counted::of(&self.counter, [message]);
+        let counted = CountedMessages::of(&self.counter, [message]);
         let upserted = self.database.write(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let known = session.map(|session| message::find(conn, session.key, &message.id));
             if known.transpose()?.flatten().is_some() {
                 let updated = update::update(conn, &self.id, message, &counted, max_bytes)?;
@@ -211,15 +214,15 @@ impl SessionProvider for SqliteSession {
     }
 
     fn clear(&self) -> Result<()> {
-        self.database.write(|conn| match catalog::find(conn, &self.id)? {
-            Some(session) => catalog::empty(conn, session.key),
+        self.database.write(|conn| match session_row::find(conn, &self.id)? {
+            Some(session) => catalog::clear(conn, session.key),
             None => Ok(()),
         })
     }
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
         let after = self.counter.message(&compaction.to_message(None));
-        self.lay(compaction, |conn, session| {
+        self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
                 return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
             };
@@ -233,10 +236,10 @@ impl SessionProvider for SqliteSession {
         leaf: &MessageId,
         seen: &Seen,
     ) -> Result<bool> {
-        self.lay(compaction, |conn, session| {
+        self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
                 let why = Stale::Deleted { id: compaction.first.clone() };
-                return Err(Fault::Own(Error::Stale { why }));
+                return Err(BackendError::Own(Error::Stale { why }));
             };
             compaction::commit::commit(conn, &session, &self.id, compaction, leaf, seen)
         })
@@ -267,7 +270,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn info(&self) -> Result<Option<SessionInfo>> {
-        self.database.read(|conn| catalog::info(conn, &self.id))
+        self.database.read(|conn| session_row::info(conn, &self.id))
     }
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
@@ -275,13 +278,13 @@ impl SessionProvider for SqliteSession {
         self.write(|conn, session| {
             let metadata = details.metadata.as_ref().map_or(0, |json| json.as_str().len());
             append::check_size("session metadata", metadata, max)?;
-            catalog::set_details(conn, session.key, details)
+            session_row::set_details(conn, session.key, details)
         })
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
         let cursor = PathCursor::open(&self.database, order, |conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
             let is_raw = view.is_raw();
             Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
@@ -290,22 +293,21 @@ impl SessionProvider for SqliteSession {
     }
 
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {
-        let (session, plan) = self.read(|conn, session| {
-            Ok((Some(session.key), survey::everything(conn, session.key)?))
-        })?;
+        let (session, plan) = self
+            .read(|conn, session| Ok((Some(session.key), path::everything(conn, session.key)?)))?;
         let reader = PlanReader::new(plan, Order::OldestFirst, false);
         Ok(Box::new(SessionCursor { database: Arc::clone(&self.database), session, reader }))
     }
 
     fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
         self.read_path(leaf, |conn, session, leaf| {
-            survey::row_stats(conn, &path::plan(conn, session.key, leaf, true)?)
+            path::row_stats(conn, &path::plan(conn, session.key, leaf, true)?)
         })
     }
 
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let address = message::require(conn, session.map(|s| s.key), &self.id, id)?;
             path::holds(conn, self.leaf(conn, session.as_ref(), leaf)?, address)
         })
@@ -319,14 +321,14 @@ impl SessionProvider for SqliteSession {
 
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
         self.database.write(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let target = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,
             };
             let Some(mut session) = session else { return Ok(()) };
             head::move_to(conn, &mut session, target)?;
-            catalog::store(conn, &session)
+            session_row::store(conn, &session)
         })
     }
 
@@ -344,7 +346,7 @@ impl SessionProvider for SqliteSession {
 
     fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
         self.database.write(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
             let Some(session) = session else { return Ok(()) };
             match target.flatten() {
@@ -363,7 +365,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn leaves(&self) -> Result<Vec<MessageId>> {
-        self.read(|conn, session| survey::leaves(conn, session.key))
+        self.read(|conn, session| children::leaves(conn, session.key))
     }
 
     fn tree(&self) -> Result<Tree> {
@@ -376,7 +378,7 @@ impl SessionProvider for SqliteSession {
 
     fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.database.write(|conn| {
-            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
+            let session = session_row::find(conn, &self.id)?.map(|session| session.key);
             let span = compaction::require(conn, session, &self.id, id)?;
             compaction::remove(conn, span.key)?;
             catalog::touch_view(conn, span.last.session())
@@ -391,14 +393,14 @@ impl SessionProvider for SqliteSession {
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, span| {
+        self.read_range(id, |conn, span| {
             let plan = compaction::below(conn, span)?;
             PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
         })
     }
 
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.read_under(id, |conn, span| {
+        self.read_range(id, |conn, span| {
             let plan = path::between(conn, span.first, span.last)?;
             PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
         })
@@ -406,7 +408,7 @@ impl SessionProvider for SqliteSession {
 
     fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
         self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let key = session.map(|session| session.key);
             let span = compaction::require(conn, key, &self.id, id)?;
             match session {
@@ -427,7 +429,8 @@ impl SessionProvider for SqliteSession {
 
     fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted = Counted::of(&self.counter, records.iter().map(|record| &record.message));
+        let counted =
+            CountedMessages::of(&self.counter, records.iter().map(|record| &record.message));
         let imported = self
             .database
             .write(|conn| import::import(conn, &self.id, records, &counted, max_bytes))?;
@@ -441,7 +444,7 @@ impl SessionProvider for SqliteSession {
         id: &SessionId,
         details: &SessionDetails,
     ) -> Result<Arc<dyn SessionProvider>> {
-        // Its texts stay pending: a search that wants them indexes them, and few forks are searched.
+        // The copies stay pending until a search needs them: few forks are searched.
         self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
         Ok(self.sibling(id))
     }
@@ -453,7 +456,7 @@ impl SessionProvider for SqliteSession {
         end_reason: &str,
     ) -> Result<Arc<dyn SessionProvider>> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted = Counted::of(&self.counter, [opening]);
+        let counted = CountedMessages::of(&self.counter, [opening]);
         self.database.write(|conn| {
             fork::split(conn, &self.id, id, opening, &counted, end_reason, max_bytes)
         })?;
@@ -463,24 +466,24 @@ impl SessionProvider for SqliteSession {
 }
 
 impl SqliteSession {
-    /// Returns another session of the same database, counted by the same counter.
+    /// Returns another session of the same database with the same counter.
     fn sibling(&self, id: &SessionId) -> Arc<dyn SessionProvider> {
         let counter = self.counter.clone();
         Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), id.clone()) })
     }
 
-    /// Lays a compaction, if it is within the limit.
-    fn lay<T>(
+    /// Adds a compaction that is within the size limit.
+    fn write_compaction<T>(
         &self,
         compaction: &Compaction,
-        work: impl FnOnce(&Connection, Option<SessionRow>) -> Outcome<T>,
+        work: impl FnOnce(&Connection, Option<SessionRow>) -> BackendResult<T>,
     ) -> Result<T> {
         let max = self.database.config.max_message_bytes;
         let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
         let model = compaction.model.as_ref().map_or(0, String::len);
         self.database.write(|conn| {
             append::check_size("a summary", compaction.summary.len() + details + model, max)?;
-            let session = catalog::find(conn, &self.id)?;
+            let session = session_row::find(conn, &self.id)?;
             let answer = work(conn, session)?;
             if let Some(session) = session {
                 catalog::touch_view(conn, session.key)?;
@@ -489,20 +492,20 @@ impl SqliteSession {
         })
     }
 
-    /// Reads what lies under a summary.
-    fn read_under(
+    /// Reads the range of a compaction.
+    fn read_range(
         &self,
         id: &CompactionId,
-        work: impl FnOnce(&Connection, Span) -> Outcome<Vec<Message>>,
+        work: impl FnOnce(&Connection, Span) -> BackendResult<Vec<Message>>,
     ) -> Result<Vec<Message>> {
         self.database.read(|conn| {
-            let session = catalog::find(conn, &self.id)?.map(|session| session.key);
+            let session = session_row::find(conn, &self.id)?.map(|session| session.key);
             work(conn, compaction::require(conn, session, &self.id, id)?)
         })
     }
 
     fn step_head(&self, by: i64) -> Result<bool> {
-        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+        self.database.write(|conn| match session_row::find(conn, &self.id)? {
             Some(mut session) => head::step(conn, &mut session, by),
             None => Ok(false),
         })

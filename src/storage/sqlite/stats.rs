@@ -1,23 +1,22 @@
-//! The figures of a store, from the shape of its trees.
+//! The figures of a store, from its runs and branches.
 
 use std::collections::HashMap;
 
 use rusqlite::Connection;
 
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::Result;
 use crate::report::StoreStats;
 use crate::tree::Address;
 
-/// A break: where a run starts, and how many messages lead to it.
+/// A break: where a run starts, and how many messages precede it on its path.
 struct Break {
     start: Address,
     depth: u64,
 }
 
 impl Database {
-    /// Returns the figures of the store.
     pub(crate) fn stats(&self) -> Result<StoreStats> {
         let bytes = self.path().map(|path| {
             let mut wal = path.as_os_str().to_owned();
@@ -26,11 +25,12 @@ impl Database {
             size(path) + size(wal.as_ref())
         });
         self.read_long(|conn| {
-            let count =
-                |sql: &str| -> Outcome<u64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
+            let count = |sql: &str| -> BackendResult<u64> {
+                Ok(conn.query_row(sql, [], |row| row.get(0))?)
+            };
             let hidden = count("SELECT count(*) FROM message WHERE hidden = 1")?;
             let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
-            let (branching_messages, max_children) = fans(conn, living)?;
+            let (branching_messages, max_children) = branching(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
                 messages: living - hidden,
@@ -53,10 +53,10 @@ impl Database {
     }
 }
 
-/// Returns how many messages have more than one child, and the most children of one; `living` is
-/// how many messages there are.
-fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
-    // Children beside the next in the run, which every message of a run but the last has.
+/// Returns how many messages have more than one child, and the most children of one; `living` is the number of
+/// messages.
+fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
+    // Counts the branches of a message and its child in the run.
     let mut statement = conn.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1
                                              FROM message AS next
@@ -73,7 +73,7 @@ fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
             "SELECT count(*) FROM message WHERE parent IS NULL AND parent IS NOT address - 1",
         )?
         .query_row([], |row| row.get(0))?;
-    // The children of a tombstone count as its parent's: from the newest, as they nest.
+    // The children of a tombstone count as its parent's. Newest first, because tombstones nest.
     for (tombstone, parent) in tombstones(conn)?.into_iter().rev() {
         let count = children.remove(&tombstone).unwrap_or(1);
         match parent {
@@ -82,21 +82,20 @@ fn fans(conn: &Connection, living: u64) -> Outcome<(u64, u64)> {
         }
     }
     let branching = children.values().filter(|count| **count > 1).count() as u64;
-    // Runs are not among the children counted here: there is one if not every message is a root.
+    // The map has only parents of branches. Unless every message is a root, some message has one child.
     let widest = children.values().copied().max().unwrap_or(0);
     Ok((branching, widest.max(u64::from(living > roots))))
 }
 
-/// Returns the tombstones with what they hang from, in order.
-fn tombstones(conn: &Connection) -> Outcome<Vec<(Address, Option<Address>)>> {
+/// Returns the tombstones with their parents, in order.
+fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
     let mut statement = conn
         .prepare_cached("SELECT address, parent FROM message WHERE id IS NULL ORDER BY address")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Returns the number of messages on the longest path.
-fn max_depth(conn: &Connection) -> Outcome<u64> {
+fn max_depth(conn: &Connection) -> BackendResult<u64> {
     let tombstones: Vec<Address> =
         tombstones(conn)?.into_iter().map(|(address, _)| address).collect();
     let living = |first: Address, last: Address| {

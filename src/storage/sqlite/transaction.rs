@@ -1,47 +1,114 @@
-//! Waiting for the turn to write.
+//! Transactions: begun, committed after the work, rolled back after an error or a panic.
 //!
-//! SQLite's lock has no queue: once it is let go, whoever asks first has it. SQLite's own way of waiting asks less and
-//! less often, ten times a second in the end, so that those who have waited longest are the least likely to get it;
-//! among many processes that write without a pause some would not write at all. Here one asks every few milliseconds,
-//! and the oftener the longer one has waited.
+//! A write polls for SQLite's write lock. SQLite's own busy handler backs off, to ten attempts a second in the end, and
+//! the lock has no queue: whoever asks first after it is released gets it. So those who have waited longest are the
+//! least likely to get it, and among many processes that write without a pause some starve. Here the poll interval
+//! stays at a few milliseconds and shrinks again with the time waited, and jitter keeps processes from polling in step.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::Connection;
 
-use super::connection::run;
-use super::fault::Outcome;
+use super::connection::Config;
+use super::error::{BackendError, BackendResult};
 
-/// Begins a write on a connection whose busy timeout is zero, or finds the database held for longer than `patience`.
-pub(super) fn begin(conn: &Connection, patience: Duration) -> Outcome<()> {
+/// Runs reads in a transaction.
+pub(super) fn read<T>(
+    conn: &Connection,
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> BackendResult<T> {
+    let transaction = Transaction(conn);
+    run(conn, "BEGIN")?;
+    transaction.commit_after(work)
+}
+
+/// Runs writes in a transaction, after waiting up to `timeout` for the write lock.
+pub(super) fn write<T>(
+    conn: &Connection,
+    config: &Config,
+    timeout: Duration,
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> BackendResult<T> {
+    let transaction = Transaction(conn);
+    conn.busy_timeout(Duration::ZERO)?;
+    let begun = begin_immediate(conn, timeout);
+    conn.busy_timeout(config.busy_timeout)?;
+    begun?;
+    transaction.commit_after(work)
+}
+
+/// Runs a statement and discards its rows.
+pub(super) fn run(conn: &Connection, sql: &str) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}
+
+/// A transaction on this connection, rolled back on drop unless it was committed.
+struct Transaction<'c>(&'c Connection);
+
+impl Transaction<'_> {
+    fn commit_after<T>(
+        self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let answer = work(self.0)?;
+        // A system call that fails below one of FTS5's own statements rolls the transaction back, and the statement
+        // that ran it may still succeed.
+        if self.0.is_autocommit() {
+            let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+            let what = "a system call failed, and SQLite rolled the transaction back".to_owned();
+            return Err(BackendError::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what))));
+        }
+        run(self.0, "COMMIT")?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // Where this fails SQLite has rolled back by itself.
+            let _ = run(self.0, "ROLLBACK");
+        }
+    }
+}
+
+/// Begins a write on a connection whose busy timeout is zero.
+fn begin_immediate(conn: &Connection, timeout: Duration) -> BackendResult<()> {
     let began = Instant::now();
     loop {
         match run(conn, "BEGIN IMMEDIATE") {
-            Err(fault) if fault.is_busy() && began.elapsed() < patience => {
-                let left = patience.saturating_sub(began.elapsed());
-                std::thread::sleep(spread(pause(began.elapsed())).min(left));
+            Err(error) if error.is_busy() && began.elapsed() < timeout => {
+                let waited = began.elapsed();
+                std::thread::sleep(
+                    jitter(poll_interval(waited)).min(timeout.saturating_sub(waited)),
+                );
             }
             answer => return answer,
         }
     }
 }
 
-/// Returns how long to wait before asking again, after having waited so long.
-fn pause(waited: Duration) -> Duration {
+/// Returns how long to sleep before the next attempt.
+fn poll_interval(waited: Duration) -> Duration {
     match waited.as_millis() {
+        // Most writes take less than a millisecond.
         0..2 => Duration::from_micros(200),
         2..20 => Duration::from_millis(1),
         20..500 => Duration::from_millis(3),
+        // Those who have waited long poll more often than those who came later.
         500..2_000 => Duration::from_millis(1),
         _ => Duration::from_micros(300),
     }
 }
 
-/// Lengthens or shortens a pause by up to a half, so that those who wait do not ask in step.
-pub(super) fn spread(pause: Duration) -> Duration {
+/// Returns a duration between half of this one and one and a half.
+pub(super) fn jitter(interval: Duration) -> Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let dice = (now.subsec_nanos() ^ std::process::id()).wrapping_mul(0x9e37_79b9) >> 22;
-    pause / 2 + pause * dice / 1024
+    let random = (now.subsec_nanos() ^ std::process::id()).wrapping_mul(0x9e37_79b9) >> 22;
+    interval / 2 + interval * random / 1024
 }
 
 #[cfg(test)]
@@ -49,11 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_spread_around_itself() {
-        let pause = Duration::from_millis(4);
+    fn jitter_stays_within_half_of_the_interval() {
+        let interval = Duration::from_millis(4);
         for _ in 0..1_000 {
-            let spread = spread(pause);
-            assert!(spread >= pause / 2 && spread <= pause * 3 / 2, "{spread:?}");
+            let jittered = jitter(interval);
+            assert!(jittered >= interval / 2 && jittered <= interval * 3 / 2, "{jittered:?}");
         }
     }
 }

@@ -1,113 +1,102 @@
 //! Replacing the content of a message in place.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::append::Content;
-use super::catalog::{self, SessionRow};
+use super::append;
 use super::compaction;
 use super::context::elision;
-use super::fault::{Outcome, corrupt};
-use super::stamp::{Counted, Stamp};
-use super::{index, message};
+use super::error::{BackendResult, corrupt};
+use super::row::message::Content;
+use super::row::session::{self as session_row, SessionRow};
+use super::row::{self, Read};
+use super::tokens::{CountedMessages, TokenCount};
+use super::{message, search_index};
 use crate::id::SessionId;
-use crate::message::{Json, Message};
+use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
 
-/// Replaces role, parts, metadata and further fields; place, time and hidden flag stay.
+/// Replaces role, parts, metadata and further fields; parent, time and hidden flag do not change.
 pub(super) fn update(
     conn: &Connection,
     name: &SessionId,
     message: &Message,
-    counted: &Counted<'_>,
+    counted: &CountedMessages<'_>,
     max_bytes: usize,
-) -> Outcome<Updated> {
-    let session = catalog::find(conn, name)?;
+) -> BackendResult<Updated> {
+    let session = session_row::find(conn, name)?;
     let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
     let spans = compaction::covering(conn, address)?;
     let covered_by =
-        spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<Outcome<_>>()?;
-    let content = Content::of(message, max_bytes)?;
-    if is_stored(conn, address, message, &content)? {
+        spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<BackendResult<_>>()?;
+    let content = append::content(message, max_bytes)?;
+    if is_stored(conn, address, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
     }
-    index::refresh(conn, address)?;
+    search_index::make_pending(conn, address)?;
     let had_elisions = elision::has_of(conn, address)?;
-    elision::forget_changed(conn, address, message)?;
-    let (Some(mut session), Some(stamp)) = (session, counted.stamps(conn)?.next()) else {
-        return Err(corrupt(format!("message {:?} is in no session", message.id)));
+    elision::remove_changed(conn, address, message)?;
+    let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
+        return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
     };
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
-    recount(conn, &mut session, address, stamp, is_plain)?;
-    conn.prepare_cached(
-        "UPDATE message
-            SET role = ?2, parts = ?3, metadata = ?4, extra = ?5, tokens = ?6, counter = ?7
-          WHERE address = ?1",
-    )?
-    .execute(params![
-        address,
-        message.role.as_str(),
-        content.parts,
-        message.metadata.as_ref().map(Json::as_str),
-        content.extra,
-        stamp.tokens,
-        stamp.counter,
-    ])?;
-    catalog::store(conn, &session)?;
+    recount(conn, &mut session, address, count, is_plain)?;
+    row::execute(conn, REPLACE, &[&content, &count, &address])?;
+    session_row::store(conn, &session)?;
     Ok(Updated { is_changed: true, covered_by })
 }
 
-/// Keeps the count of what a model sees up to date, where the change alone tells it.
+const REPLACE: &str = concat!(
+    "UPDATE message SET ",
+    content_columns!(assign),
+    ", ",
+    token_columns!(assign),
+    " WHERE address = ?"
+);
+
+/// Keeps the session's count up to date, if the change alone determines it.
 ///
-/// What is written as it comes grows at the head: it should not cost counting all of it each time.
+/// A message that is streamed grows at the head; counting the whole path on each update would be too slow.
 fn recount(
     conn: &Connection,
     session: &mut SessionRow,
     address: Address,
-    stamp: Stamp,
+    after: TokenCount,
     is_plain: bool,
-) -> Outcome<()> {
-    let (before, is_hidden): (Stamp, bool) = conn
-        .prepare_cached("SELECT tokens, counter, hidden FROM message WHERE address = ?1")?
-        .query_row([address], |row| {
-            Ok((Stamp { tokens: row.get(0)?, counter: row.get(1)? }, row.get(2)?))
-        })?;
+) -> BackendResult<()> {
+    let found = row::first_row(conn, COUNT_BEFORE, &[&address], |row| {
+        Ok((row.get(0)?, TokenCount::read(row, 1)?))
+    })?;
+    let (is_hidden, before): (bool, TokenCount) =
+        found.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let is_known =
-        is_plain && before.counter == session.counter && stamp.counter == session.counter;
+        is_plain && before.counter == session.counter && after.counter == session.counter;
     let changed = |tokens: u64| match is_hidden {
         true => Some(tokens),
-        false => tokens.checked_sub(before.tokens)?.checked_add(stamp.tokens),
+        false => tokens.checked_sub(before.tokens)?.checked_add(after.tokens),
     };
-    // Whoever counts at this moment must not put an older figure in its place.
+    // Whoever counts at this moment must not store an older count.
     session.changes = session.changes.wrapping_add(1);
-    session.note_count(session.visible_tokens.filter(|_| is_known).and_then(changed));
+    session.set_visible_tokens(session.visible_tokens.0.filter(|_| is_known).and_then(changed));
     Ok(())
 }
 
-/// Returns whether the row holds this very content.
+const COUNT_BEFORE: &str =
+    concat!("SELECT hidden", token_columns!(names), " FROM message WHERE address = ?1");
+
+/// Returns whether the row holds exactly this content.
 ///
-/// Text by text: JSON that means the same to a reader of `f64` may still be another number.
-fn is_stored(
-    conn: &Connection,
-    address: Address,
-    message: &Message,
-    content: &Content,
-) -> Outcome<bool> {
-    let is_stored = conn
-        .prepare_cached(
-            "SELECT role = ?2 AND parts = ?3 AND metadata IS ?4 AND extra IS ?5
-               FROM message
-              WHERE address = ?1",
-        )?
-        .query_row(
-            params![
-                address,
-                message.role.as_str(),
-                content.parts,
-                message.metadata.as_ref().map(Json::as_str),
-                content.extra,
-            ],
-            |row| row.get(0),
-        )?;
-    Ok(is_stored)
+/// Text is compared, not values: two JSON texts that are equal as `f64` may hold different numbers.
+fn is_stored(conn: &Connection, address: Address, content: &Content<'_>) -> BackendResult<bool> {
+    let is_stored =
+        row::first_row(conn, IS_STORED, &[&address, content, &address], |row| Ok(row.get(0)?))?;
+    Ok(is_stored.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
 }
+
+const IS_STORED: &str = concat!(
+    "SELECT (address",
+    content_columns!(names),
+    ") IS (?",
+    content_columns!(values),
+    ") FROM message WHERE address = ?"
+);

@@ -1,11 +1,11 @@
-//! Plans that are committed: a summary is laid if what was planned on still shows.
+//! Committing a compaction plan: the compaction is added if what the plan saw is still visible.
 
 use rusqlite::Connection;
 
-use super::super::catalog::SessionRow;
-use super::super::fault::{Fault, Outcome};
-use super::super::rows::PlanReader;
-use super::super::shape::Shape;
+use super::super::error::{BackendError, BackendResult};
+use super::super::plan_reader::PlanReader;
+use super::super::row::session::SessionRow;
+use super::super::tree_source::SessionTree;
 use super::super::{message, path};
 use super::{End, add, end, id_of, require, status};
 use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
@@ -14,8 +14,8 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::tree::{Address, Plan, Span, Stretch, Walk};
 use crate::view::Order;
 
-/// Lays a summary as [`add`] does, if the stretch is still what was seen of it; returns whether it
-/// shows at the head.
+/// Adds a compaction as [`add`] does if the view of its range is still what was seen; returns whether it is visible
+/// at the head.
 pub(in super::super) fn commit(
     conn: &Connection,
     session: &SessionRow,
@@ -23,18 +23,19 @@ pub(in super::super) fn commit(
     compaction: &Compaction,
     leaf: &MessageId,
     seen: &Seen,
-) -> Outcome<bool> {
-    let stale = |why: Stale| Fault::Own(Error::Stale { why });
-    let first = end(conn, session, name, &compaction.first, End::First).map_err(went)?.0;
-    let last = end(conn, session, name, &compaction.last, End::Last).map_err(went)?.0;
-    // What shows in the place of a summary that was taken off would tell less.
+) -> BackendResult<bool> {
+    let stale = |why: Stale| BackendError::Own(Error::Stale { why });
+    let first = end(conn, session, name, &compaction.first, End::First).map_err(as_stale)?.0;
+    let last = end(conn, session, name, &compaction.last, End::Last).map_err(as_stale)?.0;
+    // Checked first: the items inside a removed summary would say less about the reason.
     for id in seen.ids().filter_map(CompactionId::from_message) {
-        require(conn, Some(session.key), name, &id).map_err(went)?;
+        require(conn, Some(session.key), name, &id).map_err(as_stale)?;
     }
     let holds = |leaf, at| path::holds(conn, leaf, at);
-    // Where the conversation has gone on from there: what was laid over the stretch since may end further on.
+    // If the conversation has continued past `leaf`, a newer compaction may cover the range and end after it, so the
+    // view at the head counts.
     let planned = message::find(conn, session.key, leaf)?;
-    // It may have been planned on a deleted message, which a leaf above it stands for.
+    // `leaf` may be deleted; its id may also belong to an ancestor of the range's end.
     let planned = planned.filter(|leaf| *leaf >= last);
     let leaf = match planned {
         Some(leaf) if !holds(session.head, leaf)? => leaf,
@@ -50,25 +51,25 @@ pub(in super::super) fn commit(
     let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
     seen.check(&now).map_err(stale)?;
     add(conn, session, name, compaction, compaction.tokens_after)?;
-    // Asked afterwards, a failure of the question would read as one of the compaction.
+    // Looked up after the insert, where an unknown id can only be damage.
     let span = require(conn, Some(session.key), name, &compaction.id)?;
     Ok(status(conn, session, span)? == CompactionStatus::Shown)
 }
 
-/// Returns the fault of a plan one of whose ends is gone.
-fn went(fault: Fault) -> Fault {
-    let why = match fault {
-        Fault::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
-        Fault::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
+/// Returns the error for a plan one of whose ends was deleted.
+fn as_stale(error: BackendError) -> BackendError {
+    let why = match error {
+        BackendError::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
+        BackendError::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
         other => return other,
     };
-    Fault::Own(Error::Stale { why })
+    BackendError::Own(Error::Stale { why })
 }
 
-/// What shows of a stretch on the path to a leaf.
+/// The view of a range on the path to a leaf.
 enum Shown {
     Plan(Plan),
-    /// A summary that reaches beyond the stretch.
+    /// A summary that covers more than the range.
     Across(Span),
 }
 
@@ -77,9 +78,9 @@ fn shown_between(
     first: Address,
     last: Address,
     leaf: Address,
-) -> Outcome<Shown> {
-    let mut shape = Shape::new(conn, leaf.session());
-    let mut walk = Walk::visible(&mut shape, Some(leaf));
+) -> BackendResult<Shown> {
+    let mut tree = SessionTree::new(conn, leaf.session());
+    let mut walk = Walk::visible(&mut tree, Some(leaf));
     let mut plan = Plan::new();
     while let Some(stretch) = walk.next()? {
         match stretch {

@@ -1,44 +1,32 @@
-//! Compactions: storing them, finding those that touch a message.
+//! Compactions: adding, finding and reading them.
 
 pub(super) mod commit;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension};
 
-use super::catalog::SessionRow;
 use super::context::frozen_prompt;
-use super::fault::{Fault, Outcome, corrupt, damaged};
-use super::message::{self, time};
-use super::path;
-use super::shape::{Below, Shape};
-use super::visible;
+use super::error::{BackendError, BackendResult, corrupt};
+use super::row::compaction as row;
+use super::row::session::SessionRow;
+use super::tokens::visible;
+use super::tree_source::{SessionTree, WithoutCompaction};
+use super::{message, path};
 use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
-use crate::message::{Json, Message};
+use crate::message::Message;
 use crate::tree::{Address, Plan, Span, Stretch, Walk};
 
-/// Returns the SQL that reads the columns of [`read`], of the rows that what is given names.
-macro_rules! select {
-    ($which:literal) => {
-        concat!(
-            "SELECT key, first, last, id, first_id, last_id, count, summary, details, created_at,
-                    before, after, nested, model
-               FROM compaction ",
-            $which
-        )
-    };
-}
-
-/// Lays a summary over whole items of the view at its last message, and thaws the prompt.
+/// Adds a summary that replaces whole items of the view at its last message, and thaws the prompt.
 ///
-/// `after` is what the summary takes as a message, if the compaction does not say.
+/// `after` is the tokens of the summary as a message, for a compaction that does not say.
 pub(super) fn add(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
     compaction: &Compaction,
     after: u64,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if find(conn, session.key, &compaction.id)?.is_some() {
         return Ok(());
     }
@@ -48,7 +36,7 @@ pub(super) fn add(
     let mut compaction = compaction.clone();
     let span = Span { key: 0, first: first.0, last: last.0 };
     (compaction.first, compaction.last) = (first.1, last.1);
-    // One that was made elsewhere knows what it stood for then.
+    // An imported compaction keeps its own figures.
     if compaction.count == 0 {
         compaction.count = path::count_between(conn, span.first, span.last)?;
         compaction.nested = summaries_of(conn, &compacted)?;
@@ -59,14 +47,20 @@ pub(super) fn add(
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;
     }
-    insert(conn, session.key, span, &compaction)?;
-    // What the model sees begins anew; the next prompt says what the blocks have come to hold.
+    // The counts may come from a file, and SQLite's integers are smaller than `u64`.
+    for count in
+        [&mut compaction.count, &mut compaction.tokens_before, &mut compaction.tokens_after]
+    {
+        *count = (*count).min(i64::MAX as u64);
+    }
+    row::insert(conn, session.key, span, &compaction)?;
+    // The beginning of the prompt changes anyway, so the next one may use the current blocks.
     frozen_prompt::thaw(conn, session.key)
 }
 
-/// Returns how many tokens a model sees of a plan, by their stamps.
-fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
-    let mut tokens = visible::stamped(conn, plan)?;
+/// Returns how many tokens a model sees of a plan, by the counts in its rows.
+fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
+    let mut tokens = visible::of_rows(conn, plan)?;
     for stretch in plan {
         if let Stretch::Summary(span) = stretch {
             let taken_in = by_key(conn, span.key)?;
@@ -77,8 +71,8 @@ fn tokens_of(conn: &Connection, plan: &Plan) -> Outcome<u64> {
     Ok(tokens)
 }
 
-/// Returns the summaries of a plan, oldest first.
-fn summaries_of(conn: &Connection, plan: &Plan) -> Outcome<Vec<CompactionId>> {
+/// Returns the ids of the summaries of a plan, oldest first.
+fn summaries_of(conn: &Connection, plan: &Plan) -> BackendResult<Vec<CompactionId>> {
     let spans = plan.iter().rev().filter_map(|stretch| match stretch {
         Stretch::Summary(span) => Some(span.key),
         Stretch::Messages { .. } => None,
@@ -86,51 +80,51 @@ fn summaries_of(conn: &Connection, plan: &Plan) -> Outcome<Vec<CompactionId>> {
     spans.map(|key| id_of(conn, key)).collect()
 }
 
-/// Which end of a stretch.
+/// One end of a range.
 #[derive(Clone, Copy)]
 pub(super) enum End {
     First,
     Last,
 }
 
-/// Returns where an end lies and what it is called: a message, or that end of a summary, whose own
-/// messages may be deleted.
+/// Returns the address and id of an end: a message, or that end of a summary, whose own messages may be deleted.
 pub(super) fn end(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
     id: &MessageId,
     end: End,
-) -> Outcome<(Address, MessageId)> {
+) -> BackendResult<(Address, MessageId)> {
     let Some(summary) = CompactionId::from_message(id) else {
         return Ok((message::require(conn, Some(session.key), name, id)?, id.clone()));
     };
     let span = require(conn, Some(session.key), name, &summary)?;
     let compaction = by_key(conn, span.key)?
-        .ok_or_else(|| corrupt(format!("compaction {summary:?} has lost its row")))?;
+        .ok_or_else(|| corrupt(format!("the row of compaction {summary:?} is missing")))?;
     Ok(match end {
         End::First => (span.first, compaction.first),
         End::Last => (span.last, compaction.last),
     })
 }
 
-/// Returns what a stretch compactions: whole items of the view at its last message, and one that shows.
+/// Returns the plan of a range to compact. It must be whole items of the view at its last message, and at least one
+/// must be visible.
 fn compacted(
     conn: &Connection,
     first: (Address, &MessageId),
     last: (Address, &MessageId),
-) -> Outcome<Plan> {
-    let inside = |id: &MessageId, span: Span| -> Outcome<Fault> {
+) -> BackendResult<Plan> {
+    let inside = |id: &MessageId, span: Span| -> BackendResult<BackendError> {
         let compaction = id_of(conn, span.key)?;
-        Ok(Fault::Own(Error::InsideSummary { id: id.clone(), compaction }))
+        Ok(BackendError::Own(Error::InsideSummary { id: id.clone(), compaction }))
     };
     let not_ancestor =
-        || Fault::Own(Error::NotAncestor { first: first.1.clone(), last: last.1.clone() });
+        || BackendError::Own(Error::NotAncestor { first: first.1.clone(), last: last.1.clone() });
     if !path::holds(conn, Some(last.0), first.0)? {
         return Err(not_ancestor());
     }
-    let mut shape = Shape::new(conn, last.0.session());
-    let mut walk = Walk::visible(&mut shape, Some(last.0));
+    let mut tree = SessionTree::new(conn, last.0.session());
+    let mut walk = Walk::visible(&mut tree, Some(last.0));
     let mut compacted = Plan::new();
     while let Some(stretch) = walk.next()? {
         let start = match stretch {
@@ -147,9 +141,9 @@ fn compacted(
             }
         };
         if start <= first.0 {
-            // A summary in place of nothing would lengthen the history.
+            // A summary of nothing would lengthen the history.
             return match path::count(conn, &compacted, true)? {
-                0 => Err(Fault::Own(Error::NothingVisible {
+                0 => Err(BackendError::Own(Error::NothingVisible {
                     first: first.1.clone(),
                     last: last.1.clone(),
                 })),
@@ -160,82 +154,40 @@ fn compacted(
     Err(not_ancestor())
 }
 
-/// Stores a compaction whose addresses are known to be right.
-pub(super) fn insert(
-    conn: &Connection,
-    session: i64,
-    span: Span,
-    compaction: &Compaction,
-) -> Outcome<()> {
-    // Figures may come from a file; integers of SQLite's end sooner than those of Rust.
-    let figure = |count: u64| count.min(i64::MAX as u64);
-    conn.prepare_cached(
-        "INSERT INTO compaction
-                (session, id, first, last, first_id, last_id, count, summary, details, created_at,
-                 before, after, nested, model)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    )?
-    .execute(params![
-        session,
-        compaction.id.as_str(),
-        span.first,
-        span.last,
-        compaction.first.as_str(),
-        compaction.last.as_str(),
-        figure(compaction.count),
-        compaction.summary,
-        compaction.details.as_ref().map(Json::as_str),
-        compaction.created_at.timestamp_micros(),
-        figure(compaction.tokens_before),
-        figure(compaction.tokens_after),
-        ids_to_text(&compaction.nested)?,
-        compaction.model,
-    ])?;
-    Ok(())
-}
-
-/// Returns the ids of compacted summaries as JSON; none for none.
-fn ids_to_text(compactions: &[CompactionId]) -> Outcome<Option<String>> {
-    let text = (!compactions.is_empty()).then(|| serde_json::to_string(compactions)).transpose();
-    text.map_err(|source| Fault::Own(Error::Json { what: "a list of summaries", source }))
-}
-
-/// Takes a compaction off.
-pub(super) fn remove(conn: &Connection, key: i64) -> Outcome<()> {
+pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM compaction WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
 
-/// Returns all compactions of a session, in the order they were made.
-pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(Span, Compaction)>> {
-    let mut statement = conn.prepare_cached(select!("WHERE session = ?1 ORDER BY key"))?;
+/// Returns all compactions of a session, oldest first.
+pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, Compaction)>> {
+    let mut statement =
+        conn.prepare_cached(select_compactions!("WHERE session = ?1 ORDER BY key"))?;
     let mut rows = statement.query([session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((read_span(row)?, read(row)?));
+        found.push((row::read_span(row)?, row::read(row)?));
     }
     Ok(found)
 }
 
-/// Returns the compaction of this key.
-pub(super) fn by_key(conn: &Connection, key: i64) -> Outcome<Option<Compaction>> {
-    let mut statement = conn.prepare_cached(select!("WHERE key = ?1"))?;
+pub(super) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
+    let mut statement = conn.prepare_cached(select_compactions!("WHERE key = ?1"))?;
     let mut rows = statement.query([key])?;
-    rows.next()?.map(read).transpose()
+    rows.next()?.map(row::read).transpose()
 }
 
-/// Returns the summary as it reads in a history, with what it follows.
-pub(super) fn summary(conn: &Connection, span: Span) -> Outcome<Option<Message>> {
+/// Returns the summary as it reads in a history, with its parent.
+pub(super) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Message>> {
     let Some(compaction) = by_key(conn, span.key)? else { return Ok(None) };
     let parent = message::parent(conn, span.first)?;
     let parent = message::nearest_living(conn, parent)?.map(|(_, id)| id);
     Ok(Some(compaction.to_message(parent)))
 }
 
-/// Returns the plan of what shows in place of a summary once it is taken off: messages, and the
-/// summaries it took in.
-pub(super) fn below(conn: &Connection, span: Span) -> Outcome<Plan> {
-    let mut below = Below::new(conn, span);
+/// Returns the plan of the items that a summary replaces: messages and nested summaries.
+pub(super) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
+    let mut below = WithoutCompaction::new(conn, span);
     let mut walk = Walk::visible(&mut below, Some(span.last));
     let mut plan = Plan::new();
     while let Some(stretch) = walk.next()? {
@@ -256,17 +208,17 @@ pub(super) fn below(conn: &Connection, span: Span) -> Outcome<Plan> {
     Ok(plan)
 }
 
-/// Returns what has become of a compaction, as seen from the head.
+/// Returns the status of a compaction as seen from the head.
 pub(super) fn status(
     conn: &Connection,
     session: &SessionRow,
     span: Span,
-) -> Outcome<CompactionStatus> {
+) -> BackendResult<CompactionStatus> {
     if !path::holds(conn, session.head, span.last)? {
         return Ok(CompactionStatus::OffPath);
     }
-    let mut shape = Shape::new(conn, session.key);
-    let mut walk = Walk::visible(&mut shape, session.head);
+    let mut tree = SessionTree::new(conn, session.key);
+    let mut walk = Walk::visible(&mut tree, session.head);
     while let Some(stretch) = walk.next()? {
         match stretch {
             Stretch::Summary(shown) if shown.key == span.key => break,
@@ -280,41 +232,45 @@ pub(super) fn status(
 }
 
 /// Returns the key of the newest compaction of the store; 0 if there is none.
-pub(super) fn newest(conn: &Connection) -> Outcome<i64> {
+pub(super) fn newest(conn: &Connection) -> BackendResult<i64> {
     let key = conn
         .prepare_cached("SELECT coalesce(max(key), 0) FROM compaction")?
         .query_row([], |row| row.get(0))?;
     Ok(key)
 }
 
-/// Returns where the compaction of this id lies.
-pub(super) fn find(conn: &Connection, session: i64, id: &CompactionId) -> Outcome<Option<Span>> {
+/// Returns the span of the compaction with this id.
+pub(super) fn find(
+    conn: &Connection,
+    session: i64,
+    id: &CompactionId,
+) -> BackendResult<Option<Span>> {
     let span = conn
         .prepare_cached("SELECT key, first, last FROM compaction WHERE session = ?1 AND id = ?2")?
-        .query_row((session, id.as_str()), read_span)
+        .query_row((session, id.as_str()), row::read_span)
         .optional()?;
     Ok(span)
 }
 
-/// Returns where the compaction of this id lies, which must be in the session.
+/// Returns the span of the compaction with this id, or an error if it is unknown.
 pub(super) fn require(
     conn: &Connection,
     session: Option<i64>,
     name: &SessionId,
     id: &CompactionId,
-) -> Outcome<Span> {
+) -> BackendResult<Span> {
     let found = session.map(|session| find(conn, session, id)).transpose()?.flatten();
     found.ok_or_else(|| {
-        Fault::Own(Error::UnknownCompaction { session: name.clone(), id: id.clone() })
+        BackendError::Own(Error::UnknownCompaction { session: name.clone(), id: id.clone() })
     })
 }
 
 /// Returns the compactions that cover a message.
-pub(super) fn covering(conn: &Connection, address: Address) -> Outcome<Vec<Span>> {
+pub(super) fn covering(conn: &Connection, address: Address) -> BackendResult<Vec<Span>> {
     let (_, end) = Address::range_of(address.session());
     let mut statement = conn.prepare_cached(COVERING)?;
     let mut found = Vec::new();
-    for span in statement.query_map([address, end], read_span)? {
+    for span in statement.query_map([address, end], row::read_span)? {
         let span = span?;
         if path::holds(conn, Some(span.last), address)? {
             found.push(span);
@@ -329,42 +285,12 @@ pub(super) const COVERING: &str = "SELECT key, first, last
   WHERE last BETWEEN ?1 AND ?2
     AND first <= ?1";
 
-/// Returns the id of a compaction.
-pub(super) fn id_of(conn: &Connection, key: i64) -> Outcome<CompactionId> {
+pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> {
     let id: String = conn
         .prepare_cached("SELECT id FROM compaction WHERE key = ?1")?
         .query_row([key], |row| row.get(0))?;
     Ok(CompactionId::from(id))
 }
 
-fn read_span(row: &Row<'_>) -> rusqlite::Result<Span> {
-    Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
-}
-
-/// Every row, as [`read`] takes it.
-pub(super) const EVERY: &str = select!("");
-
-pub(super) fn read(row: &Row<'_>) -> Outcome<Compaction> {
-    let id = CompactionId::from(row.get_ref(3)?.as_str()?);
-    read_named(row, &id).map_err(damaged(format_args!("compaction {id:?}")))
-}
-
-fn read_named(row: &Row<'_>, id: &CompactionId) -> Outcome<Compaction> {
-    Ok(Compaction {
-        id: id.clone(),
-        first: MessageId::from(row.get_ref(4)?.as_str()?),
-        last: MessageId::from(row.get_ref(5)?.as_str()?),
-        count: row.get(6)?,
-        summary: row.get(7)?,
-        details: row.get_ref(8)?.as_str_or_null()?.map(Json::parse).transpose()?,
-        created_at: time(row.get(9)?)?,
-        tokens_before: row.get(10)?,
-        tokens_after: row.get(11)?,
-        nested: match row.get_ref(12)?.as_str_or_null()? {
-            Some(text) => serde_json::from_str(text)
-                .map_err(|error| corrupt(format!("the summaries it took in: {error}")))?,
-            None => Vec::new(),
-        },
-        model: row.get(13)?,
-    })
-}
+/// For `verify`.
+pub(super) const EVERY: &str = select_compactions!("");

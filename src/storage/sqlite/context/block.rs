@@ -1,19 +1,18 @@
-//! Blocks: the labels that texts lie under.
+//! Blocks: the labels of texts.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::fault::{Fault, Outcome};
+use super::super::error::{BackendError, BackendResult};
 use crate::error::Error;
 use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
-/// How many blocks a store holds in its life: what the upper half of an address can tell.
+/// How many blocks a store can create over its lifetime: the upper half of an address.
 const MAX_BLOCKS: i64 = MAX_SESSIONS;
-/// How many texts a block holds in its life; their places are never used again.
+/// How many texts a block can get over its lifetime; numbers are never reused.
 const MAX_ENTRIES: u64 = MAX_MESSAGES;
 
-/// Returns the key of a block, if it is there.
-pub(super) fn find(conn: &Connection, session: i64, label: &str) -> Outcome<Option<i64>> {
+pub(super) fn find(conn: &Connection, session: i64, label: &str) -> BackendResult<Option<i64>> {
     let key = conn
         .prepare_cached(BY_LABEL)?
         .query_row(params![session, label], |row| row.get(0))
@@ -24,28 +23,28 @@ pub(super) fn find(conn: &Connection, session: i64, label: &str) -> Outcome<Opti
 pub(in super::super) const BY_LABEL: &str =
     "SELECT key FROM context_block WHERE session = ?1 AND label = ?2";
 
-/// Returns the key of a block, which comes into being if it is not there.
-pub(super) fn find_or_make(conn: &Connection, session: i64, label: &str) -> Outcome<i64> {
+/// Returns the key of a block, creating it if it does not exist.
+pub(super) fn find_or_create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     if let Some(key) = find(conn, session, label)? {
         return Ok(key);
     }
-    make(conn, session, label)
+    create(conn, session, label)
 }
 
-/// Makes a block; its label must be free.
-pub(super) fn make(conn: &Connection, session: i64, label: &str) -> Outcome<i64> {
+/// Creates a block; its label must be free.
+pub(super) fn create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
     conn.prepare_cached("INSERT INTO context_block (session, label) VALUES (?1, ?2)")?
         .execute(params![session, label])?;
     let key = conn.last_insert_rowid();
     if key > MAX_BLOCKS {
         let max = MAX_BLOCKS as u64;
-        return Err(Fault::Own(Error::ContextFull { what: "context blocks", max }));
+        return Err(BackendError::Own(Error::ContextFull { what: "context blocks", max }));
     }
     Ok(key)
 }
 
 /// Returns the address of the block's next text.
-pub(super) fn next_address(conn: &Connection, block: i64) -> Outcome<Address> {
+pub(super) fn next_address(conn: &Connection, block: i64) -> BackendResult<Address> {
     let number: u64 = conn
         .prepare_cached(
             "UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1",
@@ -53,14 +52,15 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> Outcome<Address> {
         .query_row([block], |row| row.get(0))?;
     match u32::try_from(number).ok().filter(|_| number <= MAX_ENTRIES) {
         Some(number) => Ok(Address::new(block, number)),
-        None => {
-            Err(Fault::Own(Error::ContextFull { what: "texts in this block", max: MAX_ENTRIES }))
-        }
+        None => Err(BackendError::Own(Error::ContextFull {
+            what: "texts in this block",
+            max: MAX_ENTRIES,
+        })),
     }
 }
 
-/// Returns the labels of an owner that hold any text, sorted, with what they hold.
-pub(super) fn labels(conn: &Connection, session: i64) -> Outcome<Vec<StoredLabel>> {
+/// Returns the labels of an owner that have at least one text, sorted.
+pub(super) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
     let labels = statement.query_map([session], |row| {
         let is_searchable: Option<bool> = row.get(2)?;
@@ -74,7 +74,7 @@ pub(super) fn labels(conn: &Connection, session: i64) -> Outcome<Vec<StoredLabel
     Ok(labels.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Of the documents, the first tells for all: a block's kind decides whether they are searchable.
+/// The first document is enough: the block's kind decides whether its documents are searchable.
 pub(in super::super) const LABELS: &str = "SELECT label,
         EXISTS (SELECT 1
                   FROM context_entry
@@ -88,8 +88,7 @@ pub(in super::super) const LABELS: &str = "SELECT label,
   WHERE session = ?1 AND (has_text OR searchable IS NOT NULL)
   ORDER BY label";
 
-/// Returns the keys and labels of a session's blocks.
-pub(super) fn all(conn: &Connection, session: i64) -> Outcome<Vec<(i64, String)>> {
+pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
     let mut statement = conn.prepare_cached(ALL)?;
     let blocks = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(blocks.collect::<rusqlite::Result<_>>()?)

@@ -1,18 +1,19 @@
-//! Elisions: markers laid over the outputs of tools when a history is read.
+//! Elisions: markers that replace the outputs of tools when a history is read.
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use super::super::append::check_size;
 use super::super::catalog;
-use super::super::fault::{Fault, Outcome};
+use super::super::error::{BackendError, BackendResult};
 use super::super::message;
+use super::super::row::session as session_row;
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, shorten};
 use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
 use crate::tree::Address;
 
-/// Lays a marker over the output of a tool call.
+/// Replaces the output of a tool call by a marker.
 pub(super) fn add(
     conn: &Connection,
     name: &SessionId,
@@ -20,14 +21,14 @@ pub(super) fn add(
     call: &str,
     marker: &str,
     max: usize,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     check_size("an elision's marker", marker.len(), max)?;
-    let session = catalog::find(conn, name)?.map(|session| session.key);
+    let session = session_row::find(conn, name)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
     let stored = message::stored(conn, address)?.message;
     if !stored.is_some_and(|message| answers(&message, call)) {
         let call = shorten(call).into_owned();
-        return Err(Fault::Own(Error::UnknownCall { message: id.clone(), call }));
+        return Err(BackendError::Own(Error::UnknownCall { message: id.clone(), call }));
     }
     conn.prepare_cached(
         "INSERT OR REPLACE INTO elision (address, call, marker) VALUES (?1, ?2, ?3)",
@@ -36,22 +37,22 @@ pub(super) fn add(
     catalog::touch_view(conn, address.session())
 }
 
-/// Returns whether a message holds the result of a tool call.
+/// Returns whether a message contains the result of a tool call.
 pub(in super::super) fn answers(message: &Message, call: &str) -> bool {
     message.parts.iter().any(|part| result_of(part, call).is_some())
 }
 
-/// Returns the part as the result of this call, if it is that.
+/// Returns the part as a tool if it is the result of this call.
 ///
-/// A call without a result has nothing to lay a marker over: it may stand beside its result.
+/// A call without a result does not count; a message may contain both the call and its result.
 fn result_of(part: &Part, call: &str) -> Option<Tool> {
     let tool = tool_of(part)?;
     (tool.call_id == call && output_of(&tool).is_some()).then(|| tool.into_owned())
 }
 
-/// Returns whether any elision lies on a session's messages: one look, so that reading costs
-/// nothing where there are none.
-pub(in super::super) fn has_any(conn: &Connection, session: i64) -> Outcome<bool> {
+/// Returns whether a session has any elision. Asked once per read, so that reading costs nothing where there are
+/// none.
+pub(in super::super) fn has_any(conn: &Connection, session: i64) -> BackendResult<bool> {
     let (first, last) = Address::range_of(session);
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([first, last], |row| row.get(0))?)
 }
@@ -59,14 +60,14 @@ pub(in super::super) fn has_any(conn: &Connection, session: i64) -> Outcome<bool
 pub(in super::super) const HAS_ANY: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address BETWEEN ?1 AND ?2)";
 
-/// Returns whether a marker lies over the output of a tool call; not over one of a message that went.
+/// Returns whether the output of a tool call is elided; `false` for a deleted message.
 pub(super) fn is_there(
     conn: &Connection,
     name: &SessionId,
     id: &MessageId,
     call: &str,
-) -> Outcome<bool> {
-    let Some(session) = catalog::find(conn, name)? else { return Ok(false) };
+) -> BackendResult<bool> {
+    let Some(session) = session_row::find(conn, name)? else { return Ok(false) };
     let Some(address) = message::find(conn, session.key, id)? else { return Ok(false) };
     Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
 }
@@ -74,17 +75,17 @@ pub(super) fn is_there(
 pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
 
-/// Returns whether any elision lies on a message.
-pub(in super::super) fn has_of(conn: &Connection, address: Address) -> Outcome<bool> {
+/// Returns whether a message has an elision.
+pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {
     Ok(conn.prepare_cached(HAS_ANY)?.query_row([address, address], |row| row.get(0))?)
 }
 
-/// Returns the messages of a stretch that an elision lies on.
+/// Returns the messages of a range that have elisions.
 pub(in super::super) fn messages_with(
     conn: &Connection,
     first: Address,
     last: Address,
-) -> Outcome<Vec<Address>> {
+) -> BackendResult<Vec<Address>> {
     let mut statement = conn.prepare_cached(MESSAGES_WITH)?;
     let found = statement.query_map([first, last], |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
@@ -93,12 +94,12 @@ pub(in super::super) fn messages_with(
 pub(in super::super) const MESSAGES_WITH: &str =
     "SELECT DISTINCT address FROM elision WHERE address BETWEEN ?1 AND ?2";
 
-/// Lays the elisions of a message over it.
+/// Applies the elisions of a message to it.
 pub(in super::super) fn apply(
     conn: &Connection,
     address: Address,
     message: &mut Message,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     if !message.parts.iter().any(|part| tool_of(part).is_some()) {
         return Ok(());
     }
@@ -119,23 +120,28 @@ pub(in super::super) fn apply(
 
 pub(in super::super) const OF_MESSAGE: &str = "SELECT call, marker FROM elision WHERE address = ?1";
 
-/// Takes the elisions of a stretch of messages away.
-pub(in super::super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(FORGET)?.execute([first, last])?;
+/// Removes the elisions of a range of messages.
+pub(in super::super) fn remove_range(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
+    conn.prepare_cached(REMOVE_RANGE)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const FORGET: &str = "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
+pub(in super::super) const REMOVE_RANGE: &str =
+    "DELETE FROM elision WHERE address BETWEEN ?1 AND ?2";
 
-/// Takes away the elisions of a message whose outputs a new content of it changes.
+/// Removes the elisions of outputs that an update changes.
 ///
-/// A marker stands for the output that was there. What else a message comes to hold does not matter:
-/// a program may write one message anew with every step of a turn, also after an unloading.
-pub(in super::super) fn forget_changed(
+/// A marker stands for the output that was there. Other changes to the message keep it: a program may rewrite a
+/// message with every step of a turn, also after a skill was unloaded.
+pub(in super::super) fn remove_changed(
     conn: &Connection,
     address: Address,
     new: &Message,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let calls: Vec<String> = conn
         .prepare_cached(OF_MESSAGE)?
         .query_map([address], |row| row.get(0))?
@@ -143,7 +149,7 @@ pub(in super::super) fn forget_changed(
     if calls.is_empty() {
         return Ok(());
     }
-    // What cannot be read can be written anew; nothing is known of its outputs.
+    // A damaged message can still be replaced; its old outputs are unknown.
     let was = message::stored(conn, address).ok().and_then(|stored| stored.message);
     for call in calls {
         let now = outputs(new, &call);
@@ -155,19 +161,19 @@ pub(in super::super) fn forget_changed(
     Ok(())
 }
 
-/// Returns what a tool call was answered with.
+/// Returns the outputs of a tool call in a message.
 fn outputs(message: &Message, call: &str) -> Vec<(Option<Json>, Option<Json>)> {
     let results = message.parts.iter().filter_map(|part| result_of(part, call));
     results.map(|mut tool| (tool.output, tool.extra.remove("result"))).collect()
 }
 
-/// Copies the elisions of a stretch of messages to the copies of these, `by` further on.
+/// Copies the elisions of a range of messages to addresses that are `by` higher.
 pub(in super::super) fn copy(
     conn: &Connection,
     first: Address,
     last: Address,
     by: i64,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     conn.prepare_cached(COPY)?.execute(params![first, last, by])?;
     Ok(())
 }

@@ -1,61 +1,60 @@
-//! The texts of blocks, and what they were before.
+//! The texts of blocks and their versions.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::append::check_size;
-use super::super::fault::{Outcome, damaged};
-use super::super::message::time;
+use super::super::error::{BackendResult, damaged};
+use super::super::row::time;
 use super::block;
 use crate::id::{check_name, check_name_length};
 use crate::message::now;
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
 use crate::tree::Address;
 
-/// Where a text lies.
+/// Where a text is stored.
 pub(super) struct EntryRow {
     address: Address,
     version: u64,
-    is_there: bool,
+    is_present: bool,
     is_searchable: bool,
 }
 
 impl EntryRow {
-    /// Returns the version that a reader sees; 0 of a text that was taken away.
+    /// Returns the version that a reader sees; 0 for a removed text.
     pub(super) fn living_version(&self) -> u64 {
-        if self.is_there { self.version } else { 0 }
+        if self.is_present { self.version } else { 0 }
     }
 }
 
-/// Checks names and size of what is to be put.
-pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> Outcome<()> {
+/// Checks the names and the size of a new text.
+pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResult<()> {
     check_name("context label", label)?;
     check_name_length("context key", new.key)?;
     let beside = new.title.map_or(0, str::len) + new.description.map_or(0, str::len);
     check_size("a context text", new.content.len() + beside, max)
 }
 
-/// Returns where a text lies, also one that was taken away.
-pub(super) fn find(conn: &Connection, block: i64, key: &str) -> Outcome<Option<EntryRow>> {
-    let place = conn
+/// Returns where a text is stored, a removed one included.
+pub(super) fn find(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<EntryRow>> {
+    let stored = conn
         .prepare_cached(FIND)?
         .query_row(params![block, key], |row| {
             Ok(EntryRow {
                 address: row.get(0)?,
                 version: row.get(1)?,
-                is_there: row.get(2)?,
+                is_present: row.get(2)?,
                 is_searchable: row.get(3)?,
             })
         })
         .optional()?;
-    Ok(place)
+    Ok(stored)
 }
 
 pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
-/// Returns the text under a key.
-pub(super) fn read(conn: &Connection, block: i64, key: &str) -> Outcome<Option<Entry>> {
+pub(super) fn read(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(BY_KEY)?;
     let mut rows = statement.query(params![block, key])?;
     rows.next()?.map(read_row).transpose()
@@ -66,8 +65,7 @@ pub(in super::super) const BY_KEY: &str =
    FROM context_entry
   WHERE block = ?1 AND key = ?2 AND present = 1";
 
-/// Returns the text at an address, if it is there.
-pub(super) fn at(conn: &Connection, address: Address) -> Outcome<Option<Entry>> {
+pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Entry>> {
     let mut statement = conn.prepare_cached(AT)?;
     let mut rows = statement.query([address])?;
     rows.next()?.map(read_row).transpose()
@@ -79,16 +77,16 @@ pub(in super::super) const AT: &str =
   WHERE address = ?1 AND present = 1";
 
 /// Reads a row of `address, key, title, description, version, changed_at, content`.
-pub(in super::super) fn read_row(row: &Row<'_>) -> Outcome<Entry> {
+pub(in super::super) fn read_row(row: &Row<'_>) -> BackendResult<Entry> {
     let address: Address = row.get(0)?;
-    let read = || -> Outcome<Entry> {
+    let read = || -> BackendResult<Entry> {
         let EntryInfo { key, title, description, version, changed_at } = read_info(row)?;
         Ok(Entry { key, title, description, content: row.get(6)?, version, changed_at })
     };
     read().map_err(damaged(named(address)))
 }
 
-fn read_info(row: &Row<'_>) -> Outcome<EntryInfo> {
+fn read_info(row: &Row<'_>) -> BackendResult<EntryInfo> {
     Ok(EntryInfo {
         key: row.get(1)?,
         title: row.get(2)?,
@@ -98,13 +96,13 @@ fn read_info(row: &Row<'_>) -> Outcome<EntryInfo> {
     })
 }
 
-/// Returns what an address is called in the words of a damage.
+/// Returns the name of a text in reports of damage.
 pub(in super::super) fn named(address: Address) -> String {
     format!("text {} of context block {}", address.n(), address.session())
 }
 
-/// Returns what is known of a block's documents, by key.
-pub(super) fn documents(conn: &Connection, block: i64) -> Outcome<Vec<EntryInfo>> {
+/// Returns a block's documents without their texts, sorted by key.
+pub(super) fn documents(conn: &Connection, block: i64) -> BackendResult<Vec<EntryInfo>> {
     let mut statement = conn.prepare_cached(DOCUMENTS)?;
     let mut rows = statement.query([block])?;
     let mut documents = Vec::new();
@@ -121,8 +119,7 @@ pub(in super::super) const DOCUMENTS: &str =
   WHERE block = ?1 AND key > '' AND present = 1
   ORDER BY key";
 
-/// Returns how many documents a block holds.
-pub(super) fn count(conn: &Connection, block: i64) -> Outcome<u64> {
+pub(super) fn count(conn: &Connection, block: i64) -> BackendResult<u64> {
     Ok(conn.prepare_cached(COUNT)?.query_row([block], |row| row.get(0))?)
 }
 
@@ -130,15 +127,19 @@ pub(in super::super) const COUNT: &str = "SELECT count(*)
    FROM context_entry
   WHERE block = ?1 AND key > '' AND present = 1";
 
-/// Returns whether this very text stands at a place.
-pub(super) fn is_stored(conn: &Connection, place: &EntryRow, new: &NewEntry<'_>) -> Outcome<bool> {
+/// Returns whether the stored text is the same.
+pub(super) fn is_stored(
+    conn: &Connection,
+    stored: &EntryRow,
+    new: &NewEntry<'_>,
+) -> BackendResult<bool> {
     let is_stored = conn
         .prepare_cached(
             "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
                FROM context_entry
               WHERE address = ?1",
         )?
-        .query_row(params![place.address, new.content, new.title, new.description], |row| {
+        .query_row(params![stored.address, new.content, new.title, new.description], |row| {
             row.get(0)
         })?;
     Ok(is_stored)
@@ -150,7 +151,7 @@ pub(super) fn insert(
     block: i64,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> Outcome<u64> {
+) -> BackendResult<u64> {
     let address = block::next_address(conn, block)?;
     conn.prepare_cached(
         "INSERT INTO context_entry
@@ -168,18 +169,18 @@ pub(super) fn insert(
         new.content,
         block,
     ])?;
-    put_in(conn, address, address)?;
+    add_to_index(conn, address, address)?;
     Ok(1)
 }
 
 /// Puts a further version of a text.
 pub(super) fn replace(
     conn: &Connection,
-    place: &EntryRow,
+    stored: &EntryRow,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> Outcome<u64> {
-    let version = leave(conn, place)?;
+) -> BackendResult<u64> {
+    let version = save_version(conn, stored)?;
     conn.prepare_cached(
         "UPDATE context_entry
             SET present = 1, version = ?2, searchable = ?3, changed_at = ?4, title = ?5,
@@ -187,7 +188,7 @@ pub(super) fn replace(
           WHERE address = ?1",
     )?
     .execute(params![
-        place.address,
+        stored.address,
         version,
         is_searchable,
         now().timestamp_micros(),
@@ -195,63 +196,67 @@ pub(super) fn replace(
         new.description,
         new.content,
     ])?;
-    put_in(conn, place.address, place.address)?;
+    add_to_index(conn, stored.address, stored.address)?;
     Ok(version)
 }
 
-/// Takes a text away; its versions stay.
-pub(super) fn remove(conn: &Connection, place: &EntryRow) -> Outcome<()> {
-    let version = leave(conn, place)?;
+/// Removes a text; its versions stay.
+pub(super) fn remove(conn: &Connection, stored: &EntryRow) -> BackendResult<()> {
+    let version = save_version(conn, stored)?;
     conn.prepare_cached(
         "UPDATE context_entry
             SET present = 0, version = ?2, searchable = 0, changed_at = ?3, title = NULL,
                 description = NULL, content = NULL
           WHERE address = ?1",
     )?
-    .execute(params![place.address, version, now().timestamp_micros()])?;
+    .execute(params![stored.address, version, now().timestamp_micros()])?;
     Ok(())
 }
 
-/// Keeps the present version as a former one, and returns the number of the next.
-fn leave(conn: &Connection, place: &EntryRow) -> Outcome<u64> {
-    take_out(conn, place.address, place.address)?;
+/// Saves the current version as an earlier one, and returns the number of the next.
+fn save_version(conn: &Connection, stored: &EntryRow) -> BackendResult<u64> {
+    remove_from_index(conn, stored.address, stored.address)?;
     conn.prepare_cached(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
          SELECT address, version, changed_at, title, description, content
            FROM context_entry
           WHERE address = ?1",
     )?
-    .execute([place.address])?;
-    let next = place.version + 1;
+    .execute([stored.address])?;
+    let next = stored.version + 1;
     conn.prepare_cached("DELETE FROM context_version WHERE entry = ?1 AND version <= ?2")?
-        .execute(params![place.address, next.saturating_sub(MAX_VERSIONS)])?;
+        .execute(params![stored.address, next.saturating_sub(MAX_VERSIONS)])?;
     Ok(next)
 }
 
-/// Sets whether a text that stays as it is can be found.
+/// Sets whether an unchanged text is searchable.
 pub(super) fn set_searchable(
     conn: &Connection,
-    place: &EntryRow,
+    stored: &EntryRow,
     is_searchable: bool,
-) -> Outcome<()> {
-    if place.is_searchable == is_searchable {
+) -> BackendResult<()> {
+    if stored.is_searchable == is_searchable {
         return Ok(());
     }
-    take_out(conn, place.address, place.address)?;
+    remove_from_index(conn, stored.address, stored.address)?;
     conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
-        .execute(params![place.address, is_searchable])?;
-    put_in(conn, place.address, place.address)
+        .execute(params![stored.address, is_searchable])?;
+    add_to_index(conn, stored.address, stored.address)
 }
 
 /// Returns the versions of a text, oldest first.
-pub(super) fn versions(conn: &Connection, block: i64, key: &str) -> Outcome<Vec<EntryVersion>> {
-    let Some(place) = find(conn, block, key)? else { return Ok(Vec::new()) };
+pub(super) fn versions(
+    conn: &Connection,
+    block: i64,
+    key: &str,
+) -> BackendResult<Vec<EntryVersion>> {
+    let Some(stored) = find(conn, block, key)? else { return Ok(Vec::new()) };
     let mut versions = Vec::new();
     for sql in [FORMER, PRESENT] {
         let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement.query([place.address])?;
+        let mut rows = statement.query([stored.address])?;
         while let Some(row) = rows.next()? {
-            versions.push(read_version(row).map_err(damaged(named(place.address)))?);
+            versions.push(read_version(row).map_err(damaged(named(stored.address)))?);
         }
     }
     Ok(versions)
@@ -266,20 +271,19 @@ pub(in super::super) const PRESENT: &str = "SELECT version, title, description, 
    FROM context_entry
   WHERE address = ?1";
 
-/// Returns one version of a text.
 pub(super) fn version(
     conn: &Connection,
     block: i64,
     key: &str,
     number: u64,
-) -> Outcome<Option<EntryVersion>> {
-    let Some(place) = find(conn, block, key)? else { return Ok(None) };
-    // No version has a number that no column can hold.
+) -> BackendResult<Option<EntryVersion>> {
+    let Some(stored) = find(conn, block, key)? else { return Ok(None) };
+    // A number larger than SQLite's integers is no version.
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let mut statement = conn.prepare_cached(VERSION)?;
-    let mut rows = statement.query(params![place.address, number])?;
+    let mut rows = statement.query(params![stored.address, number])?;
     let version = rows.next()?.map(read_version).transpose();
-    version.map_err(damaged(named(place.address)))
+    version.map_err(damaged(named(stored.address)))
 }
 
 pub(in super::super) const VERSION: &str = "SELECT version, title, description, content, changed_at
@@ -291,7 +295,7 @@ pub(in super::super) const VERSION: &str = "SELECT version, title, description, 
   WHERE address = ?1 AND version = ?2";
 
 /// Reads a row of `version, title, description, content, changed_at`.
-pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
+pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersion> {
     Ok(EntryVersion {
         version: row.get(0)?,
         title: row.get(1)?,
@@ -301,25 +305,29 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> Outcome<EntryVersion> {
     })
 }
 
-/// Takes the texts of a stretch out of the index, before they change or go.
-pub(super) fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
+/// Removes a range of texts from the index. Must run before their rows change: FTS5 needs the old text.
+pub(super) fn remove_from_index(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
+    conn.prepare_cached(REMOVE_FROM_INDEX)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const TAKE_OUT: &str =
+pub(in super::super) const REMOVE_FROM_INDEX: &str =
     "INSERT INTO context_search (context_search, rowid, name, text)
  SELECT 'delete', address, name, text
    FROM context_source
   WHERE address BETWEEN ?1 AND ?2";
 
-/// Indexes the searchable texts of a stretch.
-pub(super) fn put_in(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(PUT_IN)?.execute([first, last])?;
+/// Indexes the searchable texts of a range.
+pub(super) fn add_to_index(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached(ADD_TO_INDEX)?.execute([first, last])?;
     Ok(())
 }
 
-pub(in super::super) const PUT_IN: &str = "INSERT INTO context_search (rowid, name, text)
+pub(in super::super) const ADD_TO_INDEX: &str = "INSERT INTO context_search (rowid, name, text)
  SELECT address, name, text
    FROM context_source
   WHERE address BETWEEN ?1 AND ?2";

@@ -3,21 +3,23 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::append::check_size;
-use super::super::fault::{Outcome, corrupt};
+use super::super::error::{BackendResult, corrupt};
 use crate::error::Error;
 use crate::message::now;
 use crate::storage::context::Section;
 
 /// Returns the sections as the text of a row, if they are within the limit.
-pub(super) fn to_text(sections: &[Section], max: usize) -> Outcome<String> {
+pub(super) fn to_text(sections: &[Section], max: usize) -> BackendResult<String> {
     let text = serde_json::to_string(sections)
         .map_err(|source| Error::Json { what: "a frozen prompt", source })?;
     check_size("a frozen prompt", text.len(), max)?;
     Ok(text)
 }
 
-/// Returns the frozen prompt of a session.
-pub(in super::super) fn read(conn: &Connection, session: i64) -> Outcome<Option<Vec<Section>>> {
+pub(in super::super) fn read(
+    conn: &Connection,
+    session: i64,
+) -> BackendResult<Option<Vec<Section>>> {
     let text: Option<String> =
         conn.prepare_cached(FROZEN)?.query_row([session], |row| row.get(0)).optional()?;
     let parse = |text: String| {
@@ -30,8 +32,8 @@ pub(in super::super) fn read(conn: &Connection, session: i64) -> Outcome<Option<
 
 pub(in super::super) const FROZEN: &str = "SELECT sections FROM frozen_prompt WHERE session = ?1";
 
-/// Freezes a prompt in place of what was.
-pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> Outcome<()> {
+/// Freezes a prompt, replacing one that is frozen.
+pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO frozen_prompt (session, sections, frozen_at) VALUES (?1, ?2, ?3)",
     )?
@@ -39,8 +41,7 @@ pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> Outcome<()
     Ok(())
 }
 
-/// Forgets the frozen prompt of a session.
-pub(in super::super) fn thaw(conn: &Connection, session: i64) -> Outcome<()> {
+pub(in super::super) fn thaw(conn: &Connection, session: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM frozen_prompt WHERE session = ?1")?.execute([session])?;
     Ok(())
 }

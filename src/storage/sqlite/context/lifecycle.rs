@@ -1,17 +1,17 @@
-//! What becomes of a session's context when the session is forked or goes.
+//! What a fork copies of a session's context, and what is removed with a session.
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::{block, entry};
 use crate::tree::Address;
 
-/// Copies the present texts of a session's own blocks into another session, and indexes them.
+/// Copies the current texts of a session's own blocks into another session, and indexes them.
 ///
-/// What they were before stays behind, and so does what was taken away.
-pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Outcome<()> {
+/// Earlier versions and removed texts are not copied.
+pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in block::all(conn, source)? {
-        let to = block::make(conn, target, &label)?;
+        let to = block::create(conn, target, &label)?;
         let (first, last) = Address::range_of(from);
         conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
         conn.prepare_cached(
@@ -21,7 +21,7 @@ pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Out
         )?
         .execute([from, to])?;
         let (first, last) = Address::range_of(to);
-        entry::put_in(conn, first, last)?;
+        entry::add_to_index(conn, first, last)?;
     }
     Ok(())
 }
@@ -34,12 +34,12 @@ pub(in super::super) const COPY: &str = "INSERT INTO context_entry
   WHERE address BETWEEN ?1 AND ?2 AND present = 1
   ORDER BY address";
 
-/// Removes the texts of a session's own blocks, and what they were before.
-pub(in super::super) fn remove(conn: &Connection, session: i64) -> Outcome<()> {
+/// Removes the texts of a session's own blocks and all their versions.
+pub(in super::super) fn remove(conn: &Connection, session: i64) -> BackendResult<()> {
     for (block, _) in block::all(conn, session)? {
         let (first, last) = Address::range_of(block);
-        entry::take_out(conn, first, last)?;
-        for sql in [FORGET_VERSIONS, FORGET_ENTRIES] {
+        entry::remove_from_index(conn, first, last)?;
+        for sql in [REMOVE_VERSIONS, REMOVE_ENTRIES] {
             conn.prepare_cached(sql)?.execute([first, last])?;
         }
     }
@@ -47,7 +47,7 @@ pub(in super::super) fn remove(conn: &Connection, session: i64) -> Outcome<()> {
     Ok(())
 }
 
-pub(in super::super) const FORGET_VERSIONS: &str =
+pub(in super::super) const REMOVE_VERSIONS: &str =
     "DELETE FROM context_version WHERE entry BETWEEN ?1 AND ?2";
-pub(in super::super) const FORGET_ENTRIES: &str =
+pub(in super::super) const REMOVE_ENTRIES: &str =
     "DELETE FROM context_entry WHERE address BETWEEN ?1 AND ?2";

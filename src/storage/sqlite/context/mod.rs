@@ -1,11 +1,11 @@
 //! The context of a session: the texts of its blocks, its frozen prompt, its elisions.
 //!
-//! A *block* is a label of one session, or of all under session key 0. Its texts lie at addresses
-//! that begin with the block's key, as messages do with their session's, so that whatever concerns
-//! one block is one range of rowids, in the index too: a search in it does not read what others hold.
+//! A *block* is a label of one session, or of all sessions under session key 0. The addresses of its texts begin with
+//! the block's key, as those of messages do with their session's. So all texts of one block are one range of rowids,
+//! in the index too, and a search in one block does not read the others.
 //!
-//! Invariant: a searchable text that is there is in the index; a text is taken out of it before its
-//! row changes.
+//! Invariant: a searchable text that was not removed is in the index; its index entry is deleted before its row
+//! changes.
 
 pub(super) mod block;
 pub(super) mod elision;
@@ -22,7 +22,8 @@ use rusqlite::Connection;
 
 use super::catalog;
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
+use super::row::session as session_row;
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
@@ -30,58 +31,55 @@ use crate::storage::context::{
     ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section, StoredLabel,
 };
 
-/// The session key under which what all sessions share is stored; no session has it.
+/// The session key of shared texts; no session has it.
 const SHARED: i64 = 0;
 
-/// The context of one session of a database.
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
     id: SessionId,
 }
 
 impl Database {
-    /// Returns the context of a session, which need not be there yet.
+    /// Returns the context of a session, which need not exist yet.
     pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
         Arc::new(SqliteContext { database: Arc::clone(self), id: id.clone() })
     }
 }
 
 impl SqliteContext {
-    /// Returns the key that an owner's texts are stored under; none before the session is there.
-    fn key(&self, conn: &Connection, owner: Owner) -> Outcome<Option<i64>> {
+    /// Returns the session key of an owner's texts; none before the session exists.
+    fn key(&self, conn: &Connection, owner: Owner) -> BackendResult<Option<i64>> {
         match owner {
             Owner::Shared => Ok(Some(SHARED)),
-            Owner::Session => Ok(catalog::find(conn, &self.id)?.map(|session| session.key)),
+            Owner::Session => Ok(session_row::find(conn, &self.id)?.map(|session| session.key)),
         }
     }
 
-    /// Returns the key to write under, having noted the write; the session comes into being if it
-    /// is not there.
-    fn key_to_write(&self, conn: &Connection, owner: Owner) -> Outcome<i64> {
+    /// Records a write and returns the session key to write under, creating the session if it does not exist.
+    fn key_to_write(&self, conn: &Connection, owner: Owner) -> BackendResult<i64> {
         match owner {
             Owner::Shared => Ok(SHARED),
             Owner::Session => {
-                let key = catalog::find_or_make(conn, &self.id)?.key;
+                let key = catalog::find_or_create(conn, &self.id)?.key;
                 catalog::touch(conn, key)?;
                 Ok(key)
             }
         }
     }
 
-    /// Returns the key of a block, if it is there.
-    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> Outcome<Option<i64>> {
+    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> BackendResult<Option<i64>> {
         match self.key(conn, owner)? {
             Some(session) => block::find(conn, session, label),
             None => Ok(None),
         }
     }
 
-    /// Reads what a block that is not there has nothing of.
+    /// Reads from a block; a missing block reads as empty.
     fn read<T: Default>(
         &self,
         owner: Owner,
         label: &str,
-        work: impl FnOnce(&Connection, i64) -> Outcome<T>,
+        work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
     ) -> Result<T> {
         self.database.read(|conn| match self.block(conn, owner, label)? {
             Some(block) => work(conn, block),
@@ -90,7 +88,7 @@ impl SqliteContext {
     }
 }
 
-/// Where a text is put, and how.
+/// Where and how a text is put.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     owner: Owner,
@@ -105,7 +103,7 @@ impl SqliteContext {
         Target { owner, label, is_searchable }: Target<'_>,
         new: &NewEntry<'_>,
         expected: Option<u64>,
-    ) -> Outcome<Put> {
+    ) -> BackendResult<Put> {
         entry::check(label, new, self.database.config.max_message_bytes)?;
         let block = self.block(conn, owner, label)?;
         let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
@@ -114,17 +112,17 @@ impl SqliteContext {
         if expected.is_some_and(|expected| expected != found) {
             return Ok(Put::Moved { found });
         }
-        if let Some(place) = &present
-            && entry::is_stored(conn, place, new)?
+        if let Some(stored) = &present
+            && entry::is_stored(conn, stored, new)?
         {
-            entry::set_searchable(conn, place, is_searchable)?;
+            entry::set_searchable(conn, stored, is_searchable)?;
             return Ok(Put::Unchanged { version: found });
         }
         let session = self.key_to_write(conn, owner)?;
         let version = match present {
-            Some(place) => entry::replace(conn, &place, new, is_searchable)?,
+            Some(stored) => entry::replace(conn, &stored, new, is_searchable)?,
             None => {
-                let block = block::find_or_make(conn, session, label)?;
+                let block = block::find_or_create(conn, session, label)?;
                 entry::insert(conn, block, new, is_searchable)?
             }
         };
@@ -154,7 +152,7 @@ impl ContextStore for SqliteContext {
 
     fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
         let checked = entry::check(label, new, self.database.config.max_message_bytes);
-        checked.map_err(|fault| fault.into_error(0))
+        checked.map_err(|error| error.into_error(0))
     }
 
     fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>> {
@@ -177,8 +175,8 @@ impl ContextStore for SqliteContext {
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
-        let place = Target { owner, label, is_searchable };
-        self.database.write(|conn| self.put_one(conn, place, new, expected))
+        let target = Target { owner, label, is_searchable };
+        self.database.write(|conn| self.put_one(conn, target, new, expected))
     }
 
     fn put_all(
@@ -188,19 +186,20 @@ impl ContextStore for SqliteContext {
         all: &[NewEntry<'_>],
         is_searchable: bool,
     ) -> Result<()> {
-        let place = Target { owner, label, is_searchable };
+        let target = Target { owner, label, is_searchable };
         self.database.write(|conn| {
-            all.iter().try_for_each(|new| self.put_one(conn, place, new, None).map(drop))
+            all.iter().try_for_each(|new| self.put_one(conn, target, new, None).map(drop))
         })
     }
 
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool> {
         self.database.write(|conn| {
             let Some(block) = self.block(conn, owner, label)? else { return Ok(false) };
-            let place = entry::find(conn, block, key)?.filter(|place| place.living_version() > 0);
-            let Some(place) = place else { return Ok(false) };
+            let stored =
+                entry::find(conn, block, key)?.filter(|stored| stored.living_version() > 0);
+            let Some(stored) = stored else { return Ok(false) };
             self.key_to_write(conn, owner)?;
-            entry::remove(conn, &place)?;
+            entry::remove(conn, &stored)?;
             Ok(true)
         })
     }
@@ -234,7 +233,7 @@ impl ContextStore for SqliteContext {
     }
 
     fn frozen(&self) -> Result<Option<Vec<Section>>> {
-        self.database.read(|conn| match catalog::find(conn, &self.id)? {
+        self.database.read(|conn| match session_row::find(conn, &self.id)? {
             Some(session) => frozen_prompt::read(conn, session.key),
             None => Ok(None),
         })
@@ -244,7 +243,7 @@ impl ContextStore for SqliteContext {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_make(conn, &self.id)?;
+            let session = catalog::find_or_create(conn, &self.id)?;
             if let Some(frozen) = frozen_prompt::read(conn, session.key)? {
                 return Ok(frozen);
             }
@@ -257,13 +256,13 @@ impl ContextStore for SqliteContext {
         let max = self.database.config.max_message_bytes;
         self.database.write(|conn| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_make(conn, &self.id)?;
+            let session = catalog::find_or_create(conn, &self.id)?;
             frozen_prompt::set(conn, session.key, &text)
         })
     }
 
     fn thaw(&self) -> Result<()> {
-        self.database.write(|conn| match catalog::find(conn, &self.id)? {
+        self.database.write(|conn| match session_row::find(conn, &self.id)? {
             Some(session) => frozen_prompt::thaw(conn, session.key),
             None => Ok(()),
         })

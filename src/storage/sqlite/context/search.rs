@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::super::search::ranked::{
     Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts,
@@ -24,7 +24,7 @@ pub(super) fn search(
     block: i64,
     (query, limit): (&str, usize),
     watch: &Watch,
-) -> Outcome<(Vec<Entry>, Matched)> {
+) -> BackendResult<(Vec<Entry>, Matched)> {
     let reading = read(query);
     let Some(all) = reading.all().filter(|_| limit > 0) else {
         return Ok((Vec::new(), Matched::All));
@@ -35,7 +35,7 @@ pub(super) fn search(
     let best = ranked.messages.iter().take(limit);
     let found: Vec<Entry> = best
         .map(|(address, _)| entry::at(conn, *address))
-        .collect::<Outcome<Vec<_>>>()?
+        .collect::<BackendResult<Vec<_>>>()?
         .into_iter()
         .flatten()
         .collect();
@@ -50,7 +50,7 @@ fn read(text: &str) -> Analysis {
     Analysis::of(query, text)
 }
 
-/// A search at one moment.
+/// A search on one snapshot.
 struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Analysis,
@@ -59,7 +59,7 @@ struct Search<'c> {
 }
 
 impl Search<'_> {
-    fn addresses(&self, sql: &str, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
+    fn addresses(&self, sql: &str, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
@@ -82,17 +82,17 @@ impl Texts for Search<'_> {
         false
     }
 
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
         Ok((found.len() <= MAX_ALL).then_some(found))
     }
 
-    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
+    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
         let best = self.addresses(BEST, expression, wanted.max(RANKED))?;
         Ok(Gathered { best, rest: Vec::new() })
     }
 
-    fn figures(&self) -> Outcome<Figures> {
+    fn figures(&self) -> BackendResult<Figures> {
         let mut frequencies = Vec::new();
         for unit in &self.reading.units {
             self.watch.check()?;
@@ -116,7 +116,7 @@ impl Texts for Search<'_> {
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
-    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+    ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let scanner = Scanner::new(&self.reading.units, pairs);
         let (mut read, mut candidates) = (Vec::new(), Vec::new());
         for &address in found {

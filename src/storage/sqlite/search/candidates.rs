@@ -1,44 +1,45 @@
-//! Which messages match: the statements that read the index.
+//! Finding matches: the statements that read the index.
 //!
-//! *All* of a stretch of addresses are handed over as rows, which costs what the stretch holds. The *best* are told by
-//! FTS5's own bm25, which reads less of a message, but counts every word over the whole index. Of very many matches only
-//! the newest are ranked.
+//! *All* matches in a range of addresses are returned as rows, at a cost that grows with the range. For the *best*
+//! matches FTS5's own bm25 decides: it reads less of each message, but counts every word over the whole index. Of
+//! very many matches only the newest are ranked.
 //!
-//! The rows of messages are read only where a filter asks for it.
+//! Message rows are read only if a filter needs them.
 //!
-//! Of the copies that forks made of a message, those with the same content are one: the statements yield the message
-//! itself or, where it is gone, its newest copy.
+//! Copies that forks made of a message count as one match if their content is the same: the statements return the
+//! original or, if that was deleted, its newest copy.
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::range::Range;
 use crate::search::Filters;
 use crate::tree::Address;
 
-/// How many matches FTS5 ranks, the newest; older ones follow, newest first. A word that is everywhere finds nothing.
+/// How many matches FTS5 ranks, the newest ones; older ones follow, newest first. Without it a word that is
+/// everywhere takes seconds.
 pub(super) const MAX_RANKED: usize = 20_000;
 
-/// The filters as the statements take them.
+/// The filters as parameters of the statements.
 pub(super) struct Bounds {
     pub(super) after: Option<i64>,
     pub(super) before: Option<i64>,
     /// Empty for any role.
     roles: Vec<String>,
-    /// The keys of the sessions within which copies are one, as a JSON array; `None` for all.
+    /// The keys of the sessions within which copies count as one, as a JSON array; `None` for all.
     pub(super) sessions: Option<String>,
-    /// Whether any message of the store is a copy.
+    /// Whether the store has any copy.
     pub(super) has_copies: bool,
-    /// Whether whatever matches is a hit: nothing has to be known of the messages.
+    /// Whether every match is a hit, so that no message row has to be read.
     pub(super) is_open: bool,
 }
 
 impl Bounds {
-    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> Outcome<Self> {
+    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> BackendResult<Self> {
         let sessions = match range {
             Range::Store => None,
-            // No session holds a message twice.
+            // No session contains a message twice.
             Range::Path(_) => Some(&[][..]),
             Range::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
         };
@@ -56,7 +57,8 @@ impl Bounds {
         })
     }
 
-    /// Returns whether messages of this role pass. Few roles are asked for, and here they are told faster than in SQL.
+    /// Returns whether this role passes the filter. Filters name few roles, and comparing them here is faster than in
+    /// SQL.
     pub(super) fn holds_role(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
@@ -65,17 +67,15 @@ impl Bounds {
 pub(super) const HAS_COPIES: &str =
     "SELECT EXISTS (SELECT 1 FROM message WHERE origin IS NOT NULL)";
 
-/// One of the two indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {
-    /// That of the store.
+    /// The index of the store.
     Stored,
-    /// That of what is pending.
-    Fresh,
+    /// The temporary index of pending messages.
+    Pending,
 }
 
-/// The clauses that hold a message to the filters and leave out a mere copy of what is found elsewhere: with the times
-/// as `?3` and `?4`, and the sessions as `?5`.
+/// The clauses for filters and copies. `?3` and `?4` are the times, `?5` the sessions.
 macro_rules! passes {
     () => {
         "(?3 IS NULL OR message.created_at >= ?3)
@@ -97,7 +97,7 @@ macro_rules! passes {
 }
 pub(super) use passes;
 
-/// What passes the filters.
+/// Matches that pass the filters.
 macro_rules! passing {
     ($table:literal, $order:literal) => {
         concat!(
@@ -127,7 +127,8 @@ macro_rules! passing {
     };
 }
 
-/// Whatever matches. To sort by the function, and not by the column `rank`, is a third faster: no more is kept than wanted.
+/// All matches. Sorting by the function instead of the column `rank` is a third faster: SQLite then keeps only as
+/// many rows as the limit.
 macro_rules! matching {
     ($table:literal, $order:literal) => {
         concat!(
@@ -147,34 +148,33 @@ macro_rules! matching {
     };
 }
 
-/// One question to either index, of what passes the filters or of whatever matches.
+/// One query for either index, with filters and without.
 pub(super) struct Statements {
     pub(super) passing: [&'static str; 2],
     pub(super) matching: [&'static str; 2],
 }
 
 pub(super) const NEWEST: Statements = Statements {
-    passing: [passing!("search", ".rowid DESC"), passing!("search_fresh", ".rowid DESC")],
-    matching: [matching!("search", "rowid DESC"), matching!("search_fresh", "rowid DESC")],
+    passing: [passing!("search", ".rowid DESC"), passing!("pending_index", ".rowid DESC")],
+    matching: [matching!("search", "rowid DESC"), matching!("pending_index", "rowid DESC")],
 };
 pub(super) const BEST: Statements = Statements {
-    passing: [passing!("search", ".rank"), passing!("search_fresh", ".rank")],
+    passing: [passing!("search", ".rank"), passing!("pending_index", ".rank")],
     matching: [
         matching!("search", "bm25(search), rowid"),
-        matching!("search_fresh", "bm25(search_fresh), rowid"),
+        matching!("pending_index", "bm25(pending_index), rowid"),
     ],
 };
 
-/// Whatever matches in a stretch, read from its start and from its end.
+/// All matches in a range, from its start and from its end.
 pub(super) const UPWARD: [&str; 2] =
-    [matching!("search", "rowid"), matching!("search_fresh", "rowid")];
+    [matching!("search", "rowid"), matching!("pending_index", "rowid")];
 pub(super) const DOWNWARD: [&str; 2] = NEWEST.matching;
 
-/// FTS5 finds the stretch by going along its lists, from the first message of the store or from the last: the nearer end is
-/// taken, as if all sessions had the same length.
+/// FTS5 reaches a range by stepping through its lists, from the first message of the store or from the last. The
+/// nearer end is used, assuming that all sessions have the same length.
 pub(super) const IS_NEAR_END: &str = "SELECT ?1 * 2 > max(key) FROM session";
 
-/// What is looked for, and where.
 pub(super) struct Lookup<'c> {
     pub(super) conn: &'c Connection,
     pub(super) index: Index,
@@ -184,7 +184,7 @@ pub(super) struct Lookup<'c> {
     pub(super) watch: &'c Watch,
 }
 
-/// A message that matches, as it stands in its row.
+/// A match with the columns of its row.
 pub(super) struct Matching<'r> {
     pub(super) address: Address,
     pub(super) role: &'r str,
@@ -193,12 +193,12 @@ pub(super) struct Matching<'r> {
 }
 
 impl Lookup<'_> {
-    /// Returns messages of a stretch that match, whatever the filters: all, or `limit` of them.
+    /// Returns matches in a range without filtering: all, or `limit` of them.
     pub(super) fn some(
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let is_near_end: Option<bool> =
             self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
         let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
@@ -221,8 +221,12 @@ impl Lookup<'_> {
         Ok(found)
     }
 
-    /// Returns how many messages of a stretch match, `limit` at the most, whatever the filters.
-    pub(super) fn count(&self, (low, high): (Address, Address), limit: usize) -> Outcome<usize> {
+    /// Returns how many matches a range contains, at most `limit`, without filtering.
+    pub(super) fn count(
+        &self,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> BackendResult<usize> {
         let count = self
             .conn
             .prepare_cached(COUNT[self.index as usize])?
@@ -230,13 +234,12 @@ impl Lookup<'_> {
         Ok(count)
     }
 
-    /// Returns the best messages of a stretch that match and what FTS5 says they are worth, best first, `limit` at the
-    /// most.
+    /// Returns the best matches in a range with FTS5's scores, best first, at most `limit`.
     pub(super) fn worth(
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<(Address, f64)>> {
+    ) -> BackendResult<Vec<(Address, f64)>> {
         let mut statement = self.conn.prepare_cached(WORTH[self.index as usize])?;
         let worth = statement.query_map(params![self.expression, limit, low, high], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -244,12 +247,12 @@ impl Lookup<'_> {
         Ok(worth.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the best messages of a stretch that match, `limit` at the most.
+    /// Returns the best matches in a range, at most `limit`.
     pub(super) fn best(
         &self,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let Some(start) = self.newest_start((low, high))? else {
             return self.collect(&BEST, (low, high), limit);
         };
@@ -262,7 +265,7 @@ impl Lookup<'_> {
     }
 
     /// Returns where the newest matches begin, if there are more than can be ranked.
-    fn newest_start(&self, (low, high): (Address, Address)) -> Outcome<Option<Address>> {
+    fn newest_start(&self, (low, high): (Address, Address)) -> BackendResult<Option<Address>> {
         if self.count((low, high), MAX_RANKED + 1)? <= MAX_RANKED {
             return Ok(None);
         }
@@ -276,9 +279,9 @@ impl Lookup<'_> {
         statements: &Statements,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> Outcome<Vec<Address>> {
+    ) -> BackendResult<Vec<Address>> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
-        // What is told outside the statement cannot be counted in it.
+        // The role is compared outside the statement, so the statement cannot count by it.
         let is_counted = roles.is_empty() && !matches!(self.range, Range::Path(_));
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sqls = if *is_open { statements.matching } else { statements.passing };
@@ -307,22 +310,22 @@ pub(super) const WORTH: [&str; 2] = [
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY worth DESC, rowid
   LIMIT ?2",
-    "SELECT rowid, -bm25(search_fresh) AS worth
-   FROM search_fresh
-  WHERE search_fresh MATCH ?1
+    "SELECT rowid, -bm25(pending_index) AS worth
+   FROM pending_index
+  WHERE pending_index MATCH ?1
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY worth DESC, rowid
   LIMIT ?2",
 ];
 
-/// Hands over those of the messages that pass the filters, in no order.
+/// Calls `work` with the messages that pass the filters, in no particular order.
 pub(super) fn each(
     conn: &Connection,
     found: &[Address],
     bounds: &Bounds,
     watch: &Watch,
-    mut take: impl FnMut(Matching<'_>) -> Outcome<()>,
-) -> Outcome<()> {
+    mut take: impl FnMut(Matching<'_>) -> BackendResult<()>,
+) -> BackendResult<()> {
     let addresses: Vec<i64> = found.iter().map(|address| address.raw()).collect();
     let addresses = serde_json::Value::from(addresses).to_string();
     let Bounds { after, before, sessions, .. } = bounds;
@@ -350,7 +353,7 @@ pub(super) const COUNT: [&str; 2] = [
     "SELECT count(*)
    FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
     "SELECT count(*)
-   FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
+   FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
 ];
 
 pub(super) const NTH_NEWEST: [&str; 2] = [
@@ -361,21 +364,21 @@ pub(super) const NTH_NEWEST: [&str; 2] = [
   ORDER BY rowid DESC
   LIMIT 1 OFFSET ?2",
     "SELECT rowid
-   FROM search_fresh
-  WHERE search_fresh MATCH ?1
+   FROM pending_index
+  WHERE pending_index MATCH ?1
     AND rowid BETWEEN ?3 AND ?4
   ORDER BY rowid DESC
   LIMIT 1 OFFSET ?2",
 ];
 
-/// Adds the addresses in a stretch that match an expression.
+/// Adds the addresses in a range that match an expression.
 pub(super) fn add_all(
     conn: &Connection,
     index: Index,
     expression: &str,
     (low, high): (Address, Address),
     found: &mut std::collections::HashSet<Address>,
-) -> Outcome<()> {
+) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(ALL[index as usize])?;
     for address in statement.query_map(params![expression, low, high], |row| row.get(0))? {
         found.insert(address?);
@@ -385,5 +388,5 @@ pub(super) fn add_all(
 
 pub(super) const ALL: [&str; 2] = [
     "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
-    "SELECT rowid FROM search_fresh WHERE search_fresh MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
+    "SELECT rowid FROM pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3",
 ];

@@ -1,16 +1,16 @@
-//! How common what is looked for is: figures that the index keeps.
+//! How common words are, from the totals that FTS5 keeps.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::candidates::Index;
 use super::ranked::Figures;
 use crate::search::Columns;
 use crate::search::analysis::{Analysis, Unit};
 
-/// Up to so many messages of a phrase are counted: they must be looked up one by one.
+/// How many messages with a phrase are counted at most: each one is a lookup.
 const MAX_PHRASES: usize = 2_000;
-/// Up to so many words that start alike are counted.
+/// How many words with the same prefix are counted at most.
 const MAX_STARTING: usize = 200;
 
 /// Returns how common each unit is in the store.
@@ -18,10 +18,10 @@ pub(super) fn of_store(
     conn: &Connection,
     reading: &Analysis,
     indexes: &[Index],
-) -> Outcome<Figures> {
+) -> BackendResult<Figures> {
     let mut counts = vec![0.0; reading.units.len()];
     for index in indexes {
-        // A table of the connection's own, over the index; it holds nothing.
+        // A virtual table over the index, in the connection's temporary schema; it stores nothing.
         conn.execute_batch(MAKE_VOCABULARY[*index as usize])?;
         for (count, unit) in counts.iter_mut().zip(&reading.units) {
             *count += of_unit(conn, *index, unit, reading.query.filters.columns)? as f64;
@@ -30,7 +30,7 @@ pub(super) fn of_store(
     corpus(conn, indexes, reading.query.filters.columns, counts)
 }
 
-fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Outcome<i64> {
+fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> BackendResult<i64> {
     let index = index as usize;
     let column = match columns {
         Columns::Text => Some("text"),
@@ -59,8 +59,8 @@ fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Ou
 
 const MAKE_VOCABULARY: [&str; 2] = [
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_vocabulary USING fts5vocab (main, search, col)",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fresh_vocabulary
-      USING fts5vocab (temp, search_fresh, col)",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_vocabulary
+      USING fts5vocab (temp, pending_index, col)",
 ];
 
 const WITH: [&str; 2] = [
@@ -69,7 +69,7 @@ const WITH: [&str; 2] = [
   WHERE term = ?1
     AND (?2 IS NULL OR col = ?2)",
     "SELECT coalesce(sum(doc), 0)
-   FROM temp.fresh_vocabulary
+   FROM temp.pending_vocabulary
   WHERE term = ?1
     AND (?2 IS NULL OR col = ?2)",
 ];
@@ -84,7 +84,7 @@ const STARTING: [&str; 2] = [
           LIMIT ?4)",
     "SELECT coalesce(sum(doc), 0)
    FROM (SELECT doc
-           FROM temp.fresh_vocabulary
+           FROM temp.pending_vocabulary
           WHERE term >= ?1
             AND term < ?2
             AND (?3 IS NULL OR col = ?3)
@@ -93,7 +93,7 @@ const STARTING: [&str; 2] = [
 
 const PHRASES: [&str; 2] = [
     "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 LIMIT ?2)",
-    "SELECT count(*) FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 LIMIT ?2)",
+    "SELECT count(*) FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 LIMIT ?2)",
 ];
 
 /// Adds how many messages and sessions there are, and how long the messages are.
@@ -102,16 +102,16 @@ fn corpus(
     indexes: &[Index],
     columns: Columns,
     frequencies: Vec<f64>,
-) -> Outcome<Figures> {
+) -> BackendResult<Figures> {
     let [messages, text, tools] = totals(conn)?.map(|total| total as f64);
     let tokens = match columns {
         Columns::Text => text,
         Columns::Tools => tools,
         Columns::All => text + tools,
     };
-    let fresh: i64 = match indexes.contains(&Index::Fresh) {
+    let pending: i64 = match indexes.contains(&Index::Pending) {
         true => conn
-            .prepare_cached("SELECT count(*) FROM temp.search_fresh_docsize")?
+            .prepare_cached("SELECT count(*) FROM temp.pending_index_docsize")?
             .query_row([], |row| row.get(0))?,
         false => 0,
     };
@@ -119,15 +119,15 @@ fn corpus(
         conn.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
     Ok(Figures {
         frequencies,
-        texts: messages + fresh as f64,
+        texts: messages + pending as f64,
         sessions: sessions as f64,
         mean_length: Some(tokens / messages.max(1.0)),
     })
 }
 
 /// Returns how many messages are indexed, and how many words of text and of tools.
-fn totals(conn: &Connection) -> Outcome<[u64; 3]> {
-    // FTS5 keeps the number of rows and of the tokens of each column in one record, as varints.
+fn totals(conn: &Connection) -> BackendResult<[u64; 3]> {
+    // FTS5 keeps the number of rows and of tokens per column in one record, as varints.
     let record: Option<Vec<u8>> = conn
         .prepare_cached("SELECT block FROM search_data WHERE id = 1")?
         .query_row([], |row| row.get(0))
@@ -137,8 +137,8 @@ fn totals(conn: &Connection) -> Outcome<[u64; 3]> {
     Ok([(); 3].map(|()| varint(&mut bytes)))
 }
 
-/// Returns whether an eighth of all messages, or more, are this session's.
-pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> Outcome<bool> {
+/// Returns whether a session has at least an eighth of all messages.
+pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> BackendResult<bool> {
     let next: Option<u64> = conn
         .prepare_cached("SELECT next FROM session WHERE key = ?1")?
         .query_row([session], |row| row.get(0))
@@ -146,7 +146,7 @@ pub(super) fn is_much_of_store(conn: &Connection, session: i64) -> Outcome<bool>
     Ok(next.unwrap_or(0).saturating_mul(8) >= totals(conn)?[0])
 }
 
-/// Takes a number in SQLite's own encoding off the front; 0 at the end.
+/// Reads one of SQLite's varints and advances; 0 at the end.
 fn varint(bytes: &mut &[u8]) -> u64 {
     let mut number = 0;
     for at in 0..9 {

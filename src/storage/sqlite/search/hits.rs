@@ -1,4 +1,4 @@
-//! Making hits of the messages found: their text, their flags, their copies.
+//! Turning matches into hits: their text, their flags, their copies.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, Statement};
 
 use super::super::compaction;
-use super::super::fault::{Outcome, corrupt};
+use super::super::error::{BackendResult, corrupt};
 use super::super::interrupt::Watch;
-use super::super::message::time;
-use super::super::shape::Shape;
+use super::super::row::time;
+use super::super::tree_source::SessionTree;
 use super::range::{self, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
@@ -21,18 +21,18 @@ use crate::search::snippet::snippet;
 use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed_text};
 use crate::tree::{Address, Span, Stretch, Walk};
 
-/// A stored message as far as a hit needs it.
+/// The columns of a message that a hit needs.
 struct Row {
     id: MessageId,
     role: String,
     parts: String,
-    /// Where it was first written.
+    /// The address of the message that this one is a copy of, or its own.
     origin: Address,
     created_at: i64,
 }
 
 /// Returns the message at an address; the statement is [`AT`].
-fn row(at: &mut Statement<'_>, address: Address) -> Outcome<Row> {
+fn row(at: &mut Statement<'_>, address: Address) -> BackendResult<Row> {
     let row = at.query_row([address], |row| {
         Ok(Row {
             id: MessageId::from(row.get_ref(0)?.as_str()?),
@@ -55,10 +55,9 @@ impl Row {
     }
 }
 
-/// Returns the text of parts that was searched, as people read it.
+/// Returns the searched text of parts as people read it.
 ///
-/// Parts that cannot be read have none: one damaged message must not keep a search from all others. To read it is an
-/// error.
+/// Damaged parts have no text: one damaged message must not make every search fail. Reading that message is an error.
 pub(super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
     if columns != Columns::Tools
         && let Some(text) = single_text(parts)
@@ -78,12 +77,11 @@ fn everything(parts: &[Part]) -> String {
     if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
 }
 
-/// Makes hits of messages.
 pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
     matched: Matched,
-    /// Whether any message of the store is a copy.
+    /// Whether the store has any copy.
     has_copies: bool,
     columns: Columns,
     has_terms: bool,
@@ -114,7 +112,7 @@ impl<'c> HitMaker<'c> {
     }
 
     /// Returns the hits for messages and their scores, in the same order.
-    pub(super) fn hits(&self, found: &[(Address, f64)]) -> Outcome<Vec<Hit>> {
+    pub(super) fn hits(&self, found: &[(Address, f64)]) -> BackendResult<Vec<Hit>> {
         let mut oldest: HashMap<i64, Address> = HashMap::new();
         for (address, _) in found {
             let oldest = oldest.entry(address.session()).or_insert(*address);
@@ -147,7 +145,7 @@ impl<'c> HitMaker<'c> {
         (address, score): (Address, f64),
         names: &SessionNames,
         path: &HeadPath,
-    ) -> Outcome<Hit> {
+    ) -> BackendResult<Hit> {
         let mut text = row.text(self.columns);
         if text.is_empty() && !self.has_terms {
             text = row.text(Columns::All);
@@ -173,14 +171,14 @@ impl<'c> HitMaker<'c> {
         })
     }
 
-    /// Returns whether not all words stand in the text. It is read here: the index would read the lists of all the
-    /// small words of a question.
+    /// Returns whether a word of the query is missing in the text. Read from the text: the index would read the long
+    /// lists of a question's stop words.
     fn is_relaxed(&self, text: &str) -> bool {
         self.matched == Matched::Relaxed && self.words.scan(text, usize::MAX).counts.contains(&0)
     }
 
-    /// Returns the sessions that hold a message of the same origin and content, the oldest first.
-    fn copies(&self, row: &Row) -> Outcome<Vec<SessionId>> {
+    /// Returns the sessions that contain a message with the same origin and content, oldest first.
+    fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
         let mut statement = self.conn.prepare_cached(COPIES)?;
         let ids = statement.query_map((row.origin, &row.role, &row.parts), |row| {
             Ok(SessionId::from(row.get_ref(0)?.as_str()?))
@@ -200,25 +198,25 @@ pub(super) const COPIES: &str = "SELECT session.id
 
 /// The path to a session's head, back to a message.
 struct HeadPath {
-    /// Its stretches, newest first.
-    stretches: Vec<(Address, Address)>,
+    /// Its ranges of addresses, newest first.
+    ranges: Vec<(Address, Address)>,
     summaries: Vec<Span>,
 }
 
 impl HeadPath {
-    fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> Outcome<Self> {
-        let mut path = Self { stretches: Vec::new(), summaries: Vec::new() };
-        let mut shape = Shape::new(conn, down_to.session());
-        let mut walk = Walk::raw(&mut shape, head);
+    fn of(conn: &Connection, head: Option<Address>, down_to: Address) -> BackendResult<Self> {
+        let mut path = Self { ranges: Vec::new(), summaries: Vec::new() };
+        let mut tree = SessionTree::new(conn, down_to.session());
+        let mut walk = Walk::raw(&mut tree, head);
         while let Some(stretch) = walk.next()? {
             let Stretch::Messages { first, last } = stretch else { continue };
-            path.stretches.push((first, last));
+            path.ranges.push((first, last));
             if first <= down_to {
                 break;
             }
         }
-        let mut shape = Shape::new(conn, down_to.session());
-        let mut walk = Walk::visible(&mut shape, head);
+        let mut tree = SessionTree::new(conn, down_to.session());
+        let mut walk = Walk::visible(&mut tree, head);
         while let Some(stretch) = walk.next()? {
             let first = match stretch {
                 Stretch::Messages { first, .. } => first,
@@ -235,11 +233,11 @@ impl HeadPath {
     }
 
     fn holds(&self, address: Address) -> bool {
-        let at = self.stretches.partition_point(|stretch| stretch.0 > address);
-        self.stretches.get(at).is_some_and(|stretch| address <= stretch.1)
+        let at = self.ranges.partition_point(|stretch| stretch.0 > address);
+        self.ranges.get(at).is_some_and(|stretch| address <= stretch.1)
     }
 
-    /// Returns the summary shown in whose stretch of addresses this one lies.
+    /// Returns the visible summary whose range of addresses contains this one.
     fn summary_over(&self, address: Address) -> Option<Span> {
         let at = self.summaries.partition_point(|span| span.first > address);
         self.summaries.get(at).filter(|span| address <= span.last).copied()

@@ -1,33 +1,32 @@
-//! What passes the filters of a query without words, newest first.
+//! Answering a query without words: what passes its filters, newest first.
 //!
-//! Within a session the newest is the one appended last; sessions are merged by the time of their messages. Of most
-//! sessions only the time of the last message is read.
+//! Within a session the newest message is the one appended last; sessions are merged by the time of their messages.
+//! Of most sessions only the time of the last message is read.
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
 use rusqlite::{Connection, params};
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::candidates::{self, Bounds, Index, passes};
 use super::range::Range;
 use crate::tree::Address;
 
-/// Most messages read ahead of one session.
+/// How many messages of one session are read ahead at most.
 const MAX_BATCH: usize = 256;
 
-/// What is to be listed.
 pub(super) struct Listing<'c> {
     pub(super) conn: &'c Connection,
     pub(super) range: &'c Range,
     pub(super) bounds: &'c Bounds,
     pub(super) indexes: &'c [Index],
-    /// The expression for what is left out.
+    /// The expression for the words to exclude.
     pub(super) excluded: Option<&'c str>,
     pub(super) watch: &'c Watch,
 }
 
-/// One session being read, newest first.
+/// One session that is read newest first.
 struct Stream {
     low: Address,
     high: Address,
@@ -38,11 +37,11 @@ struct Stream {
 }
 
 impl Listing<'_> {
-    /// Returns the messages that pass, newest first: `limit` at the most, and `per_session` of each session.
-    pub(super) fn newest(&self, limit: usize, per_session: usize) -> Outcome<Vec<Address>> {
+    /// Returns the messages that pass, newest first: at most `limit`, and at most `per_session` of each session.
+    pub(super) fn newest(&self, limit: usize, per_session: usize) -> BackendResult<Vec<Address>> {
         let left_out = self.left_out()?;
         let mut streams: Vec<Stream> = Vec::new();
-        // The time and address of the next message of each stream, or of one that is not older.
+        // For each stream, the time and address of its next message, or of one that is not older.
         let mut heap = BinaryHeap::new();
         for (low, high, last, time) in self.ranges()? {
             heap.push((time, last, streams.len(), false));
@@ -67,8 +66,8 @@ impl Listing<'_> {
         Ok(found)
     }
 
-    /// Returns the stretch of each session or path, with the address and time of its last message.
-    fn ranges(&self) -> Outcome<Vec<(Address, Address, Address, i64)>> {
+    /// Returns the range of each session or path, with the address and time of its last message.
+    fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
         if *self.range != Range::Store {
             let ranges = self.range.ranges().into_iter();
             return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
@@ -83,7 +82,7 @@ impl Listing<'_> {
         .collect()
     }
 
-    fn left_out(&self) -> Outcome<HashSet<Address>> {
+    fn left_out(&self) -> BackendResult<HashSet<Address>> {
         let mut found = HashSet::new();
         let Some(expression) = self.excluded else { return Ok(found) };
         for range in self.range.ranges() {
@@ -98,7 +97,7 @@ impl Listing<'_> {
         &self,
         stream: &mut Stream,
         left_out: &HashSet<Address>,
-    ) -> Outcome<Option<(Address, i64)>> {
+    ) -> BackendResult<Option<(Address, i64)>> {
         loop {
             self.watch.check()?;
             if let Some(next) = stream.batch.pop_front() {

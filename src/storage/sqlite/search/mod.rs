@@ -1,15 +1,15 @@
-//! Searching: reading the query, finding what matches, ranking it, making hits.
+//! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
-//! A search first indexes what is pending. It then reads at one moment: the index, and beside it an index of what is
-//! pending still. A session or a path offers all it has; a whole store, or a session in which too much matches, the few
-//! hundred messages that FTS5 ranks best. These are ranked by [`rank`](crate::search::rank); what FTS5 found beyond
-//! follows as it came, so that pages do not overlap. One word in one session FTS5 may rank alone.
+//! A search first indexes what is pending. It then reads one snapshot: the index and, beside it, a temporary index of
+//! what is still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
+//! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others
+//! follow in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used alone.
 
 mod candidates;
 mod frequency;
-pub(super) mod fresh;
 mod hits;
 mod listing;
+pub(super) mod pending;
 mod range;
 pub(super) mod ranked;
 #[cfg(test)]
@@ -26,9 +26,9 @@ use self::listing::Listing;
 use self::range::Range;
 use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
 use super::connection::Database;
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::interrupt::Watch;
-use super::message::time;
+use super::row::time;
 use crate::error::Result;
 use crate::search::analysis::Analysis;
 use crate::search::date_hint::{DateRange, date_hint};
@@ -45,7 +45,7 @@ const MAX_FEW: usize = 20;
 const MESSAGES_PER_SESSION: usize = 5;
 
 impl Database {
-    /// Returns the messages found, best first.
+    /// Returns the matching messages, best first.
     pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
         let (wanted, skipped) = page(request);
         let (hits, matched, notices) = self.answer(request, |search| {
@@ -57,7 +57,7 @@ impl Database {
         Ok(Found { hits, matched, notices })
     }
 
-    /// Returns the conversations found, best first.
+    /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let (wanted, skipped) = page(request);
         let (sessions, matched, notices) = self.answer(request, |search| {
@@ -81,11 +81,11 @@ impl Database {
         Ok(SessionsFound { sessions, matched, notices })
     }
 
-    /// Reads the query, brings the index up to date, and runs the search at one moment.
+    /// Parses the query, brings the index up to date, and runs the search on one snapshot.
     fn answer<T>(
         &self,
         request: &SearchRequest,
-        run: impl FnOnce(&Search<'_>) -> Outcome<(Vec<T>, Matched)>,
+        run: impl FnOnce(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
     ) -> Result<(Vec<T>, Matched, Vec<String>)> {
         let watch = self.interrupt_signal().watch();
         let reading = Analysis::of(Query::parse(&request.text), &request.text);
@@ -105,8 +105,8 @@ impl Database {
                 return Ok((Vec::new(), Matched::All));
             }
             let mut indexes = vec![Index::Stored];
-            if fresh::prepare(conn, low.0, high.1)? {
-                indexes.push(Index::Fresh);
+            if pending::prepare(conn, low.0, high.1)? {
+                indexes.push(Index::Pending);
             }
             let bounds = Bounds::of(conn, &reading.query.filters, &range)?;
             run(&Search { conn, reading: &reading, range, bounds, window, indexes, watch: &watch })
@@ -115,14 +115,14 @@ impl Database {
     }
 }
 
-/// Returns how many results are wanted, and how many of them are skipped.
+/// Returns how many results are needed, and how many of them are skipped.
 fn page(request: &SearchRequest) -> (usize, usize) {
     let wanted = request.offset.saturating_add(request.limit);
-    // SQLite counts in signed numbers; nobody reads that far.
+    // SQLite's integers are signed; nobody reads that far.
     (wanted.min(u32::MAX as usize), request.offset)
 }
 
-/// A search at one moment.
+/// A search on one snapshot.
 struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Analysis,
@@ -135,14 +135,14 @@ struct Search<'c> {
 }
 
 impl Search<'_> {
-    fn messages(&self, wanted: usize) -> Outcome<Ranked> {
+    fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
         match self.reading.all() {
             Some(all) => Ranked::find(self, &all, wanted),
             None => self.listed(wanted, usize::MAX),
         }
     }
 
-    fn sessions(&self, wanted: usize) -> Outcome<Ranked> {
+    fn sessions(&self, wanted: usize) -> BackendResult<Ranked> {
         match self.reading.all() {
             Some(all) => Ranked::find(self, &all, wanted.saturating_mul(MESSAGES_PER_SESSION)),
             None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
@@ -153,8 +153,8 @@ impl Search<'_> {
         HitMaker::new(self.conn, self.reading, matched, self.bounds.has_copies, self.watch)
     }
 
-    /// Returns what passes the filters, newest first.
-    fn listed(&self, wanted: usize, per_session: usize) -> Outcome<Ranked> {
+    /// Returns the messages that pass the filters, newest first.
+    fn listed(&self, wanted: usize, per_session: usize) -> BackendResult<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
         let listing = Listing {
             conn: self.conn,
@@ -175,7 +175,10 @@ impl Search<'_> {
     ///
     /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
     /// found for us, and where the session is much of the store.
-    fn range_for_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
+    fn range_for_index(
+        &self,
+        all: Option<&[Address]>,
+    ) -> BackendResult<Option<(Address, Address)>> {
         let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
         let (Range::Sessions(_), &[range], [Index::Stored], true) =
             (&self.range, &*self.range.ranges(), &*self.indexes, is_same)
@@ -208,7 +211,7 @@ impl Search<'_> {
         }
     }
 
-    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
+    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> BackendResult<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
         let is_in_time = match self.window {
             Some(window) => window.contains(time(row.created_at)?),
@@ -233,7 +236,7 @@ impl Texts for Search<'_> {
     }
 
     /// Filters come later. In the whole store, FTS5 always chooses.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
         if self.range == Range::Store {
             return Ok(None);
         }
@@ -248,7 +251,7 @@ impl Texts for Search<'_> {
         Ok(Some(found))
     }
 
-    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
+    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
         let mut gathered = Gathered::default();
         let mut rests = Vec::new();
         for (index, range) in self.stretches() {
@@ -264,7 +267,7 @@ impl Texts for Search<'_> {
         Ok(gathered)
     }
 
-    fn figures(&self) -> Outcome<Figures> {
+    fn figures(&self) -> BackendResult<Figures> {
         frequency::of_store(self.conn, self.reading, &self.indexes)
     }
 
@@ -273,7 +276,7 @@ impl Texts for Search<'_> {
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
-    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+    ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let scanner = Scanner::new(&self.reading.units, pairs);
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
@@ -289,7 +292,7 @@ impl Texts for Search<'_> {
         expression: &str,
         all: Option<&[Address]>,
         wanted: usize,
-    ) -> Outcome<Option<Ranked>> {
+    ) -> BackendResult<Option<Ranked>> {
         let Some(range) = self.range_for_index(all)? else { return Ok(None) };
         let lookup = self.lookup(Index::Stored, expression);
         if all.is_none() && lookup.count(range, MAX_RANKED + 1)? > MAX_RANKED {

@@ -1,9 +1,10 @@
-//! Where to search, as stretches of addresses.
+//! Where to search, as ranges of addresses.
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::fault::Outcome;
-use super::super::{catalog, message, path};
+use super::super::error::BackendResult;
+use super::super::row::session as session_row;
+use super::super::{message, path};
 use crate::id::SessionId;
 use crate::search::{Query, Scope};
 use crate::tree::{Address, Stretch};
@@ -11,25 +12,24 @@ use crate::tree::{Address, Stretch};
 /// Where to search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Range {
-    /// Everywhere.
     Store,
-    /// Within these sessions, by key, in ascending order; nowhere if there is none.
+    /// These sessions, by key, in ascending order; empty if none exists.
     Sessions(Vec<i64>),
-    /// On a path: its stretches, oldest first.
+    /// One path: its ranges of addresses, oldest first.
     Path(Vec<(Address, Address)>),
 }
 
 impl Range {
-    /// Returns the place a request names; adds a notice for each session of the query that is not there.
+    /// Returns the range that a request names; adds a notice for each unknown session in the query.
     pub(super) fn of(
         conn: &Connection,
         scope: &Scope,
         query: &Query,
         notices: &mut Vec<String>,
-    ) -> Outcome<Self> {
+    ) -> BackendResult<Self> {
         let mut named = Vec::new();
         for id in &query.filters.sessions {
-            match catalog::find(conn, &SessionId::from(id.as_str()))? {
+            match session_row::find(conn, &SessionId::from(id.as_str()))? {
                 Some(session) => named.push(session.key),
                 None => notices.push(format!("no session is called {:?}", shortened(id))),
             }
@@ -42,7 +42,7 @@ impl Range {
             Scope::Sessions(ids) => {
                 let mut keys = Vec::with_capacity(ids.len());
                 for id in ids {
-                    keys.extend(catalog::find(conn, id)?.map(|session| session.key));
+                    keys.extend(session_row::find(conn, id)?.map(|session| session.key));
                 }
                 keys.retain(|&key| is_named(key));
                 keys.sort_unstable();
@@ -50,7 +50,7 @@ impl Range {
                 Ok(Self::Sessions(keys))
             }
             Scope::Path(id, leaf) => {
-                let session = catalog::find(conn, id)?;
+                let session = session_row::find(conn, id)?;
                 let key = session.map(|session| session.key);
                 let leaf = match leaf {
                     Some(leaf) => Some(message::require(conn, key, id, leaf)?),
@@ -69,7 +69,7 @@ impl Range {
         }
     }
 
-    /// Returns the stretches of addresses that hold the range, in ascending order; the whole of a path is one.
+    /// Returns the ranges of addresses to read, in ascending order; a path is one range.
     pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
         match self {
             Self::Store => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
@@ -81,7 +81,7 @@ impl Range {
         }
     }
 
-    /// Returns whether the place holds an address that lies in one of its ranges.
+    /// Returns whether an address from one of these ranges belongs to the searched range.
     pub(super) fn holds(&self, address: Address) -> bool {
         match self {
             Self::Store | Self::Sessions(_) => true,
@@ -93,7 +93,7 @@ impl Range {
     }
 }
 
-/// What is known of a session that holds hits.
+/// What a hit needs of its session.
 #[derive(Debug, Clone)]
 pub(super) struct SessionNames {
     pub(super) id: SessionId,
@@ -101,8 +101,7 @@ pub(super) struct SessionNames {
     pub(super) head: Option<Address>,
 }
 
-/// Returns what is known of the session of this key.
-pub(super) fn names(conn: &Connection, key: i64) -> Outcome<Option<SessionNames>> {
+pub(super) fn names(conn: &Connection, key: i64) -> BackendResult<Option<SessionNames>> {
     let found = conn
         .prepare_cached(NAMES)?
         .query_row([key], |row| {

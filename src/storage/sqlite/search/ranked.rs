@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use crate::search::Matched;
 use crate::search::analysis::Analysis;
 use crate::search::pruning::prune;
@@ -31,19 +31,19 @@ pub(in super::super) trait Texts {
 
     /// Returns all that match an expression, in ascending order; `None` if they are more than [`MAX_ALL`], or if FTS5 is
     /// to choose however many there are.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>>;
+    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>>;
 
     /// Returns the best that match an expression by FTS5's own ranking.
-    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered>;
+    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered>;
 
-    fn figures(&self) -> Outcome<Figures>;
+    fn figures(&self) -> BackendResult<Figures>;
 
     /// Returns those of the texts that are to be ranked, and what of the query each of them has.
     fn candidates(
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
-    ) -> Outcome<(Vec<Address>, Vec<Candidate>)>;
+    ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
 
     /// Returns what FTS5 alone ranks, where its order will do; `all` is what [`all_of`](Self::all_of) returned.
     fn ranked_by_index(
@@ -51,7 +51,7 @@ pub(in super::super) trait Texts {
         expression: &str,
         all: Option<&[Address]>,
         wanted: usize,
-    ) -> Outcome<Option<Ranked>> {
+    ) -> BackendResult<Option<Ranked>> {
         let _ = (expression, all, wanted);
         Ok(None)
     }
@@ -91,7 +91,11 @@ impl Ranked {
     }
 
     /// Returns what matches, best first; `all` is the expression for all words.
-    pub(in super::super) fn find(texts: &impl Texts, all: &str, wanted: usize) -> Outcome<Self> {
+    pub(in super::super) fn find(
+        texts: &impl Texts,
+        all: &str,
+        wanted: usize,
+    ) -> BackendResult<Self> {
         let reading = texts.reading();
         if reading.is_fixed() || !texts.is_relaxed_at_once() {
             let found = Self::strictly(texts, all, wanted)?;
@@ -114,7 +118,7 @@ impl Ranked {
     }
 
     /// Returns what has all words.
-    fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> Outcome<Self> {
+    fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> BackendResult<Self> {
         let all = texts.all_of(expression)?;
         if let Some(ranked) = texts.ranked_by_index(expression, all.as_deref(), wanted)? {
             return Ok(ranked);
@@ -130,7 +134,7 @@ impl Ranked {
     }
 
     /// Ranks all that matches; how common each unit is among these needs no index.
-    fn of_all(texts: &impl Texts, all: &[Address], matched: Matched) -> Outcome<Self> {
+    fn of_all(texts: &impl Texts, all: &[Address], matched: Matched) -> BackendResult<Self> {
         let pairs = texts.reading().pairs(|_| true);
         let (found, candidates) = texts.candidates(all, &pairs)?;
         let (frequencies, corpus) = among(&candidates);
@@ -144,7 +148,7 @@ impl Ranked {
         gathered: &Gathered,
         matched: Matched,
         Figures { frequencies, texts: messages, sessions, mean_length }: Figures,
-    ) -> Outcome<Self> {
+    ) -> BackendResult<Self> {
         let pairs = texts.reading().pairs(|unit| frequencies[unit] > 0.0);
         let (found, candidates) = texts.candidates(&gathered.best, &pairs)?;
         let mean_length = mean_length.unwrap_or_else(|| mean_length_of(&candidates));

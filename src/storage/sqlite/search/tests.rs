@@ -1,4 +1,4 @@
-//! What a search reads, and that the index stays true: seen from inside.
+//! The statements of a search, and whether the index stays in step: tested below the public API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::super::session::SqliteSession;
 use super::candidates::{
     ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
 };
-use super::{fresh, hits, listing, range};
+use super::{hits, listing, pending, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -40,7 +40,7 @@ fn pending(database: &Database) -> Result<i64> {
     })
 }
 
-/// FTS5's own check of index against content; the only one that sees a missing entry.
+/// FTS5's own comparison of index and content; nothing else notices a missing entry.
 fn check_index(database: &Database) -> Result<()> {
     database.write(|conn| {
         conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", [])?;
@@ -58,8 +58,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
         listing::LAST,
         hits::AT,
         hits::COPIES,
-        fresh::IS_PENDING,
-        fresh::FILL,
+        pending::IS_PENDING,
+        pending::FILL,
         range::NAMES,
         HAS_COPIES,
         IS_NEAR_END,
@@ -73,8 +73,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
             if is_analyzed {
                 conn.execute_batch("ANALYZE")?;
             }
-            fresh::prepare(conn, Address::from_raw(0), Address::from_raw(i64::MAX))?;
-            conn.execute_batch(fresh::CREATE)?;
+            pending::prepare(conn, Address::from_raw(0), Address::from_raw(i64::MAX))?;
+            conn.execute_batch(pending::CREATE)?;
             for sql in others.iter().chain(&indexed) {
                 let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
                 let count = statement.parameter_count();
@@ -99,7 +99,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
 }
 
 #[test]
-fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
+fn an_index_of_another_version_is_rebuilt_chunk_by_chunk() -> Result<()> {
     let range = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
     let path = range.path().join("store.db");
     {
@@ -123,7 +123,7 @@ fn an_index_of_another_version_is_made_anew_chunk_by_chunk() -> Result<()> {
 }
 
 #[test]
-fn a_fork_leaves_its_copies_to_the_next_search() -> Result<()> {
+fn the_copies_of_a_fork_are_indexed_by_the_next_search() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     let chat = session(&database, "s");
     append(&chat, (0..2_000).map(|n| format!("fox {n}")))?;
@@ -188,7 +188,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
             count(&database, "fox")?;
         }
         append(&session(&database, &format!("s{number}")), (0..6).map(|n| format!("fox {n}")))?;
-        // So that none of these appends brings the index up to date.
+        // So that these appends do not trigger indexing.
         database.unindexed.store(0, std::sync::atomic::Ordering::Relaxed);
     }
     assert_eq!(pending(&database)?, 1_800);
@@ -205,7 +205,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
     Ok(())
 }
 
-/// One change to a session of three messages' ids.
+/// One write to a session; the ids are those of three messages.
 #[derive(Debug, Clone)]
 enum Change {
     Append(usize, usize, usize),
@@ -259,7 +259,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_index_stays_true_whatever_is_done(changes in prop::collection::vec(change(), 1..60)) {
+    fn random_changes_keep_the_index_in_step(changes in prop::collection::vec(change(), 1..60)) {
         let database = Arc::new(Database::open_in_memory(Config::default()).map_err(fail)?);
         for change in &changes {
             match apply(&database, change) {

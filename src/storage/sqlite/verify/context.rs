@@ -3,23 +3,23 @@
 use rusqlite::{Connection, Row};
 
 use super::super::context::{elision, entry, frozen_prompt};
-use super::super::fault::{Outcome, corrupt};
+use super::super::error::{BackendResult, corrupt};
 use super::super::message;
-use super::{Check, RESTORE, tell, told};
+use super::{Check, RESTORE, description, report};
 use crate::report::Damage;
 use crate::tree::Address;
 
-/// What to do about a text that cannot be read.
-const PUT_ANEW: &str = "put the text anew, or restore a backup";
-/// What to do about a prompt that cannot be read.
+/// The remedy for a damaged text.
+const PUT_AGAIN: &str = "put the text again, or restore a backup";
+/// The remedy for a damaged prompt.
 const THAW: &str = "refresh the session's prompt";
-/// What to do about an elision that lies over nothing.
-const UPDATE: &str = "harmless: it goes when the message is updated or deleted";
+/// The remedy for an elision without an output.
+const UPDATE: &str = "harmless: it is removed when the message is updated or deleted";
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         kind: "stray-context",
-        sql: "SELECT format('context block %s is of session key %d, which is not there', label, session)
+        sql: "SELECT format('context block %s belongs to session key %d, which does not exist', label, session)
                 FROM context_block
                WHERE session <> 0
                  AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = context_block.session)",
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-context",
-        sql: "SELECT format('texts are stored under context block %d, which is not there', key)
+        sql: "SELECT format('texts are stored under context block %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key
                         FROM context_entry
                       EXCEPT SELECT key FROM context_block)",
@@ -35,14 +35,14 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-context",
-        sql: "SELECT format('a frozen prompt is of session key %d, which is not there', session)
+        sql: "SELECT format('a frozen prompt belongs to session key %d, which does not exist', session)
                 FROM frozen_prompt
                WHERE NOT EXISTS (SELECT 1 FROM session WHERE session.key = frozen_prompt.session)",
         remedy: RESTORE,
     },
     Check {
         kind: "number-in-use",
-        sql: "SELECT format('the next number of context block %d is %d and in use', key, next)
+        sql: "SELECT format('the next number of context block %d is %d, which is in use', key, next)
                 FROM context_block
                WHERE EXISTS (SELECT 1
                                FROM context_entry
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "wrong-version",
-        sql: "SELECT format('version %d of text %d of context block %d is not before its present one',
+        sql: "SELECT format('version %d of text %d of context block %d is not before its current one',
                             version, entry & 4294967295, entry >> 32)
                 FROM context_version
                WHERE version < 1
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-elision",
-        sql: "SELECT format('an elision lies on message %d of session %d, which is not there',
+        sql: "SELECT format('message %d of session %d has an elision and does not exist',
                             address & 4294967295, address >> 32)
                 FROM elision
                WHERE NOT EXISTS (SELECT 1
@@ -74,30 +74,31 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Reads every text and what it was before, every frozen prompt, and what every elision lies over.
-pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    let mut judge = |kind, remedy, answer: Outcome<()>| {
-        if let Err(fault) = answer {
-            tell(found, Damage { kind, what: told(fault), remedy });
+/// Reads every version of every text, every frozen prompt, and the message of every elision.
+pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let mut check_row = |kind, remedy, answer: BackendResult<()>| {
+        if let Err(error) = answer {
+            report(found, Damage { kind, what: description(error), remedy });
         }
     };
     each(conn, ENTRIES, |row| {
-        judge("broken-context", PUT_ANEW, read_entry(row));
+        check_row("broken-context", PUT_AGAIN, read_entry(row));
         Ok(())
     })?;
     each(conn, VERSIONS, |row| {
         let address: Address = row.get(5)?;
-        let name =
-            |fault| corrupt(format!("a version of {}: {}", entry::named(address), told(fault)));
-        judge("broken-context", PUT_ANEW, entry::read_version(row).map(|_| ()).map_err(name));
+        let name = |error| {
+            corrupt(format!("a version of {}: {}", entry::named(address), description(error)))
+        };
+        check_row("broken-context", PUT_AGAIN, entry::read_version(row).map(|_| ()).map_err(name));
         Ok(())
     })?;
     each(conn, "SELECT session FROM frozen_prompt", |row| {
-        judge("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
+        check_row("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
     each(conn, "SELECT address, call FROM elision", |row| {
-        judge("lost-elision", UPDATE, check_elision(conn, row));
+        check_row("lost-elision", UPDATE, check_elision(conn, row));
         Ok(())
     })
 }
@@ -111,8 +112,8 @@ const VERSIONS: &str = "SELECT version, title, description, content, changed_at,
 fn each(
     conn: &Connection,
     sql: &str,
-    mut check: impl FnMut(&Row<'_>) -> Outcome<()>,
-) -> Outcome<()> {
+    mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
+) -> BackendResult<()> {
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -121,18 +122,18 @@ fn each(
     Ok(())
 }
 
-fn read_entry(row: &Row<'_>) -> Outcome<()> {
+fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     let version = entry::read_row(row)?.version;
     let wrong = match (version, row.get::<_, i64>(7)?) {
         (1.., 0 | 1) => return Ok(()),
         (0, _) => "no version".to_owned(),
-        (_, mark) => format!("{mark} as the mark of what can be found"),
+        (_, mark) => format!("{mark} as its searchable flag"),
     };
     Err(corrupt(format!("{} has {wrong}", entry::named(row.get(0)?))))
 }
 
-/// What is wrong with the message itself is told of it.
-fn check_elision(conn: &Connection, row: &Row<'_>) -> Outcome<()> {
+/// Damage of the message itself is reported elsewhere.
+fn check_elision(conn: &Connection, row: &Row<'_>) -> BackendResult<()> {
     let (address, call): (Address, String) = (row.get(0)?, row.get(1)?);
     let Some(message) = message::stored(conn, address).ok().and_then(|stored| stored.message)
     else {
@@ -142,7 +143,7 @@ fn check_elision(conn: &Connection, row: &Row<'_>) -> Outcome<()> {
         return Ok(());
     }
     Err(corrupt(format!(
-        "an elision lies on message {} of session {}, which holds no result of tool call {call:?}",
+        "message {} of session {} has an elision and no result of tool call {call:?}",
         address.n(),
         address.session()
     )))

@@ -1,8 +1,7 @@
-//! Checking every invariant, and naming what is broken.
+//! Checking every invariant, and reporting what breaks one.
 //!
-//! Most invariants are one query that finds what breaks them. The rest is read row by row: that
-//! the JSON can be read, that compactions lie on paths, that the schema is the one this build
-//! makes, and that the search index holds what the messages say.
+//! Most invariants are one query that finds violations. The others are checked row by row: JSON can be parsed,
+//! compactions are on paths, the schema is that of this build, the search index matches the messages.
 
 mod context;
 mod index;
@@ -13,29 +12,31 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
 use super::connection::{Config, Database, make_private_file};
-use super::fault::{Fault, Outcome, corrupt};
+use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::Watch;
-use super::message::StoredMessage;
-use super::{catalog, compaction, functions, path, schema};
+use super::row::compaction as compaction_row;
+use super::row::message::StoredMessage;
+use super::row::session as session_row;
+use super::{compaction, path, schema, sql_functions};
 use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
 
-/// The most damages of one kind that are told.
+/// How many damages of one kind are reported at most.
 const MAX_OF_A_KIND: usize = 100;
-/// What to do where only a copy helps.
+/// The remedy where only a copy helps.
 const RESTORE: &str = "restore a backup, or export the sessions that can still be read";
-/// What to do about a compaction that shows nothing sound.
+/// The remedy for a damaged compaction.
 const REMOVE: &str = "remove the compaction";
-/// What to do about an index that differs from the messages.
+/// The remedy for an index that differs from the messages.
 const REBUILD: &str =
-    "build the search index anew: `rebuild_search`, or `talktree verify --rebuild-index`";
+    "rebuild the search index: `rebuild_search`, or `talktree verify --rebuild-index`";
 
-/// What to do about tokens that were counted otherwise, or nobody knows by what.
+/// The remedy for wrong counts, or counts of an unknown counter.
 const RECOUNT: &str =
-    "count the tokens anew: `recount_tokens`, or `talktree verify --recount-tokens`";
+    "count the tokens again: `recount_tokens`, or `talktree verify --recount-tokens`";
 
-/// A query that finds what breaks an invariant, as text.
+/// A query that finds violations of an invariant, as text.
 struct Check {
     kind: &'static str,
     sql: &'static str,
@@ -45,7 +46,7 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check {
         kind: "missing-parent",
-        sql: "SELECT format('message %d of session %d hangs from %d, which is not there',
+        sql: "SELECT format('the parent of message %d of session %d is %d, which does not exist',
                             address & 4294967295, address >> 32, parent & 4294967295)
                 FROM message
                WHERE parent IS NOT NULL
@@ -54,7 +55,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "wrong-parent",
-        sql: "SELECT format('message %d of session %d hangs from a newer one or another session''s',
+        sql: "SELECT format('the parent of message %d of session %d is newer or of another session',
                             address & 4294967295, address >> 32)
                 FROM message
                WHERE parent >= address OR parent >> 32 <> address >> 32",
@@ -62,13 +63,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-message",
-        sql: "SELECT format('messages are stored under session key %d, which is not there', key)
+        sql: "SELECT format('messages are stored under session key %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key FROM message EXCEPT SELECT key FROM session)",
         remedy: RESTORE,
     },
     Check {
         kind: "number-in-use",
-        sql: "SELECT format('the next number of session %s is %d and in use', id, next)
+        sql: "SELECT format('the next number of session %s is %d, which is in use', id, next)
                 FROM session
                WHERE EXISTS (SELECT 1
                                FROM message
@@ -77,7 +78,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-head",
-        sql: "SELECT format('the head of session %s stands on a message that is not there', id)
+        sql: "SELECT format('the head of session %s is a message that does not exist', id)
                 FROM session
                WHERE head IS NOT NULL
                  AND (head >> 32 <> key
@@ -86,12 +87,12 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "lost-head-entry",
-        sql: "SELECT format('the head log of session key %d names a message that is not there', session)
+        sql: "SELECT format('the head log of session key %d names a message that does not exist', session)
                 FROM head_log
                WHERE address IS NOT NULL
                  AND (address >> 32 <> session
                       OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = head_log.address))",
-        remedy: "undo and redo pass over no further than this entry; check out a message instead",
+        remedy: "undo and redo stop at this entry; check out a message instead",
     },
     Check {
         kind: "lost-head-entry",
@@ -99,21 +100,21 @@ const CHECKS: &[Check] = &[
                 FROM (SELECT session, position FROM head_log UNION SELECT key, head_position FROM session)
                GROUP BY session
               HAVING max(position) - min(position) + 1 <> count(*)",
-        remedy: "undo and redo go no further than the gap; check out a message instead",
+        remedy: "undo and redo stop at the gap; check out a message instead",
     },
     Check {
         kind: "lost-label",
-        sql: "SELECT format('label %s of session key %d points at no message', name, session)
+        sql: "SELECT format('label %s of session key %d names a message that does not exist', name, session)
                 FROM label
                WHERE address >> 32 <> session
                   OR NOT EXISTS (SELECT 1
                                    FROM message
                                   WHERE message.address = label.address AND message.id IS NOT NULL)",
-        remedy: "set the label anew, or take it away",
+        remedy: "set the label again, or remove it",
     },
     Check {
         kind: "lost-compaction",
-        sql: "SELECT format('compaction %s of session key %d lies over messages that are not there', id, session)
+        sql: "SELECT format('compaction %s of session key %d covers messages that do not exist', id, session)
                 FROM compaction
                WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
                   OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
@@ -122,7 +123,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "broken-compaction",
-        sql: "SELECT format('compaction %s of session key %d names other messages than it lies over',
+        sql: "SELECT format('compaction %s of session key %d names other messages than it covers',
                             compaction.id, compaction.session)
                 FROM compaction
                 JOIN message AS start ON start.address = compaction.first
@@ -132,7 +133,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "childless-tombstone",
-        sql: "SELECT format('place %d of session %d holds a deleted message and leads nowhere',
+        sql: "SELECT format('message %d of session %d is a tombstone without children',
                             address & 4294967295, address >> 32)
                 FROM message
                WHERE id IS NULL
@@ -148,7 +149,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-pending",
-        sql: "SELECT format('message %d of session %d is to be indexed and is not there',
+        sql: "SELECT format('message %d of session %d is to be indexed and does not exist',
                             address & 4294967295, address >> 32)
                 FROM search_pending
                WHERE NOT EXISTS (SELECT 1
@@ -159,7 +160,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-record",
-        sql: "SELECT format('session key %d is not there, and records name it', session)
+        sql: "SELECT format('session key %d does not exist, and records name it', session)
                 FROM (SELECT session FROM compaction UNION SELECT session FROM label
                       UNION SELECT session FROM head_log UNION SELECT session FROM imported
                       EXCEPT SELECT key FROM session)",
@@ -168,20 +169,21 @@ const CHECKS: &[Check] = &[
 ];
 
 impl Database {
-    /// Checks every invariant of the store.
     pub(crate) fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
         let watch = self.interrupt_signal().watch();
         let mut damages = self.read_long(|conn| {
             let mut found = Vec::new();
-            settle("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
-            settle("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
+            run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
+            run_check("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
             for check in CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS) {
-                settle(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
+                run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
-            settle("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
-            settle("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
-            settle("broken-context", RESTORE, &mut found, |found| context::read_all(conn, found))?;
-            settle("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
+            run_check("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
+            run_check("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
+            run_check("broken-context", RESTORE, &mut found, |found| {
+                context::read_all(conn, found)
+            })?;
+            run_check("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -195,8 +197,8 @@ impl Database {
         Ok(Verified { messages, damages })
     }
 
-    /// Reads every message, a batch at a time, so that nobody is called while a read goes on;
-    /// returns how many there are.
+    /// Reads every message and returns how many there are. Reads a batch at a time, so that no callback runs inside a
+    /// read.
     fn check_messages(
         &self,
         watch: &Watch,
@@ -208,7 +210,9 @@ impl Database {
             watch.check()?;
             let batch = self.read_long(|conn| {
                 let mut batch = Batch::default();
-                settle("broken-message", RESTORE, damages, |found| batch.read(conn, after, found))?;
+                run_check("broken-message", RESTORE, damages, |found| {
+                    batch.read(conn, after, found)
+                })?;
                 Ok(batch)
             })?;
             count += batch.count;
@@ -221,10 +225,10 @@ impl Database {
         }
     }
 
-    /// Checks that the search index holds what the messages say.
+    /// Checks that the search index matches the messages.
     ///
-    /// SQLite counts this check as a write. A store that is large, busy or read-only is checked on
-    /// a copy, so that nobody waits for it.
+    /// For SQLite this check is a write. A large, busy or read-only store is copied and the copy is checked, so that
+    /// nobody waits.
     fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
         if size <= MAX_CHECKED_IN_PLACE
@@ -240,14 +244,14 @@ impl Database {
     }
 }
 
-/// The most tokens that one message is counted as.
+/// The most tokens that one message can have.
 const MAX_TOKENS: i64 = u32::MAX as i64;
-/// How much of the messages one read looks at.
+/// How many messages one read checks.
 const BATCH: u64 = 10_000;
-/// The largest file whose index is checked where it is, while writers wait: some tenths of a second.
+/// The largest file whose index is checked in place while writers wait: a few tenths of a second.
 const MAX_CHECKED_IN_PLACE: u64 = 32 << 20;
 
-/// A file that goes with its owner, and SQLite's files beside it.
+/// A temporary database file, removed on drop with SQLite's files beside it.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -262,28 +266,28 @@ impl Drop for TemporaryFile {
         for suffix in ["", "-journal", "-wal", "-shm"] {
             let mut file = self.0.as_os_str().to_owned();
             file.push(suffix);
-            // What is not there need not be removed.
+            // Most of these files do not exist.
             let _ = std::fs::remove_file(Path::new(&file));
         }
     }
 }
 
-/// Notes a damage, unless enough of its kind are told.
-fn tell(found: &mut Vec<Damage>, damage: Damage) {
+/// Reports a damage, unless enough of its kind are reported.
+fn report(found: &mut Vec<Damage>, damage: Damage) {
     if found.iter().filter(|known| known.kind == damage.kind).count() < MAX_OF_A_KIND {
         found.push(damage);
     }
 }
 
-/// Runs a check, and takes what stopped it as a damage of its kind, unless it is no damage.
-fn settle(
+/// Runs a check and reports an error that is damage; returns any other error.
+fn run_check(
     kind: &'static str,
     remedy: &'static str,
     found: &mut Vec<Damage>,
-    check: impl FnOnce(&mut Vec<Damage>) -> Outcome<()>,
-) -> Outcome<()> {
-    let Err(fault) = check(found) else { return Ok(()) };
-    match fault.into_error(0) {
+    check: impl FnOnce(&mut Vec<Damage>) -> BackendResult<()>,
+) -> BackendResult<()> {
+    let Err(error) = check(found) else { return Ok(()) };
+    match error.into_error(0) {
         Error::Corrupt { what } => {
             found.push(Damage { kind, what, remedy });
             Ok(())
@@ -292,24 +296,24 @@ fn settle(
             found.push(Damage { kind, what: source.to_string(), remedy });
             Ok(())
         }
-        error => Err(Fault::Own(error)),
+        error => Err(BackendError::Own(error)),
     }
 }
 
-/// Returns whether the schema was found to be another one: then a query may fail in any way.
+/// Returns whether the schema differs: then any query may fail.
 fn is_schema_damaged(found: &[Damage]) -> bool {
     found.iter().any(|damage| damage.kind == "schema")
 }
 
-/// Returns what a fault says of the damage, without the advice to verify.
-fn told(fault: Fault) -> String {
-    match fault.into_error(0) {
+/// Returns what an error says about the damage, without the advice to verify.
+fn description(error: BackendError) -> String {
+    match error.into_error(0) {
         Error::Corrupt { what } => what,
         error => error.to_string(),
     }
 }
 
-fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()> {
+fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement = conn.prepare(check.sql)?;
     let mut rows = statement.query([])?;
     let mut count = 0;
@@ -323,9 +327,9 @@ fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> Outcome<()>
     Ok(())
 }
 
-fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    // A look into the index lets FTS5 see what others have written: its own check goes by what the connection knows.
-    // What is wrong with it, the check tells.
+fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    // A query makes FTS5 load what others have written: its integrity check uses the connection's cached state.
+    // Errors are found by the check itself.
     for sql in [
         "SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)",
         "SELECT EXISTS (SELECT 1 FROM context_search WHERE rowid = 0)",
@@ -336,7 +340,7 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
         if let Some(error) = failed_read(&what) {
-            return Err(Fault::Sqlite(error));
+            return Err(BackendError::Sqlite(error));
         }
         if what != "ok" {
             found.push(Damage { kind: "damaged-page", what, remedy: RESTORE });
@@ -345,7 +349,7 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the error in what SQLite's check found if a page could not be read: that is no damage.
+/// Returns the I/O error if SQLite's check could not read a page: that is not damage.
 fn failed_read(found: &str) -> Option<rusqlite::Error> {
     let told = |line: &str| {
         let (_, code) = line.rsplit_once("unable to get the page. error code=")?;
@@ -356,18 +360,18 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
     found.lines().find_map(told)
 }
 
-/// Compares the schema with the one this build makes.
-fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+/// Compares the schema with that of this build.
+fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
-    functions::register(&fresh)?;
+    sql_functions::register(&fresh)?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
-    let mut tell = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
+    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     for (name, sql) in &expected {
         match present.iter().find(|(other, _)| other == name) {
-            None => tell(format!("{name} is missing")),
+            None => report(format!("{name} is missing")),
             Some((_, other)) if canonical(other.as_deref()) != canonical(sql.as_deref()) => {
-                tell(format!("{name} is defined otherwise"))
+                report(format!("{name} has another definition"))
             }
             Some(_) => {}
         }
@@ -375,79 +379,85 @@ fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()>
     Ok(())
 }
 
-/// Returns a definition without comments and with single spaces: `ALTER TABLE` rewrites both, so a
-/// migrated store differs there from a new one.
+/// Returns a definition without comments and without the spaces that SQLite may write otherwise.
+///
+/// A migrated store differs from a new one in both: `ALTER TABLE` keeps the old comments, and puts other spaces around a
+/// column that it adds.
 fn canonical(sql: Option<&str>) -> String {
     let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
     let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
-    text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let without_spaces_around =
+        |text: String, mark: &str| text.split(mark).map(str::trim).collect::<Vec<_>>().join(mark);
+    [",", "(", ")"].into_iter().fold(text, without_spaces_around)
 }
 
-fn definitions(conn: &Connection) -> Outcome<Vec<(String, Option<String>)>> {
+fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
     let mut statement =
         conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Checks that each compaction's first message lies on the path to its last.
-fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+/// Checks that each compaction's first message is on the path to its last.
+fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
-            let what = format!("compaction {id} begins off the path to its end");
-            tell(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
+            let what =
+                format!("the first message of compaction {id} is not on the path to its last");
+            report(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
         }
     }
     Ok(())
 }
 
-/// Reads what is known of every session, and every compaction.
-fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
-    let mut judge = |kind, remedy, answer: Outcome<()>| {
-        if let Err(fault) = answer {
-            tell(found, Damage { kind, what: told(fault), remedy });
+/// Reads every session and every compaction.
+fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let mut check_row = |kind, remedy, answer: BackendResult<()>| {
+        if let Err(error) = answer {
+            report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    let mut statement = conn.prepare(catalog::SESSIONS)?;
+    let mut statement = conn.prepare(session_row::ALL)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-session", RESTORE, catalog::read_info(row).map(|_| ()));
+        check_row("broken-session", RESTORE, session_row::read_info(row).map(|_| ()));
     }
     let mut statement = conn.prepare(compaction::EVERY)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        judge("broken-compaction", REMOVE, compaction::read(row).map(|_| ()));
+        check_row("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
     }
     Ok(())
 }
 
-/// Reads a message with what only figures about it tell.
-fn read_whole(row: &Row<'_>) -> Outcome<()> {
+/// Reads a message and the columns that a history does not read.
+fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     let address = StoredMessage::read(row)?.address;
-    let (hidden, tokens): (i64, i64) = (row.get(7)?, row.get(9)?);
+    let (hidden, tokens): (i64, i64) =
+        (row.get(StoredMessage::WIDTH)?, row.get(StoredMessage::WIDTH + 1)?);
     let wrong = match (hidden, tokens) {
         (0 | 1, 0..=MAX_TOKENS) => return Ok(()),
         (0 | 1, tokens) => format!("{tokens} tokens"),
-        (hidden, _) => format!("{hidden} as the mark of an hidden"),
+        (hidden, _) => format!("{hidden} as its hidden flag"),
     };
     Err(corrupt(format!("message {} of session {} has {wrong}", address.n(), address.session())))
 }
 
-/// Returns what programs call a message and its session, where that can be read.
-fn names(conn: &Connection, row: &Row<'_>) -> Outcome<Option<(String, String)>> {
+/// Returns the ids of a message and its session, if they can be read.
+fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
     let session: Option<String> = conn
         .prepare_cached("SELECT id FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?;
-    Ok(session.zip(row.get(2).ok()))
+    Ok(session.zip(row.get("id").ok()))
 }
 
-/// One batch of messages.
 #[derive(Default)]
 struct Batch {
     count: u64,
@@ -457,38 +467,64 @@ struct Batch {
 }
 
 impl Batch {
-    fn read(&mut self, conn: &Connection, after: Address, found: &mut Vec<Damage>) -> Outcome<()> {
-        // Once: counting reads an entry of every message.
+    fn read(
+        &mut self,
+        conn: &Connection,
+        after: Address,
+        found: &mut Vec<Damage>,
+    ) -> BackendResult<()> {
+        // Once per check: counting reads an index entry per message.
         if after == Address::from_raw(i64::MIN) {
             self.total = conn
                 .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
                 .query_row([], |row| row.get(0))?;
         }
-        let mut statement = conn.prepare_cached(
-            "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at, tokens,
-                    counter
-               FROM message
-              WHERE address > ?1 AND id IS NOT NULL
-              ORDER BY address
-              LIMIT ?2",
-        )?;
+        let mut statement = conn.prepare_cached(MESSAGES)?;
         let counters = tokens::counters(conn)?;
         let mut rows = statement.query((after, BATCH))?;
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
-            tokens::check_counter(row.get(0)?, row.get(10)?, &counters, found);
-            if let Err(fault) = read_whole(row) {
+            tokens::check_counter(
+                row.get(0)?,
+                row.get(StoredMessage::WIDTH + 2)?,
+                &counters,
+                found,
+            );
+            if let Err(error) = read_whole(row) {
                 let what = match names(conn, row)? {
                     Some((session, id)) => {
-                        format!("{} (message {id:?} of {session:?})", told(fault))
+                        format!("{} (message {id:?} of {session:?})", description(error))
                     }
-                    None => told(fault),
+                    None => description(error),
                 };
                 let remedy = "update or delete the message";
-                tell(found, Damage { kind: "broken-message", what, remedy });
+                report(found, Damage { kind: "broken-message", what, remedy });
             }
         }
         Ok(())
+    }
+}
+
+const MESSAGES: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    ", hidden, tokens, counter
+   FROM message
+  WHERE address > ?1 AND id IS NOT NULL
+  ORDER BY address
+  LIMIT ?2"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn a_column_added_by_a_migration_reads_like_one_in_the_schema() {
+        let migrated = "CREATE TABLE t (\n a INTEGER NOT NULL -- first\n, b TEXT) STRICT";
+        let new = "CREATE TABLE t (\n a INTEGER NOT NULL, -- first\n b TEXT -- second\n) STRICT";
+        assert_eq!(canonical(Some(migrated)), canonical(Some(new)));
+        assert_ne!(canonical(Some(new)), canonical(Some("CREATE TABLE t (a INTEGER, b TEXT)")));
     }
 }

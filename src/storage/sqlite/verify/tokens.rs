@@ -1,13 +1,13 @@
-//! Checking the figures of tokens: what a model sees of each session, and what counted it.
+//! Checking token counts and their counters.
 
 use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::super::catalog;
-use super::super::fault::{Fault, Outcome};
-use super::super::{stamp, visible};
-use super::{Check, RECOUNT, tell};
+use super::super::error::{BackendError, BackendResult};
+use super::super::row::session as session_row;
+use super::super::tokens::{HEURISTIC_KEY, visible};
+use super::{Check, RECOUNT, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
@@ -16,14 +16,14 @@ use crate::tree::Address;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         kind: "wrong-tokens",
-        sql: "SELECT format('session %s has %d tokens for a model to see', id, visible_tokens)
+        sql: "SELECT format('session %s stores %d visible tokens', id, visible_tokens)
                 FROM session
                WHERE visible_tokens < 0",
         remedy: RECOUNT,
     },
     Check {
         kind: "lost-counter",
-        sql: "SELECT format('the tokens of session %s were counted by counter %d, which is not there',
+        sql: "SELECT format('the tokens of session %s were counted by counter %d, which does not exist',
                             id, counter)
                 FROM session
                WHERE counter <> 0
@@ -32,48 +32,47 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Compares what is kept of each session with what the stamps on the path to its head add up to,
-/// where no counter of a caller's own is needed for that.
-pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> Outcome<()> {
+/// Compares each session's count with the counts in the rows on the path to its head, where that is possible without
+/// a caller's own counter.
+pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
         conn.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Ok(id) = row.get::<_, String>(0) else { continue };
         let answer = compare_one(conn, &SessionId::from(id.as_str()));
-        match answer.map_err(|fault| fault.into_error(0)) {
+        match answer.map_err(|error| error.into_error(0)) {
             Ok(Some(what)) => {
-                tell(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
+                report(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
             }
-            // A path that cannot be read is told of its messages and compactions.
+            // Damage on the path is reported for its messages and compactions.
             Ok(None) | Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(Fault::Own(error)),
+            Err(error) => return Err(BackendError::Own(error)),
         }
     }
     Ok(())
 }
 
-/// Returns what is wrong with the figure of a session.
-fn compare_one(conn: &Connection, id: &SessionId) -> Outcome<Option<String>> {
-    let Some(session) = catalog::find(conn, id)? else { return Ok(None) };
-    let (Some(kept), Some(seen)) = (session.visible_tokens, visible::by_stamps(conn, &session)?)
+/// Returns what is wrong with a session's count.
+fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String>> {
+    let Some(session) = session_row::find(conn, id)? else { return Ok(None) };
+    let (Some(kept), Some(seen)) = (session.visible_tokens.0, visible::from_rows(conn, &session)?)
     else {
         return Ok(None);
     };
-    let what = || format!("session {id} has {kept} tokens for a model to see, and its path {seen}");
+    let what = || format!("session {id} stores {kept} visible tokens, and its path has {seen}");
     Ok((kept != seen).then(what))
 }
 
-/// Returns the keys of all counters.
-pub(super) fn counters(conn: &Connection) -> Outcome<BTreeSet<i64>> {
+pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
     let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
     let mut keys: BTreeSet<i64> =
         statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    keys.insert(stamp::OWN);
+    keys.insert(HEURISTIC_KEY);
     Ok(keys)
 }
 
-/// Checks that what counted a message is known.
+/// Checks that a message's counter exists.
 pub(super) fn check_counter(
     address: Address,
     counter: i64,
@@ -83,8 +82,8 @@ pub(super) fn check_counter(
     if !known.contains(&counter) {
         let (n, session) = (address.n(), address.session());
         let what = format!(
-            "message {n} of session {session} was counted by counter {counter}, which is not there"
+            "message {n} of session {session} was counted by counter {counter}, which does not exist"
         );
-        tell(found, Damage { kind: "lost-counter", what, remedy: RECOUNT });
+        report(found, Damage { kind: "lost-counter", what, remedy: RECOUNT });
     }
 }

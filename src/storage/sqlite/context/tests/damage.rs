@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_damaged_is_told() -> Result<()> {
+fn verify_reports_damage_in_every_table() -> Result<()> {
     for (sql, kinds) in [
         ("UPDATE context_entry SET content = 'other words'", &["search-index"][..]),
         (

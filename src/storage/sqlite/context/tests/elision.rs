@@ -1,4 +1,4 @@
-//! Markers laid over the outputs of tools.
+//! Elisions of tool outputs.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
 }
 
 #[test]
-fn a_changed_output_and_a_deletion_take_elisions_away() -> Result<()> {
+fn a_changed_output_and_a_deletion_remove_elisions() -> Result<()> {
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
@@ -96,7 +96,7 @@ fn a_changed_output_and_a_deletion_take_elisions_away() -> Result<()> {
 }
 
 #[test]
-fn a_fork_begins_with_the_present_texts_and_the_elisions_on_its_path() -> Result<()> {
+fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result<()> {
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());

@@ -33,7 +33,7 @@ fn a_compaction_and_a_clear_thaw_the_prompt_and_blocks_stay() -> Result<()> {
     assert_eq!(context.frozen()?, None);
     context.freeze(&section("one"))?;
     chat.add_compaction(&compaction)?;
-    assert_eq!(context.frozen()?, Some(section("one")), "it stood already");
+    assert_eq!(context.frozen()?, Some(section("one")), "a known compaction is a no-op");
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
     chat.clear()?;
     assert_eq!(context.frozen()?, None);

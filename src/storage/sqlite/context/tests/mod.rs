@@ -1,4 +1,4 @@
-//! The context's storage, seen from inside.
+//! The context's storage, tested below the doorway.
 
 mod damage;
 mod elision;
@@ -84,7 +84,7 @@ fn with_result(database: &Arc<Database>) -> Result<SqliteSession> {
     Ok(chat)
 }
 
-/// Returns what tools have answered, as it is shown.
+/// Returns the tool outputs that the messages show.
 fn outputs(messages: &[Message]) -> Vec<String> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts
@@ -100,7 +100,7 @@ fn outputs(messages: &[Message]) -> Vec<String> {
 const STORED: &str = r#"{"text":"a very long skill"}"#;
 const MARKER: &str = "\"unloaded\"";
 
-/// Returns the labels that hold any text.
+/// Returns the labels that have at least one text.
 fn stored_labels(context: &dyn ContextStore, owner: Owner) -> Result<Vec<String>> {
     Ok(context.labels(owner)?.into_iter().map(|found| found.label).collect())
 }

@@ -1,8 +1,8 @@
-//! Random verbs on two sessions leave them as plain maps have them.
+//! Random verbs on two sessions have the same effect on a store as on plain maps.
 
 use super::*;
 
-/// One thing that is done to one of two sessions.
+/// One verb on one of two sessions.
 #[derive(Debug, Clone)]
 enum Act {
     Put {
@@ -64,7 +64,7 @@ fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
     prop::collection::vec((0..2usize, act), 1..40)
 }
 
-/// A text as a plain map has it: every version, and whether the last is searchable.
+/// A text in the model: every version, and whether the last one is searchable.
 type ModelEntry = (Vec<(u64, Option<String>)>, bool);
 /// Texts by owner (`None`: shared), label and key.
 type ModelTexts = BTreeMap<(Option<usize>, usize, usize), ModelEntry>;
@@ -172,7 +172,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 }
             }
             Act::Fork => {
-                // Onto the other's name: what that one had goes first.
+                // The fork takes the other session's name, so that session is removed first.
                 let other = 1 - *who;
                 let chat = session(&database, names[*who]);
                 let id =
@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_acts_leave_what_a_plain_map_holds(acts in acts()) {
+    fn random_verbs_have_the_same_effect_as_on_a_plain_map(acts in acts()) {
         play(&acts).map_err(|error| TestCaseError::fail(error.to_string()))?;
     }
 }

@@ -4,7 +4,7 @@ use super::super::{block, entry};
 use super::*;
 
 #[test]
-fn all_words_are_looked_for_first_then_any_word() -> Result<()> {
+fn all_words_are_searched_first_then_any_word() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&*context, "deploy", "How to deploy on a Friday")?;
@@ -55,7 +55,7 @@ fn keys_titles_and_descriptions_are_found_and_weigh_more() -> Result<()> {
 }
 
 #[test]
-fn what_is_not_searchable_is_not_found_until_it_is() -> Result<()> {
+fn a_text_is_found_only_while_it_is_searchable() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     let set = |is_searchable| {
@@ -71,11 +71,11 @@ fn what_is_not_searchable_is_not_found_until_it_is() -> Result<()> {
 }
 
 #[test]
-fn of_very_many_that_match_the_best_are_found() -> Result<()> {
+fn the_best_of_very_many_matches_are_found() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     database.write(|conn| {
-        let block = block::find_or_make(conn, 0, "memory")?;
+        let block = block::find_or_create(conn, 0, "memory")?;
         for n in 0..1_500 {
             let (key, content) = (n.to_string(), format!("fox number {n} in a row of foxes"));
             entry::insert(conn, block, &text(&key, &content), true)?;
@@ -114,7 +114,8 @@ fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
             }
             Ok(details)
         })?;
-        // FTS5 names what it was given: M a match, > and < the ends of a range of rowids.
+        // The plan shows the constraints that FTS5 was given: M is a match, > and < are the ends of a range of
+        // rowids.
         let plan = details.join("\n");
         assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M2><"), "{sql}: {plan}");
     }

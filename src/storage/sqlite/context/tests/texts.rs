@@ -1,4 +1,4 @@
-//! Texts and their versions, and who sees them.
+//! Texts, their versions and their owners.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn a_text_is_read_back_and_counts_its_versions() -> Result<()> {
 }
 
 #[test]
-fn what_was_taken_away_keeps_its_versions_and_comes_back_as_the_next_one() -> Result<()> {
+fn a_removed_text_keeps_its_versions_and_returns_as_the_next_one() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&*context, "colour", "red")?;
@@ -58,7 +58,7 @@ fn what_was_taken_away_keeps_its_versions_and_comes_back_as_the_next_one() -> Re
 }
 
 #[test]
-fn of_very_many_versions_the_oldest_go_first() -> Result<()> {
+fn the_oldest_of_too_many_versions_are_removed() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     for n in 1..=MAX_VERSIONS + 2 {
@@ -71,7 +71,7 @@ fn of_very_many_versions_the_oldest_go_first() -> Result<()> {
 }
 
 #[test]
-fn labels_and_documents_are_sorted_and_the_blocks_own_text_is_no_document() -> Result<()> {
+fn labels_and_documents_are_sorted_and_the_blocks_own_text_is_not_a_document() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&*context, "", "own")?;
@@ -124,7 +124,7 @@ fn names_and_sizes_are_limited() -> Result<()> {
 }
 
 #[test]
-fn reading_makes_no_session_and_the_first_write_makes_one() -> Result<()> {
+fn reading_creates_no_session_and_the_first_write_does() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     context.entry(Owner::Session, "memory", "")?;
@@ -139,7 +139,7 @@ fn reading_makes_no_session_and_the_first_write_makes_one() -> Result<()> {
 }
 
 #[test]
-fn what_is_removed_with_a_session_does_not_come_back_with_its_name() -> Result<()> {
+fn a_new_session_with_a_removed_id_has_no_old_context() -> Result<()> {
     let database = in_memory()?;
     with_result(&database)?;
     let context = database.context(&"s".into());
@@ -157,7 +157,7 @@ fn what_is_removed_with_a_session_does_not_come_back_with_its_name() -> Result<(
 }
 
 #[test]
-fn two_writers_who_say_what_they_saw_lose_nothing() -> Result<()> {
+fn writers_that_pass_the_version_they_saw_lose_nothing() -> Result<()> {
     const EACH: u64 = 50;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("talk.db");

@@ -1,8 +1,9 @@
 //! The write-ahead log, and keeping it short.
 //!
-//! SQLite moves the log into the file every thousand pages, and begins it anew where all of it is moved and nobody
-//! reads it. Where several processes write and read without a pause that moment does not come, and the log would grow
-//! for as long as they go on. So a writer that leaves the log long keeps the others out until it is moved.
+//! SQLite checkpoints the log every thousand pages. It restarts the log from the beginning only if everything is
+//! checkpointed and nobody reads from it. Where several processes read and write without a pause that never happens,
+//! and the log would grow without limit. So a writer that leaves a long log blocks the others until it is
+//! checkpointed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,26 +11,24 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connection::run;
 use super::transaction;
 
-/// The log is cut back to this many bytes when it begins anew; one that is longer is to begin anew.
+/// The log is truncated to this size when it restarts; a longer one is due for a restart.
 pub(super) const LIMIT: u64 = 16 << 20;
-/// A log that cannot begin anew, because someone reads it, grows by this part of its size until that is tried again.
+/// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
 const STEP: u64 = 8;
-/// How often that asks for the locks of writers, and then of readers, about a millisecond each time. Once the writers'
-/// lock is had they wait, too.
+/// How often an attempt polls for the lock of writers, and then of readers, about a millisecond each time. While it
+/// has the writers' lock they wait.
 const MAX_ASKED: i32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The log of one database.
-pub(super) struct Log {
+pub(super) struct Wal {
     path: PathBuf,
-    /// The size at which it is to begin anew.
+    /// The size at which the next restart is attempted.
     due: AtomicU64,
 }
 
-impl Log {
+impl Wal {
     pub(super) fn of(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
@@ -40,9 +39,9 @@ impl Log {
         std::fs::metadata(&self.path).map_or(0, |log| log.len())
     }
 
-    /// Sees to it, after a write, that a long log begins anew with the next one.
+    /// Makes the next write restart the log if it is long.
     ///
-    /// What was written is in the log: a failure here is none of the write.
+    /// The write is committed: an error here is not one of the write.
     pub(super) fn keep_short(&self, conn: &mut Connection, usual: Duration) {
         let size = self.size();
         if size <= LIMIT {
@@ -50,7 +49,7 @@ impl Log {
         } else if size > self.due.load(Ordering::Relaxed) {
             self.due.store(size + size / STEP, Ordering::Relaxed);
             if conn.busy_handler(Some(ask_again)).is_ok() {
-                let _ = run(conn, "PRAGMA wal_checkpoint(RESTART)");
+                let _ = transaction::run(conn, "PRAGMA wal_checkpoint(RESTART)");
                 let _ = conn.busy_timeout(usual);
             }
         }
@@ -58,6 +57,6 @@ impl Log {
 }
 
 fn ask_again(asked: i32) -> bool {
-    std::thread::sleep(transaction::spread(PAUSE));
+    std::thread::sleep(transaction::jitter(PAUSE));
     asked < MAX_ASKED
 }

@@ -1,49 +1,50 @@
-//! Reading the messages of a planned history, in either direction, a batch at a time.
+//! Reading the messages of a plan, in either direction, a batch at a time.
 //!
-//! Stretches that lie close together are read with one statement that steps over the rows between
-//! them; a seek costs about as much as eight steps.
+//! Stretches that are close together are read by one statement that steps over the rows between them; a seek costs
+//! about as much as eight steps.
 
 use rusqlite::Connection;
 
 use super::context::elision;
-use super::fault::Outcome;
-use super::message::{StoredMessage, nearest_living};
+use super::error::BackendResult;
+use super::message::nearest_living;
+use super::row::message::StoredMessage;
 use super::{compaction, message};
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::tree::{Address, Plan, Stretch};
 use crate::view::Order;
 
-/// How many rows are stepped over rather than sought past.
+/// How many rows are stepped over before a seek is cheaper.
 const MAX_GAP: i64 = 8;
-/// A batch ends after this many bytes of content, so that long messages do not pile up.
+/// A batch ends after this many bytes of content, which limits the memory that long messages take.
 const BATCH_BYTES: usize = 4 << 20;
-/// Room is made for this many messages at once, whatever a plan promises.
+/// How many messages memory is reserved for at most; a damaged plan may promise more.
 const MAX_RESERVED: usize = 1 << 16;
 
-/// A plan being read.
+/// A plan that is being read.
 pub(super) struct PlanReader {
-    /// In the order of reading.
+    /// In reading order.
     stretches: Vec<Stretch>,
     order: Order,
     /// The stretch to read next ..
     at: usize,
-    /// .. and the address in it, if it was begun.
+    /// .. and the next address in it, if part of it was read.
     from: Option<Address>,
-    /// Whether it is read as a model should see it: hidden left out, elisions laid over.
+    /// Whether the messages are read as a model should see them: without hidden ones, with elisions applied.
     is_shown: bool,
-    /// Whether this read has elisions to lay over: mostly there are none in the session.
+    /// Whether the session has elisions: most have none.
     has_elisions: bool,
 }
 
-/// Messages as they are read, each named the one it hangs from: mostly the one read before it, or
-/// after it.
+/// Messages as they are read, each with its parent's id. The parent is usually the row read just before or just
+/// after.
 struct Collected {
     messages: Vec<Message>,
     order: Order,
-    /// Oldest first: where the row before lies, and what one that hangs from it calls it.
+    /// Oldest first: the address of the previous row, and the id that its children have as parent.
     before: Option<(Address, Option<MessageId>)>,
-    /// Newest first: the message whose parent is still to be named, and where that lies.
+    /// Newest first: the place of the message whose parent id is not known yet, and the parent's address.
     waiting: Option<(usize, Address)>,
 }
 
@@ -55,28 +56,25 @@ impl PlanReader {
         Self { stretches: plan, order, at: 0, from: None, is_shown, has_elisions: false }
     }
 
-    /// Adds a stretch to the end of what is to be read.
     pub(super) fn push(&mut self, stretch: Stretch) {
         self.stretches.push(stretch);
     }
 
-    /// Returns how many stretches were planned.
     pub(super) fn len(&self) -> usize {
         self.stretches.len()
     }
 
-    /// Returns whether nothing was planned.
     pub(super) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// Returns whether everything planned was read.
+    /// Returns whether the whole plan was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.stretches.len()
     }
 
     /// Returns everything that is left.
-    pub(super) fn rest(&mut self, conn: &Connection) -> Outcome<Vec<Message>> {
+    pub(super) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.stretches.len() {
@@ -85,8 +83,8 @@ impl PlanReader {
         read.done(conn)
     }
 
-    /// Returns the next messages, `limit` at the most; none only at the end.
-    pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> Outcome<Vec<Message>> {
+    /// Returns the next messages, at most `limit`; none only at the end.
+    pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
         let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
@@ -99,15 +97,15 @@ impl PlanReader {
         read.done(conn)
     }
 
-    /// Looks once a read whether any elision lies on the session's messages.
-    fn look_for_elisions(&mut self, conn: &Connection) -> Outcome<()> {
+    /// Asks once per read whether the session has any elision.
+    fn look_for_elisions(&mut self, conn: &Connection) -> BackendResult<()> {
         self.has_elisions = self.is_shown
             && self.at < self.stretches.len()
             && elision::has_any(conn, self.ends(self.at).0.session())?;
         Ok(())
     }
 
-    /// Returns how many places are left to read, `max` at the most.
+    /// Returns how many addresses and summaries are left to read, at most `max`.
     fn width(&self, max: usize) -> usize {
         let mut total = 0;
         for stretch in &self.stretches[self.at..] {
@@ -122,7 +120,7 @@ impl PlanReader {
         total
     }
 
-    /// Goes on after this address, if the plan holds it.
+    /// Continues after this address; `false` if the plan does not contain it.
     pub(super) fn skip_past(&mut self, address: Address) -> bool {
         let holds = |stretch: &Stretch| matches!(*stretch, Stretch::Messages { first, last } if first <= address && address <= last);
         let Some(at) = self.stretches.iter().position(holds) else { return false };
@@ -134,7 +132,7 @@ impl PlanReader {
         true
     }
 
-    /// Goes on after the summary of this compaction, if the plan holds it.
+    /// Continues after the summary of this compaction; `false` if the plan does not contain it.
     pub(super) fn skip_past_summary(&mut self, key: i64) -> bool {
         let holds =
             |stretch: &Stretch| matches!(stretch, Stretch::Summary(span) if span.key == key);
@@ -143,17 +141,17 @@ impl PlanReader {
         true
     }
 
-    /// Reads one summary or one group of stretches; returns how many messages and bytes it gave.
+    /// Reads one summary or one group of stretches; returns how many messages and bytes that were.
     fn read_some(
         &mut self,
         conn: &Connection,
         limit: usize,
         max_bytes: usize,
         read: &mut Collected,
-    ) -> Outcome<(usize, usize)> {
+    ) -> BackendResult<(usize, usize)> {
         if let Stretch::Summary(span) = self.stretches[self.at] {
             self.at += 1;
-            // Taken off since the plan was made: then it is skipped, as a deleted message is.
+            // Removed since the plan was made: skipped, as a deleted message is.
             let Some(compaction) = compaction::by_key(conn, span.key)? else {
                 return Ok((0, 0));
             };
@@ -182,10 +180,10 @@ impl PlanReader {
             }
             let is_hidden = stored.message.as_ref().is_some_and(|message| message.is_hidden);
             let is_hidden = self.is_shown && is_hidden;
-            // What is not shown is not kept: counting it could end a batch with nothing in it.
+            // Hidden messages do not count: otherwise a batch could end with nothing in it.
             if stored.message.is_some() && !is_hidden {
                 count += 1;
-                bytes += row.get_ref(4)?.as_bytes_or_null()?.map_or(0, <[u8]>::len);
+                bytes += stored.bytes;
             }
             read.add(conn, stored, is_hidden)?;
             self.set_from(match self.order {
@@ -196,7 +194,7 @@ impl PlanReader {
                 return Ok((count, bytes));
             }
         }
-        // The group is read to its end, though its last messages may have been deleted since.
+        // The group is done, even if its last messages were deleted since.
         self.pass(match self.order {
             Order::OldestFirst => high,
             Order::NewestFirst => low,
@@ -204,7 +202,7 @@ impl PlanReader {
         Ok((count, bytes))
     }
 
-    /// Returns the addresses of the stretches from here on that are read with one statement.
+    /// Returns the range of addresses that one statement reads: the current stretch and close ones after it.
     fn group(&self, limit: usize) -> (Address, Address) {
         let (mut low, mut high) = self.ends(self.at);
         match (self.order, self.from) {
@@ -239,7 +237,7 @@ impl PlanReader {
         }
     }
 
-    /// Returns whether the plan holds the address, having gone on to the stretch that may.
+    /// Moves to the stretch that may contain the address; returns whether it does.
     fn reaches(&mut self, address: Address) -> bool {
         self.pass(match self.order {
             Order::OldestFirst => address.before(),
@@ -251,7 +249,7 @@ impl PlanReader {
         }
     }
 
-    /// Leaves the stretches of messages that end at this address or were passed before it.
+    /// Skips the stretches of messages that end at this address or before it in reading order.
     fn pass(&mut self, address: Address) {
         while let Some(Stretch::Messages { first, last }) = self.stretches.get(self.at) {
             let is_over = match self.order {
@@ -281,9 +279,9 @@ impl Collected {
         Self { messages: Vec::with_capacity(capacity), order, before: None, waiting: None }
     }
 
-    /// Adds a row; a tombstone or a hidden message only names what hangs from it.
-    fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> Outcome<()> {
-        let StoredMessage { address, parent, message } = row;
+    /// Adds a row. A tombstone or a hidden message only provides the parent of its children.
+    fn add(&mut self, conn: &Connection, row: StoredMessage, is_hidden: bool) -> BackendResult<()> {
+        let StoredMessage { address, parent, message, .. } = row;
         if let Some((place, _)) = self.waiting.filter(|(_, sought)| *sought == address) {
             self.waiting = None;
             match &message {
@@ -292,7 +290,7 @@ impl Collected {
             }
         }
         let above = match self.order {
-            Order::OldestFirst => self.above(conn, parent)?,
+            Order::OldestFirst => self.parent_id(conn, parent)?,
             Order::NewestFirst => None,
         };
         if self.order == Order::OldestFirst {
@@ -310,9 +308,9 @@ impl Collected {
         conn: &Connection,
         summary: Message,
         parent: Option<Address>,
-    ) -> Outcome<()> {
+    ) -> BackendResult<()> {
         let above = match self.order {
-            Order::OldestFirst => self.above(conn, parent)?,
+            Order::OldestFirst => self.parent_id(conn, parent)?,
             Order::NewestFirst => None,
         };
         self.push(conn, Message { parent: above, ..summary }, parent)
@@ -323,50 +321,54 @@ impl Collected {
         conn: &Connection,
         message: Message,
         parent: Option<Address>,
-    ) -> Outcome<()> {
+    ) -> BackendResult<()> {
         if self.order == Order::NewestFirst {
-            self.settle(conn)?;
+            self.name_waiting_parent(conn)?;
             self.waiting = parent.map(|parent| (self.messages.len(), parent));
         }
         self.messages.push(message);
         Ok(())
     }
 
-    /// Returns what the row before is called, if it lies at this address, else asks.
-    fn above(&mut self, conn: &Connection, parent: Option<Address>) -> Outcome<Option<MessageId>> {
+    /// Returns the parent's id: from the previous row if that is the parent, otherwise by a query.
+    fn parent_id(
+        &mut self,
+        conn: &Connection,
+        parent: Option<Address>,
+    ) -> BackendResult<Option<MessageId>> {
         match (parent, self.before.take()) {
             (None, _) => Ok(None),
             (Some(parent), Some((before, name))) if before == parent => Ok(name),
-            (parent, _) => name_of(conn, parent),
+            (parent, _) => living_id(conn, parent),
         }
     }
 
-    /// Names a parent that was not read.
-    fn settle(&mut self, conn: &Connection) -> Outcome<()> {
+    /// Looks up a parent that was not read.
+    fn name_waiting_parent(&mut self, conn: &Connection) -> BackendResult<()> {
         if let Some((place, sought)) = self.waiting.take() {
-            self.messages[place].parent = name_of(conn, Some(sought))?;
+            self.messages[place].parent = living_id(conn, Some(sought))?;
         }
         Ok(())
     }
 
-    fn done(mut self, conn: &Connection) -> Outcome<Vec<Message>> {
-        self.settle(conn)?;
+    fn done(mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
+        self.name_waiting_parent(conn)?;
         Ok(self.messages)
     }
 }
 
-fn name_of(conn: &Connection, address: Option<Address>) -> Outcome<Option<MessageId>> {
+fn living_id(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {
     Ok(nearest_living(conn, address)?.map(|(_, id)| id))
 }
 
-pub(super) const FORWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address";
+pub(super) const FORWARD: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address"
+);
 
-pub(super) const BACKWARD: &str =
-    "SELECT address, parent, id, role, parts, metadata, extra, hidden, created_at
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC";
+pub(super) const BACKWARD: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address DESC"
+);

@@ -1,10 +1,10 @@
-//! The search index, kept in step with the messages.
+//! Keeping the search index in step with the messages.
 //!
-//! Indexing is deferred: an append notes the address in `search_pending`, and the index catches up
-//! before a search and every few hundred appends.
+//! Indexing is deferred: an append adds the address to `search_pending`. The index catches up before a search, and
+//! every few hundred appends.
 //!
-//! Invariant: a message's text is in the index or its address is pending, never both. The index
-//! holds no text of its own, so an entry is taken out with the old text, before the row changes.
+//! Invariant: a message's text is in the index or its address is pending, never both. The index stores no text, so
+//! deleting an entry needs the old text, before the row changes.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -12,41 +12,45 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::connection::{Config, Database, write_transaction};
-use super::fault::Outcome;
+use super::connection::{Config, Database};
+use super::error::BackendResult;
 use super::interrupt::Watch;
+use super::transaction;
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::indexed_text;
 use crate::tree::Address;
 
-/// How many appends of this handle go by before it brings the index up to date.
+/// After this many appends a handle indexes what is pending.
 const APPENDS_BETWEEN: u64 = 512;
-/// How many messages are indexed in the first transaction of a row; the next ones take as many as fit the time.
+/// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.
 const FIRST_CHUNK: usize = 1_024;
 const MAX_CHUNK: usize = 8_192;
-/// How long one such transaction may hold off other writers.
+/// How long one such transaction may hold the write lock.
 const CHUNK_TIME: Duration = Duration::from_millis(100);
-/// How many chunks an append takes on: it returns soon however much others have left pending.
+/// How many chunks an append indexes at most, so that it returns soon even if others have left many pending.
 const CHUNKS_PER_APPEND: usize = 4;
-/// With so many pending a search would rather wait for its turn to write than index them for itself ..
+/// With this many pending, a search waits for the write lock rather than indexing them for itself alone ..
 const MANY_PENDING: usize = 2_048;
-/// .. for so long.
+/// .. this many times this long.
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(2);
 
-/// Notes that a message's text is not in the index.
-pub(super) fn note(conn: &Connection, address: Address) -> Outcome<()> {
+pub(super) fn add_pending(conn: &Connection, address: Address) -> BackendResult<()> {
     conn.prepare_cached("INSERT INTO search_pending (address) VALUES (?1)")?.execute([address])?;
     Ok(())
 }
 
-/// Notes that the texts of a session's new messages of these numbers are not in the index.
-pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>) -> Outcome<()> {
+/// Adds new messages of a session, given by their numbers, to `search_pending`.
+pub(super) fn add_pending_numbers(
+    conn: &Connection,
+    session: i64,
+    numbers: Range<u64>,
+) -> BackendResult<()> {
     let at = |number: u64| Address::new(session, number as u32);
     match numbers.end.saturating_sub(numbers.start) {
         0 => Ok(()),
-        1 => note(conn, at(numbers.start)),
+        1 => add_pending(conn, at(numbers.start)),
         _ => {
             conn.prepare_cached(
                 "WITH RECURSIVE new (address) AS (
@@ -59,8 +63,12 @@ pub(super) fn note_numbers(conn: &Connection, session: i64, numbers: Range<u64>)
     }
 }
 
-/// Notes that the texts of a stretch of new messages are not in the index.
-pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
+/// Adds a range of new messages to `search_pending`.
+pub(super) fn add_pending_range(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT INTO search_pending (address)
          SELECT address
@@ -72,57 +80,57 @@ pub(super) fn note_range(conn: &Connection, first: Address, last: Address) -> Ou
     Ok(())
 }
 
-/// Takes a message's text out of the index, before it changes, and notes it as pending again.
-pub(super) fn refresh(conn: &Connection, address: Address) -> Outcome<()> {
-    take_out(conn, address, address)?;
+/// Deletes a message's index entry and makes the message pending again. Must run before its row changes.
+pub(super) fn make_pending(conn: &Connection, address: Address) -> BackendResult<()> {
+    delete_entries(conn, address, address)?;
     conn.prepare_cached("INSERT OR IGNORE INTO search_pending (address) VALUES (?1)")?
         .execute([address])?;
     Ok(())
 }
 
-/// Takes the texts of a stretch of messages out of the index, before they go.
-pub(super) fn forget(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    take_out(conn, first, last)?;
+/// Deletes the index entries of a range of messages. Must run before their rows are deleted.
+pub(super) fn remove(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    delete_entries(conn, first, last)?;
     conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     Ok(())
 }
 
-/// Takes the texts of many stretches out of the index, in ascending order, before they go.
+/// Deletes the index entries of several ranges, in ascending order. Must run before their rows are deleted.
 ///
-/// In one statement: FTS5 writes what it has gathered at the beginning of each.
-pub(super) fn forget_all(conn: &Connection, stretches: &[(Address, Address)]) -> Outcome<()> {
-    let pairs = stretches.iter().map(|(first, last)| (first.raw(), last.raw()));
+/// In one statement: FTS5 flushes what it has buffered at the beginning of each.
+pub(super) fn remove_all(conn: &Connection, ranges: &[(Address, Address)]) -> BackendResult<()> {
+    let pairs = ranges.iter().map(|(first, last)| (first.raw(), last.raw()));
     let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
-    conn.prepare_cached(TAKE_OUT_ALL)?.execute([json])?;
+    conn.prepare_cached(DELETE_ALL_ENTRIES)?.execute([json])?;
     let mut pending =
         conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?;
-    for &(first, last) in stretches {
+    for &(first, last) in ranges {
         pending.execute([first, last])?;
     }
     Ok(())
 }
 
-const TAKE_OUT_ALL: &str = "INSERT INTO search (search, rowid, text, tools)
+const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
  SELECT 'delete', address, text, tools
-   FROM json_each(?1) AS stretch
+   FROM json_each(?1) AS range
   CROSS JOIN search_source
-  WHERE address BETWEEN stretch.value ->> 0 AND stretch.value ->> 1";
+  WHERE address BETWEEN range.value ->> 0 AND range.value ->> 1";
 
-/// What is pending is not in `search_source`: deleting what is not there would damage the index.
-fn take_out(conn: &Connection, first: Address, last: Address) -> Outcome<()> {
-    conn.prepare_cached(TAKE_OUT)?.execute([first, last])?;
+/// Pending messages are not in `search_source`: deleting an entry that does not exist would corrupt the index.
+fn delete_entries(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached(DELETE_ENTRIES)?.execute([first, last])?;
     Ok(())
 }
 
-pub(super) const TAKE_OUT: &str = "INSERT INTO search (search, rowid, text, tools)
+pub(super) const DELETE_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
  SELECT 'delete', address, text, tools
    FROM search_source
   WHERE address BETWEEN ?1 AND ?2";
 
-/// Indexes up to `limit` pending messages, in order of address, and returns how many there were.
-pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
-    // In order of address: FTS5 writes a segment each time the order breaks.
+/// Indexes up to `limit` pending messages and returns how many there were.
+pub(super) fn index_pending(conn: &Connection, limit: usize) -> BackendResult<usize> {
+    // In order of address: FTS5 writes a segment each time the order is broken.
     let last: Option<Address> = conn
         .prepare_cached(
             "SELECT max(address)
@@ -136,7 +144,7 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
     let mut rows = pending.query([last])?;
     while let Some(row) = rows.next()? {
         let address: Address = row.get(0)?;
-        // Parts that cannot be read have no text, as the functions have it.
+        // Damaged parts have no text, as in the SQL functions.
         let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
         let text = parts.as_ref().map(|parts| indexed_text::text(parts));
         let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
@@ -148,35 +156,36 @@ pub(super) fn catch_up(conn: &Connection, limit: usize) -> Outcome<usize> {
     Ok(count)
 }
 
-/// The cross join holds the planner to this order: it must never walk the messages to find the
-/// pending. The parts are cut by the caller: the functions of the schema would each read them anew.
+/// The cross join fixes the join order: the planner must never scan the messages to find the pending ones. The caller
+/// extracts both texts: the SQL functions would parse the parts twice.
 pub(super) const PENDING_PARTS: &str = "SELECT search_pending.address, parts
    FROM search_pending
   CROSS JOIN message ON message.address = search_pending.address
   WHERE search_pending.address <= ?1 AND message.id IS NOT NULL
   ORDER BY search_pending.address";
 
-/// Returns how many messages are pending, counting to `max`.
-fn count_pending(conn: &Connection, max: usize) -> Outcome<usize> {
+/// Returns how many messages are pending, at most `max`.
+fn count_pending(conn: &Connection, max: usize) -> BackendResult<usize> {
     let found = conn
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM search_pending LIMIT ?1)")?
         .query_row([max], |row| row.get(0))?;
     Ok(found)
 }
 
-/// Sees to it that the index is made with the present cutting of text.
+/// Checks that the index was built by this version of the text cutting.
 ///
-/// If not, all is taken out and pending: the store opens at once, and what follows indexes a chunk at a time.
-pub(super) fn bring_up_to_date(conn: &Connection, config: &Config) -> Outcome<()> {
-    if has_present_version(conn)? {
+/// Otherwise the index is emptied and everything is pending: the store opens at once, and the following writes and
+/// searches index a chunk at a time.
+pub(super) fn empty_if_outdated(conn: &Connection, config: &Config) -> BackendResult<()> {
+    if has_current_version(conn)? {
         return Ok(());
     }
-    write_transaction(conn, config, config.busy_timeout, empty_if_old)
+    transaction::write(conn, config, config.busy_timeout, empty_index)
 }
 
-fn empty_if_old(conn: &Connection) -> Outcome<()> {
-    // Another process may have been quicker.
-    if has_present_version(conn)? {
+fn empty_index(conn: &Connection) -> BackendResult<()> {
+    // Another process may have done it meanwhile.
+    if has_current_version(conn)? {
         return Ok(());
     }
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
@@ -185,12 +194,12 @@ fn empty_if_old(conn: &Connection) -> Outcome<()> {
          SELECT address FROM message WHERE id IS NOT NULL ORDER BY address",
         [],
     )?;
-    // Documents are few beside messages, and nothing of them is ever pending.
+    // Documents are few compared with messages, and are never pending.
     conn.execute(REBUILD_CONTEXT, [])?;
-    stamp_version(conn)
+    store_version(conn)
 }
 
-fn has_present_version(conn: &Connection) -> Outcome<bool> {
+fn has_current_version(conn: &Connection) -> BackendResult<bool> {
     let version: Option<String> = conn
         .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
@@ -198,8 +207,8 @@ fn has_present_version(conn: &Connection) -> Outcome<bool> {
     Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
 }
 
-/// Records which cutting of text the index was made with.
-pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
+/// Records the version of the text cutting.
+pub(super) fn store_version(conn: &Connection) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
     )?
@@ -207,34 +216,34 @@ pub(super) fn stamp_version(conn: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-/// Builds the indexes of messages and of the context anew.
-pub(super) fn rebuild(conn: &Connection) -> Outcome<()> {
+/// Rebuilds the indexes of messages and of the context.
+pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     conn.execute("DELETE FROM search_pending", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
-    stamp_version(conn)
+    store_version(conn)
 }
 
 const REBUILD_CONTEXT: &str = "INSERT INTO context_search (context_search) VALUES ('rebuild')";
 
 impl Database {
-    /// Builds the search index anew.
+    /// Rebuilds the search indexes.
     pub(crate) fn rebuild_search(&self) -> Result<()> {
         self.write_long(rebuild)
     }
 
-    /// Counts appends, and brings the index up to date when there were many.
+    /// Counts appends, and indexes what is pending after many of them.
     pub(super) fn appended(&self, count: u64) {
         let before = self.unindexed.fetch_add(count, Ordering::Relaxed);
         if before + count >= APPENDS_BETWEEN {
-            // What cannot be indexed now stays pending, and a search finds it all the same.
+            // What cannot be indexed now stays pending, and a search still finds it.
             let _ = self.index_some();
         }
     }
 
     /// Indexes a few chunks of what is pending; returns whether nothing is left.
     ///
-    /// Gives way to other writers: where the lock is not free at once, it stays pending.
+    /// Yields to other writers: if the lock is not free at once, the rest stays pending.
     fn index_some(&self) -> Result<bool> {
         self.unindexed.store(0, Ordering::Relaxed);
         let mut chunks = 0;
@@ -266,13 +275,15 @@ impl Database {
         Ok(())
     }
 
-    /// Indexes chunks until nothing is left; `goes_on` is asked after each, and told whether the lock was free.
+    /// Indexes chunks until nothing is left. `goes_on` is called after each with whether the lock was free, and
+    /// decides whether to continue.
     fn index_chunks(&self, mut goes_on: impl FnMut(bool) -> Result<bool>) -> Result<bool> {
         let mut chunk = FIRST_CHUNK;
         loop {
             let began = Instant::now();
-            let count = match self.try_write(|conn| catch_up(conn, chunk)) {
-                // A full or failing disk is news for a write. What is pending is found all the same.
+            let count = match self.try_write(|conn| index_pending(conn, chunk)) {
+                // A full or failing disk is an error for a write, not for a search: pending messages are found
+                // anyway.
                 Err(Error::DiskFull | Error::Storage { .. }) => None,
                 answer => answer?,
             };

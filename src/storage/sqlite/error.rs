@@ -1,23 +1,23 @@
-//! What can go wrong inside the backend, before it becomes the public error.
+//! Errors inside the backend, before they become the public error.
 
 use rusqlite::ErrorCode;
 
 use crate::error::Error;
 
-/// The answer of a function inside the backend.
-pub(crate) type Outcome<T> = Result<T, Fault>;
+/// The result of a function inside the backend.
+pub(crate) type BackendResult<T> = Result<T, BackendError>;
 
-/// An error of SQLite's or of talktree's own.
+/// An error of SQLite or of talktree.
 ///
-/// So that `?` works on both inside the backend, and no type of rusqlite's stands in the public API.
+/// `?` converts both, and no type of rusqlite is in the public API.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum BackendError {
     Sqlite(rusqlite::Error),
     Own(Error),
 }
 
-impl Fault {
-    /// Returns the public error; `busy_ms` is how long a busy database was waited for.
+impl BackendError {
+    /// Returns the public error; `busy_ms` is how long the write waited for a busy database.
     pub(super) fn into_error(self, busy_ms: u64) -> Error {
         let error = match self {
             Self::Own(error) => return error,
@@ -34,9 +34,10 @@ impl Fault {
                 Error::Corrupt { what: error.to_string() }
             }
             _ => match error {
-                // Every verb that may find nothing asks so; the others look for what something points at.
+                // Queries that may find nothing handle that themselves; here a row is missing that another one refers
+                // to.
                 rusqlite::Error::QueryReturnedNoRows => Error::Corrupt {
-                    what: "a row that another one points at is missing".to_owned(),
+                    what: "a row that another one refers to is missing".to_owned(),
                 },
                 error if is_of_value(&error) => Error::Corrupt { what: error.to_string() },
                 error => Error::Storage { source: Box::new(error) },
@@ -44,7 +45,7 @@ impl Fault {
         }
     }
 
-    /// Returns whether a call of the system failed: for the disk, or for want of space or memory.
+    /// Returns whether a system call failed: an I/O error, a full disk or no memory.
     pub(super) fn is_of_system(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
@@ -52,7 +53,7 @@ impl Fault {
         ))
     }
 
-    /// Returns whether the database was held by others.
+    /// Returns whether another connection held the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
@@ -61,50 +62,50 @@ impl Fault {
     }
 }
 
-/// Returns whether a stored value is none that stands there.
+/// Returns whether a stored value is invalid for its column.
 fn is_of_value(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => true,
-        // A sum: no figures that talktree wrote add up to this.
+        // An overflow in a sum: the counts that talktree writes never add up to this.
         rusqlite::Error::SqliteFailure(_, Some(text)) => text == "integer overflow",
         _ => false,
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for BackendError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<rusqlite::types::FromSqlError> for Fault {
+impl From<rusqlite::types::FromSqlError> for BackendError {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::Own(Error::Corrupt {
-            what: format!("a value of another type than its column: {error}"),
+            what: format!("a value has another type than its column: {error}"),
         })
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for BackendError {
     fn from(error: Error) -> Self {
         Self::Own(error)
     }
 }
 
-/// Names the row in the fault of one whose text cannot be read.
-pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(Fault) -> Fault {
-    move |fault| match fault {
-        Fault::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
-        Fault::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
-        Fault::Sqlite(error) if is_of_value(&error) => corrupt(format!("{row}: {error}")),
-        fault => fault,
+/// Adds the name of the row to the error of a damaged row.
+pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) -> BackendError {
+    move |error| match error {
+        BackendError::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
+        BackendError::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
+        BackendError::Sqlite(error) if is_of_value(&error) => corrupt(format!("{row}: {error}")),
+        error => error,
     }
 }
 
-/// Returns the fault for data that breaks an invariant.
-pub(super) fn corrupt(what: impl Into<String>) -> Fault {
-    Fault::Own(Error::Corrupt { what: what.into() })
+/// Returns the error for data that breaks an invariant.
+pub(super) fn corrupt(what: impl Into<String>) -> BackendError {
+    BackendError::Own(Error::Corrupt { what: what.into() })
 }

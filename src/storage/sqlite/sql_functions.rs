@@ -3,12 +3,11 @@
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::message::parts_from_text;
 use crate::search::{indexed_text, script};
 
-/// Registers the functions on a connection.
-pub(super) fn register(conn: &Connection) -> Outcome<()> {
+pub(super) fn register(conn: &Connection) -> BackendResult<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
@@ -19,14 +18,14 @@ pub(super) fn register(conn: &Connection) -> Outcome<()> {
         Ok(parts(context).map(|parts| indexed_text::tools(&parts)))
     })?;
     conn.create_scalar_function("talktree_cut", 1, flags, |context| {
-        // What is no text has none; `verify` names it.
+        // A value that is not text has none; `verify` reports it.
         let text = context.get_raw(0).as_str().ok();
         Ok(text.map(|text| script::segment(text).into_owned()))
     })?;
     Ok(())
 }
 
-/// Parts that cannot be read have no text; `verify` names them.
+/// Damaged parts have no text; `verify` reports them.
 fn parts(context: &Context<'_>) -> Option<Vec<crate::message::Part>> {
     let text = context.get_raw(0).as_str().ok()?;
     parts_from_text(text).ok()

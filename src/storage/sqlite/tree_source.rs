@@ -1,33 +1,33 @@
-//! The shape of a session's tree, read for the walk.
+//! A session's tree in the database, as the walk reads it.
 //!
-//! Runs come from the partial index of breaks. Short runs come in numbers, so breaks are read a
-//! buffer at a time, and the buffer grows while the walk uses what is in it.
+//! Runs come from the partial index of breaks. Short runs come in series, so breaks are read a buffer at a time, and
+//! the buffer grows while the walk uses its content.
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::fault::Outcome;
+use super::error::BackendResult;
 use crate::error::Result;
 use crate::tree::{Address, Run, Span, TreeSource};
 
-/// The most breaks that are read at a time.
+/// How many breaks are read at a time at most.
 const MAX_BUFFER: usize = 256;
 
-/// A session's tree, as the walk sees it.
-pub(super) struct Shape<'c> {
+/// A session's tree, as the walk reads it.
+pub(super) struct SessionTree<'c> {
     conn: &'c Connection,
     /// The first address of the session.
     floor: Address,
-    /// Breaks in descending order: all there are from the last one up to `ceiling`.
+    /// Consecutive breaks in descending order, complete up to `ceiling`.
     runs: Vec<Run>,
     ceiling: Address,
     buffer: usize,
-    /// How many answers the present buffer gave.
+    /// How many lookups the current buffer has answered.
     answers: usize,
-    /// Compactions after this one are passed over.
+    /// Newer compactions are ignored.
     newest_compaction: i64,
 }
 
-impl<'c> Shape<'c> {
+impl<'c> SessionTree<'c> {
     pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
         let (floor, _) = Address::range_of(session);
         Self {
@@ -42,18 +42,22 @@ impl<'c> Shape<'c> {
     }
 
     /// Returns the tree without the compactions that are newer than this one.
-    pub(super) fn until(conn: &'c Connection, session: i64, newest_compaction: i64) -> Self {
+    pub(super) fn before_compaction(
+        conn: &'c Connection,
+        session: i64,
+        newest_compaction: i64,
+    ) -> Self {
         Self { newest_compaction, ..Self::new(conn, session) }
     }
 
-    /// Returns the run in the buffer that holds the address.
-    fn known(&self, at: Address) -> Option<Run> {
+    /// Returns the run of an address, if the buffer has it.
+    fn buffered(&self, at: Address) -> Option<Run> {
         let place = self.runs.partition_point(|run| run.start > at);
         self.runs.get(place).filter(|_| at <= self.ceiling).copied()
     }
 
-    fn fill(&mut self, at: Address) -> Outcome<()> {
-        // A buffer that was mostly stepped over is dearer than a seek.
+    fn fill(&mut self, at: Address) -> BackendResult<()> {
+        // If most of the buffer was not used, a seek is cheaper.
         let is_used = self.answers * 4 >= self.buffer;
         self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
         self.answers = 0;
@@ -67,13 +71,13 @@ impl<'c> Shape<'c> {
         Ok(())
     }
 
-    fn find_run(&mut self, at: Address) -> Outcome<Run> {
-        if self.known(at).is_none() {
+    fn find_run(&mut self, at: Address) -> BackendResult<Run> {
+        if self.buffered(at).is_none() {
             self.fill(at)?;
         }
         self.answers += 1;
-        self.known(at).ok_or_else(|| {
-            super::fault::corrupt(format!(
+        self.buffered(at).ok_or_else(|| {
+            super::error::corrupt(format!(
                 "message {} of session {} is in no run",
                 at.n(),
                 at.session()
@@ -81,7 +85,7 @@ impl<'c> Shape<'c> {
         })
     }
 
-    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
         let found = self
             .conn
             .prepare_cached(SPAN_BEFORE)?
@@ -109,31 +113,31 @@ pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
   ORDER BY last DESC, first, key DESC
   LIMIT 1";
 
-impl TreeSource for Shape<'_> {
+impl TreeSource for SessionTree<'_> {
     fn run_of(&mut self, at: Address) -> Result<Run> {
-        self.find_run(at).map_err(|fault| fault.into_error(0))
+        self.find_run(at).map_err(|error| error.into_error(0))
     }
 
     fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|fault| fault.into_error(0))
+        self.find_span(at).map_err(|error| error.into_error(0))
     }
 }
 
-/// A session's tree with those summaries alone that show where one is taken off.
+/// A session's tree with only the summaries that become visible if one compaction is removed.
 ///
-/// Invariant: they lie within its stretch, and of those over the very same stretch only older ones
-/// count: so going down from summary to summary ends.
-pub(super) struct Below<'c> {
-    shape: Shape<'c>,
+/// Invariant: they are within its range, and of those over exactly that range only older ones count. So descending
+/// from summary to summary ends.
+pub(super) struct WithoutCompaction<'c> {
+    shape: SessionTree<'c>,
     over: Span,
 }
 
-impl<'c> Below<'c> {
+impl<'c> WithoutCompaction<'c> {
     pub(super) fn new(conn: &'c Connection, over: Span) -> Self {
-        Self { shape: Shape::new(conn, over.last.session()), over }
+        Self { shape: SessionTree::new(conn, over.last.session()), over }
     }
 
-    fn find_span(&self, at: Address) -> Outcome<Option<Span>> {
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
         let found = self
             .shape
             .conn
@@ -155,12 +159,12 @@ pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
   ORDER BY last DESC, first, key DESC
   LIMIT 1";
 
-impl TreeSource for Below<'_> {
+impl TreeSource for WithoutCompaction<'_> {
     fn run_of(&mut self, at: Address) -> Result<Run> {
         self.shape.run_of(at)
     }
 
     fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|fault| fault.into_error(0))
+        self.find_span(at).map_err(|error| error.into_error(0))
     }
 }

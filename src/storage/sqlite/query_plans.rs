@@ -1,16 +1,16 @@
-//! The plans of the hot statements: each uses the index made for it, and none looks at every
-//! message, before ANALYZE has run and after.
+//! The query plans of the hot statements: each uses the index made for it and none scans all messages, before ANALYZE
+//! and after.
 //!
-//! SQLite takes a partial index only where a query repeats its condition to the letter, and what
-//! ANALYZE finds may turn it to another one.
+//! SQLite uses a partial index only if a query repeats its condition literally, and ANALYZE may make it prefer
+//! another index.
 
 use super::connection::{Config, Database};
 use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
-use super::fault::Outcome;
+use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    append, catalog, compaction, delete, fork, index, message, outline, path, rows, shape, survey,
-    visible,
+    children, compaction, delete, fork, message, outline, path, plan_reader, row, search_index,
+    tokens, tree_source,
 };
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
@@ -20,19 +20,31 @@ use crate::storage::SessionProvider;
 use crate::storage::context::{NewEntry, Owner};
 use crate::view::{ExpectedHead, Parent};
 
-/// Each hot statement, and what its plan names.
+/// Each hot statement, and what its query plan contains.
 const HOT: &[(&str, &str, &[&str])] = &[
     ("a message by id", message::BY_ID, &["INDEX message_id (session=? AND id=?)"]),
     ("a message by address", message::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("id and parent", message::ID_AND_PARENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
-    ("a run", shape::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
-    ("a compaction's end", shape::SPAN_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
-    ("a compaction below", shape::SPAN_BELOW, &["INDEX compaction_end (last>? AND last<?)"]),
-    ("the stamps of a stretch", visible::SUMS, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("rows to stamp", visible::FOREIGN, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("a run", tree_source::BREAKS_BEFORE, &["COVERING INDEX run (address>? AND address<?)"]),
+    ("a compaction's end", tree_source::SPAN_BEFORE, &["INDEX compaction_end (last>? AND last<?)"]),
+    (
+        "a compaction inside another",
+        tree_source::SPAN_BELOW,
+        &["INDEX compaction_end (last>? AND last<?)"],
+    ),
+    (
+        "the tokens of a range",
+        tokens::visible::SUMS,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    (
+        "rows of another counter",
+        tokens::visible::UNCOUNTED,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
     ("elided messages", elision::MESSAGES_WITH, &["PRIMARY KEY (address>? AND address<?)"]),
-    ("rows forward", rows::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("rows backward", rows::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows forward", plan_reader::FORWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("rows backward", plan_reader::BACKWARD, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("tombstones", path::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
     ("hidden", path::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     (
@@ -41,86 +53,86 @@ const HOT: &[(&str, &str, &[&str])] = &[
         &["INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX branch (parent=?)"],
     ),
     (
-        "the compactions over a message",
+        "the compactions that cover a message",
         compaction::COVERING,
         &["INDEX compaction_end (last>? AND last<?)"],
     ),
-    ("branches", survey::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
+    ("branches", children::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
     ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
-    (
-        "where each tombstone is",
-        outline::TOMBSTONES,
-        &["INDEX tombstone (address>? AND address<?)"],
-    ),
-    ("where each hidden is", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
+    ("every tombstone", outline::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
+    ("every hidden message", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
-    ("an append", append::INSERT, &[]),
-    ("a session", catalog::BY_ID, &["(id=?)"]),
+    ("an append", row::message::INSERT, &[]),
+    ("a session", row::session::BY_ID, &["(id=?)"]),
     (
-        "what is pending",
-        index::PENDING_PARTS,
+        "the pending messages",
+        search_index::PENDING_PARTS,
         &["SEARCH search_pending", "SEARCH message USING INTEGER PRIMARY KEY (rowid=?)"],
     ),
     (
-        "a text that goes",
-        index::TAKE_OUT,
+        "a message leaving the index",
+        search_index::DELETE_ENTRIES,
         &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
-        "the labels of a stretch",
+        "the labels of a range",
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
         &["COVERING INDEX label_target (address>? AND address<?)"],
     ),
     ("a block", block::BY_LABEL, &["(session=? AND label=?)"]),
     (
-        "the labels that hold a text",
+        "the labels that have a text",
         block::LABELS,
         &["(session=?)", "INDEX context_present (block=? AND key>?)"],
     ),
     ("the blocks of a session", block::ALL, &["(session=?)"]),
-    ("where a text lies", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),
+    ("where a text is stored", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),
     ("a text by key", entry::BY_KEY, &["(block=? AND key=?)"]),
     ("a text by address", entry::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("documents", entry::DOCUMENTS, &["INDEX context_present (block=? AND key>?)"]),
     ("how many documents", entry::COUNT, &["COVERING INDEX context_present (block=? AND key>?)"]),
-    ("former versions", entry::FORMER, &["PRIMARY KEY (entry=?)"]),
+    ("earlier versions", entry::FORMER, &["PRIMARY KEY (entry=?)"]),
     (
         "one version",
         entry::VERSION,
         &["PRIMARY KEY (entry=? AND version=?)", "INTEGER PRIMARY KEY (rowid=?)"],
     ),
-    ("the present version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("the current version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     (
-        "a document that goes",
-        entry::TAKE_OUT,
+        "a document leaving the index",
+        entry::REMOVE_FROM_INDEX,
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
-        "a document that comes",
-        entry::PUT_IN,
+        "a document entering the index",
+        entry::ADD_TO_INDEX,
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     ("how many texts", search::IN_BLOCK, &["COVERING INDEX context_present (block=?)"]),
     ("a fork's texts", lifecycle::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     (
-        "a session's texts that go",
-        lifecycle::FORGET_ENTRIES,
+        "the texts of a removed session",
+        lifecycle::REMOVE_ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
-        "a session's versions that go",
-        lifecycle::FORGET_VERSIONS,
+        "the versions of a removed session",
+        lifecycle::REMOVE_VERSIONS,
         &["PRIMARY KEY (entry>? AND entry<?)"],
     ),
     ("a frozen prompt", frozen_prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("whether there are elisions", elision::HAS_ANY, &["PRIMARY KEY (address>? AND address<?)"]),
     ("the elisions of a message", elision::OF_MESSAGE, &["PRIMARY KEY (address=?)"]),
     ("the elision of a call", elision::OF_CALL, &["PRIMARY KEY (address=? AND call=?)"]),
-    ("elisions that go", elision::FORGET, &["PRIMARY KEY (address>? AND address<?)"]),
+    (
+        "the elisions of a deleted range",
+        elision::REMOVE_RANGE,
+        &["PRIMARY KEY (address>? AND address<?)"],
+    ),
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];
 
-/// A session with every kind of row in it: runs, branches, tombstones, hidden, compactions.
+/// Two sessions with every kind of row: runs, branches, tombstones, hidden messages, compactions.
 fn filled() -> Result<Database> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     for name in ["one", "two"] {
@@ -162,9 +174,9 @@ fn filled() -> Result<Database> {
 }
 
 fn plan(database: &Database, sql: &str) -> Result<Vec<String>> {
-    database.read(|conn| -> Outcome<Vec<String>> {
+    database.read(|conn| -> BackendResult<Vec<String>> {
         let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-        // What is not bound is NULL; a limit must be a number.
+        // An unbound parameter is NULL, which a LIMIT does not accept.
         for at in 1..=statement.parameter_count() {
             statement.raw_bind_parameter(at, 1)?;
         }
@@ -201,7 +213,7 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
 }
 
 #[test]
-fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
+fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     let messages: Vec<Message> = (0..1_000).map(|n| Message::user(n.to_string())).collect();
@@ -219,7 +231,7 @@ fn a_linear_append_writes_no_page_of_the_trees_indexes() -> Result<()> {
 }
 
 #[test]
-fn a_session_that_is_full_says_so() -> Result<()> {
+fn a_full_session_is_an_error() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")])?;

@@ -1,29 +1,29 @@
-//! What is pending, indexed for the length of a search.
+//! A temporary index of what is pending, for one search.
 //!
-//! Where the index could not be brought up to date (others hold the store, or it is read-only), the pending messages are
-//! put into an index of the connection's own, in its temporary schema, which is searched as the other one is.
+//! If the index could not be brought up to date (others hold the lock, or the store is read-only), the pending
+//! messages are indexed in the connection's temporary schema and searched there.
 //!
-//! The table is kept as long as nobody writes to the store, so that a read-only handle fills it once.
+//! The table is kept until someone writes to the store, so a read-only handle fills it once.
 
 use rusqlite::Connection;
 
-use super::super::fault::Outcome;
+use super::super::error::BackendResult;
 use crate::tree::Address;
 
-/// The same tokenizer as in `schema.sql`; nothing of the text is kept.
-pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_fresh USING fts5 (
+/// The same tokenizer as in `schema.sql`. Contentless: the text is not stored.
+pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
     text, tools,
     content = '',
     tokenize = \"porter unicode61 remove_diacritics 2 categories 'L* N* Co So'\"
 );
-CREATE TABLE IF NOT EXISTS temp.search_fresh_of (version, low, high)";
+CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high)";
 
-/// Indexes what is pending in a stretch of addresses; returns whether anything is.
-pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome<bool> {
+/// Indexes the pending messages in a range of addresses; returns whether there are any.
+pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> BackendResult<bool> {
     let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     let is_made: bool = conn
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'search_fresh')",
+            "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'pending_index')",
         )?
         .query_row([], |row| row.get(0))?;
     if !is_any {
@@ -35,12 +35,12 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome
     if !is_made {
         conn.execute_batch(CREATE)?;
     }
-    // A connection that writes does not count its own changes in the version.
+    // `data_version` does not count a connection's own writes.
     let is_reader = conn.is_readonly("main")?;
     let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
     let is_same: bool = conn
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM temp.search_fresh_of WHERE (version, low, high) = (?1, ?2, ?3))",
+            "SELECT EXISTS (SELECT 1 FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3))",
         )?
         .query_row((version, low, high), |row| row.get(0))?;
     if is_same && is_reader {
@@ -48,21 +48,21 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Outcome
     }
     clear(conn)?;
     conn.prepare_cached(FILL)?.execute([low, high])?;
-    conn.prepare_cached("INSERT INTO temp.search_fresh_of VALUES (?1, ?2, ?3)")?
+    conn.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3)")?
         .execute((version, low, high))?;
     Ok(true)
 }
 
-/// Holds the words of the next `limit` messages that are not pending, in place of what it held, for `verify`; returns
-/// the last of them.
+/// Replaces the content of the temporary index by the next `limit` messages that are not pending, for `verify`;
+/// returns the last one.
 pub(in super::super) fn fill_after(
     conn: &Connection,
     after: Address,
     limit: u64,
-) -> Outcome<Option<Address>> {
+) -> BackendResult<Option<Address>> {
     conn.execute_batch(CREATE)?;
-    conn.prepare_cached("DELETE FROM temp.search_fresh_of")?.execute([])?;
-    conn.prepare_cached("INSERT INTO temp.search_fresh (search_fresh) VALUES ('delete-all')")?
+    conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
+    conn.prepare_cached("INSERT INTO temp.pending_index (pending_index) VALUES ('delete-all')")?
         .execute([])?;
     let last: Option<Address> = conn
         .prepare_cached(
@@ -72,7 +72,7 @@ pub(in super::super) fn fill_after(
         .query_row((after, limit), |row| row.get(0))?;
     if let Some(last) = last {
         conn.prepare_cached(
-            "INSERT INTO temp.search_fresh (rowid, text, tools)
+            "INSERT INTO temp.pending_index (rowid, text, tools)
              SELECT address, text, tools FROM search_source WHERE address > ?1 AND address <= ?2",
         )?
         .execute([after, last])?;
@@ -80,11 +80,13 @@ pub(in super::super) fn fill_after(
     Ok(last)
 }
 
-fn clear(conn: &Connection) -> Outcome<()> {
-    let count = conn.prepare_cached("DELETE FROM temp.search_fresh_of")?.execute([])?;
+fn clear(conn: &Connection) -> BackendResult<()> {
+    let count = conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
     if count > 0 {
-        conn.prepare_cached("INSERT INTO temp.search_fresh (search_fresh) VALUES ('delete-all')")?
-            .execute([])?;
+        conn.prepare_cached(
+            "INSERT INTO temp.pending_index (pending_index) VALUES ('delete-all')",
+        )?
+        .execute([])?;
     }
     Ok(())
 }
@@ -92,7 +94,7 @@ fn clear(conn: &Connection) -> Outcome<()> {
 pub(super) const IS_PENDING: &str =
     "SELECT EXISTS (SELECT 1 FROM search_pending WHERE address BETWEEN ?1 AND ?2)";
 
-pub(super) const FILL: &str = "INSERT INTO temp.search_fresh (rowid, text, tools)
+pub(super) const FILL: &str = "INSERT INTO temp.pending_index (rowid, text, tools)
  SELECT address, talktree_text(parts), talktree_tools(parts)
    FROM search_pending CROSS JOIN message USING (address)
   WHERE address BETWEEN ?1 AND ?2

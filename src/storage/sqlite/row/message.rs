@@ -1,0 +1,142 @@
+//! The row of a message.
+//!
+//! Its columns are its place (`address` and `parent`) and three lists: [`Identity`], which never changes;
+//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork sets `origin`.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+
+use super::super::error::{BackendResult, damaged};
+use super::super::tokens::TokenCount;
+use super::{Read, execute};
+use crate::id::MessageId;
+use crate::message::{Json, Message, Role, extra_from_text, parts_from_text};
+use crate::tree::Address;
+
+struct Identity<'r> {
+    id: Cow<'r, str>,
+    hidden: bool,
+    created_at: DateTime<Utc>,
+}
+
+columns! {
+    identity_columns: Identity<'r> { id, hidden, created_at }
+}
+
+/// The text columns that a message is parsed from.
+pub(in super::super) struct Content<'r> {
+    pub(in super::super) role: Cow<'r, str>,
+    pub(in super::super) parts: Cow<'r, str>,
+    pub(in super::super) metadata: Option<Cow<'r, str>>,
+    pub(in super::super) extra: Option<Cow<'r, str>>,
+}
+
+columns! {
+    content_columns: Content<'r> { role, parts, metadata, extra }
+}
+
+columns! {
+    token_columns: TokenCount { tokens, counter }
+}
+
+/// The columns of a [`StoredMessage`].
+macro_rules! stored_columns {
+    () => {
+        concat!("address, parent", identity_columns!(names), content_columns!(names))
+    };
+}
+
+/// A row of the message table. A tombstone has no message.
+pub(in super::super) struct StoredMessage {
+    pub(in super::super) address: Address,
+    pub(in super::super) parent: Option<Address>,
+    pub(in super::super) message: Option<Message>,
+    /// The size of its parts.
+    pub(in super::super) bytes: usize,
+}
+
+impl StoredMessage {
+    /// Where the columns after `stored_columns!` begin.
+    pub(in super::super) const WIDTH: usize =
+        2 + <Identity<'_> as Read<'_>>::WIDTH + <Content<'_> as Read<'_>>::WIDTH;
+
+    /// Reads a row of `stored_columns!`. The message's `parent` is not set.
+    pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Self> {
+        let address: Address = row.get(0)?;
+        Self::read_at(row, address).map_err(damaged(format_args!(
+            "message {} of session {}",
+            address.n(),
+            address.session()
+        )))
+    }
+
+    fn read_at(row: &Row<'_>, address: Address) -> BackendResult<Self> {
+        let parent = row.get(1)?;
+        if row.get_ref(2)? == ValueRef::Null {
+            return Ok(Self { address, parent, message: None, bytes: 0 });
+        }
+        let Identity { id, hidden, created_at } = Identity::read(row, 2)?;
+        let content = Content::of_row(row)?;
+        let message = Message {
+            id: MessageId::from(&*id),
+            parent: None,
+            role: Role::from(&*content.role),
+            parts: parts_from_text(&content.parts)?,
+            metadata: content.metadata.as_deref().map(Json::parse).transpose()?,
+            created_at,
+            is_hidden: hidden,
+            extra: extra_from_text(content.extra.as_deref())?,
+        };
+        Ok(Self { address, parent, message: Some(message), bytes: content.parts.len() })
+    }
+}
+
+impl<'r> Content<'r> {
+    /// Reads the content from a row of `stored_columns!`.
+    pub(in super::super) fn of_row(row: &'r Row<'_>) -> BackendResult<Self> {
+        Self::read(row, StoredMessage::WIDTH - Self::WIDTH)
+    }
+
+    /// Returns a copy that outlives the row.
+    pub(in super::super) fn into_owned(self) -> Content<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Content {
+            role: owned(self.role),
+            parts: owned(self.parts),
+            metadata: self.metadata.map(owned),
+            extra: self.extra.map(owned),
+        }
+    }
+}
+
+/// Stores a message; returns whether its id was free.
+pub(in super::super) fn insert(
+    conn: &Connection,
+    address: Address,
+    parent: Option<Address>,
+    message: &Message,
+    content: &Content<'_>,
+    count: TokenCount,
+) -> BackendResult<bool> {
+    let identity = Identity {
+        id: Cow::Borrowed(message.id.as_str()),
+        hidden: message.is_hidden,
+        created_at: message.created_at,
+    };
+    Ok(execute(conn, INSERT, &[&address, &parent, &identity, content, &count])? > 0)
+}
+
+pub(in super::super) const INSERT: &str = concat!(
+    "INSERT INTO message (address, parent",
+    identity_columns!(names),
+    content_columns!(names),
+    token_columns!(names),
+    ") VALUES (?1, ?2",
+    identity_columns!(values),
+    content_columns!(values),
+    token_columns!(values),
+    ") ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING"
+);

@@ -1,0 +1,171 @@
+//! The row of a session.
+
+use chrono::Utc;
+use rusqlite::{Connection, Row, Statement};
+
+use super::super::error::{BackendResult, damaged};
+use super::{Bind, Read, execute, first_row};
+use crate::id::SessionId;
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::tree::Address;
+
+/// The columns that verbs change.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct SessionRow {
+    pub(in super::super) key: i64,
+    /// The number of the next message.
+    pub(in super::super) next: u64,
+    pub(in super::super) head: Option<Address>,
+    pub(in super::super) head_position: i64,
+    /// How many tokens a model sees on the path to the head.
+    pub(in super::super) visible_tokens: CachedCount,
+    /// The key of the token counter that counted them.
+    pub(in super::super) counter: i64,
+    /// How often they were changed by anything but an append at the head.
+    pub(in super::super) changes: i64,
+}
+
+columns! {
+    session_columns[key]: SessionRow {
+        next,
+        head,
+        head_position,
+        visible_tokens,
+        counter,
+        changes,
+    }
+}
+
+// The columns that callers set and read.
+columns! {
+    details_columns: SessionDetails {
+        name,
+        parent_session,
+        fork_point,
+        model,
+        source,
+        metadata,
+        end_reason,
+        created_at,
+    }
+}
+
+/// A count that can be computed again: a damaged one reads as missing.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct CachedCount(pub(in super::super) Option<u64>);
+
+impl Read<'_> for CachedCount {
+    fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
+        let count: Option<i64> = row.get(at)?;
+        Ok(Self(count.and_then(|count| u64::try_from(count).ok())))
+    }
+}
+
+impl Bind for CachedCount {
+    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> rusqlite::Result<usize> {
+        self.0.bind(statement, at)
+    }
+}
+
+impl SessionRow {
+    /// Returns the row of a session without messages.
+    pub(in super::super) fn new(key: i64) -> Self {
+        Self {
+            key,
+            next: 1,
+            head: None,
+            head_position: 0,
+            visible_tokens: CachedCount(Some(0)),
+            counter: 0,
+            changes: 0,
+        }
+    }
+
+    /// Sets how many tokens a model sees at the head; `None` if that has to be counted.
+    pub(in super::super) fn set_visible_tokens(&mut self, tokens: Option<u64>) {
+        // A damaged row can make the sum larger than SQLite's integers.
+        match tokens.filter(|tokens| i64::try_from(*tokens).is_ok()) {
+            Some(tokens) => self.visible_tokens = CachedCount(Some(tokens)),
+            None => self.invalidate_visible_tokens(),
+        }
+    }
+
+    /// Notes that the tokens at the head have to be counted again.
+    pub(in super::super) fn invalidate_visible_tokens(&mut self) {
+        self.visible_tokens = CachedCount(None);
+        self.changes = self.changes.wrapping_add(1);
+    }
+}
+
+/// Returns the session with this id, if it exists.
+pub(in super::super) fn find(
+    conn: &Connection,
+    id: &SessionId,
+) -> BackendResult<Option<SessionRow>> {
+    first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
+        .map_err(damaged(format_args!("session {id:?}")))
+}
+
+pub(in super::super) const BY_ID: &str =
+    concat!("SELECT key", session_columns!(names), " FROM session WHERE id = ?1");
+
+/// Stores a changed row and the time of this write.
+pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
+    execute(conn, STORE, &[row, &now(), &row.key])?;
+    Ok(())
+}
+
+const STORE: &str = concat!(
+    "UPDATE session SET ",
+    session_columns!(assign),
+    ", updated_at = max(updated_at, ?) WHERE key = ?"
+);
+
+/// Sets the details that are given.
+pub(in super::super) fn set_details(
+    conn: &Connection,
+    key: i64,
+    details: &SessionDetails,
+) -> BackendResult<()> {
+    execute(conn, SET_DETAILS, &[details, &now(), &key])?;
+    Ok(())
+}
+
+const SET_DETAILS: &str = concat!(
+    "UPDATE session SET ",
+    details_columns!(assign_given),
+    "updated_at = max(updated_at, ?) WHERE key = ?"
+);
+
+/// Returns what is known of a session.
+pub(in super::super) fn info(
+    conn: &Connection,
+    id: &SessionId,
+) -> BackendResult<Option<SessionInfo>> {
+    first_row(conn, INFO, &[id], read_info)
+}
+
+/// Reads a row of [`INFO`] or [`ALL`].
+pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
+    let id = SessionId::read(row, 0)?;
+    let info = || {
+        let details = SessionDetails::read(row, 2)?;
+        Ok(SessionInfo::from_details(id.clone(), details, Read::read(row, 1)?))
+    };
+    info().map_err(damaged(format_args!("session {id:?}")))
+}
+
+const INFO: &str =
+    concat!("SELECT id, updated_at", details_columns!(names), " FROM session WHERE id = ?1");
+
+/// The session written to last comes first.
+pub(in super::super) const ALL: &str = concat!(
+    "SELECT id, updated_at",
+    details_columns!(names),
+    " FROM session ORDER BY updated_at DESC, key DESC"
+);
+
+/// Returns the present time as rows hold it.
+pub(in super::super) fn now() -> i64 {
+    Utc::now().timestamp_micros()
+}

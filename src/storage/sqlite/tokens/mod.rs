@@ -1,0 +1,74 @@
+//! Token counts: how many tokens a message takes, and which counter said so.
+//!
+//! A counter may be a caller's own code, so messages are counted before a transaction begins. Each row stores the key
+//! of its counter; rows of another counter are counted again when a total is needed.
+
+mod recount;
+pub(super) mod visible;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::error::BackendResult;
+use crate::message::Message;
+use crate::tokens::{Counter, HEURISTIC};
+
+/// The key of talktree's own estimate.
+pub(super) const HEURISTIC_KEY: i64 = 0;
+
+/// How many tokens a message takes, and the key of the counter that said so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenCount {
+    pub(super) tokens: u64,
+    pub(super) counter: i64,
+}
+
+/// The tokens of messages that are about to be stored.
+pub(super) struct CountedMessages<'a> {
+    counter: &'a Counter,
+    tokens: Vec<u64>,
+}
+
+impl<'a> CountedMessages<'a> {
+    pub(super) fn of<'m>(
+        counter: &'a Counter,
+        messages: impl IntoIterator<Item = &'m Message>,
+    ) -> Self {
+        let tokens = messages.into_iter().map(|message| counter.message(message)).collect();
+        Self { counter, tokens }
+    }
+
+    pub(super) fn counter(&self) -> &Counter {
+        self.counter
+    }
+
+    /// Returns the counts, in the order of the messages.
+    pub(super) fn token_counts(
+        &self,
+        conn: &Connection,
+    ) -> BackendResult<impl Iterator<Item = TokenCount>> {
+        let counter = counter_key_to_write(conn, self.counter)?;
+        Ok(self.tokens.iter().map(move |&tokens| TokenCount { tokens, counter }))
+    }
+}
+
+/// Returns the key of a counter; none if it has counted nothing yet.
+pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult<Option<i64>> {
+    if counter.name() == HEURISTIC {
+        return Ok(Some(HEURISTIC_KEY));
+    }
+    let key = conn
+        .prepare_cached("SELECT key FROM token_counter WHERE name = ?1")?
+        .query_row([counter.name()], |row| row.get(0))
+        .optional()?;
+    Ok(key)
+}
+
+/// Returns the key of a counter, creating one if it has none.
+pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> BackendResult<i64> {
+    if let Some(key) = counter_key(conn, counter)? {
+        return Ok(key);
+    }
+    conn.prepare_cached("INSERT INTO token_counter (name) VALUES (?1)")?
+        .execute([counter.name()])?;
+    Ok(conn.last_insert_rowid())
+}

@@ -1,0 +1,274 @@
+//! How many tokens a model sees on the path to the head.
+//!
+//! The count is stored in the session's row and grows with each append at the head. Every other change of the view
+//! discards it; it is then computed on demand from the counts in the rows. Rows of another counter are counted first,
+//! a batch at a time. A counter may be a caller's own code, so it is called between transactions, and its counts are
+//! stored only if nothing changed meanwhile.
+
+use rusqlite::{Connection, params};
+
+use super::super::connection::Database;
+use super::super::context::elision;
+use super::super::error::BackendResult;
+use super::super::row::message::{Content, StoredMessage};
+use super::super::row::session::{self, SessionRow};
+use super::super::{compaction, message, path, row};
+use super::{HEURISTIC_KEY, TokenCount, counter_key, counter_key_to_write};
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::message::Message;
+use crate::tokens::Counter;
+use crate::tree::{Address, Plan, Stretch};
+
+/// How many rows of another counter are counted at a time.
+const BATCH: usize = 512;
+/// How often counting starts over because others write to the session, before the count is returned without being
+/// stored.
+const MAX_ATTEMPTS: usize = 4;
+
+/// A key that no counter has: a counter without a key has counted no row.
+const NO_COUNTER: i64 = -1;
+
+/// What one read of a session found.
+enum Count {
+    /// The count is in the session's row.
+    Known(u64),
+    /// Rows of another counter are visible: they have to be counted first.
+    Uncounted(Plan),
+    /// The tokens of the rows, and what else is visible: summaries and messages with elisions.
+    Sum { session: SessionRow, of_rows: u64, others: Vec<Message> },
+}
+
+/// A row with another counter's count.
+struct Uncounted {
+    address: Address,
+    /// Its columns when it was read.
+    content: Content<'static>,
+    message: Message,
+}
+
+impl Database {
+    /// Returns how many tokens a model sees on the path to the head; `None` if rows of another counter cannot be
+    /// updated.
+    pub(in super::super) fn visible_tokens(
+        &self,
+        id: &SessionId,
+        counter: &Counter,
+    ) -> Result<Option<u64>> {
+        let mut counted = None;
+        for _ in 0..MAX_ATTEMPTS {
+            match self.read(|conn| read_count(conn, id, counter))? {
+                Count::Known(tokens) => return Ok(Some(tokens)),
+                Count::Uncounted(_) if self.is_read_only() => return Ok(None),
+                Count::Uncounted(plan) => self.recount_all(plan, counter)?,
+                Count::Sum { session, of_rows, others } => {
+                    let others: u64 = others.iter().map(|message| counter.message(message)).sum();
+                    let tokens = of_rows.saturating_add(others);
+                    // In a read-only store the total is computed each time.
+                    if self.is_read_only() || self.store_count(&session, tokens, counter)? {
+                        return Ok(Some(tokens));
+                    }
+                    counted = Some(tokens);
+                }
+            }
+        }
+        Ok(counted)
+    }
+
+    /// Counts all rows of a plan that have another counter's count.
+    fn recount_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
+        loop {
+            let rows = self.read(|conn| next_uncounted(conn, &mut plan, counter))?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            self.recount(&rows, counter)?;
+        }
+    }
+
+    /// Stores the counts of rows that have not changed since they were read.
+    fn recount(&self, rows: &[Uncounted], counter: &Counter) -> Result<()> {
+        let counts: Vec<u64> = rows.iter().map(|row| counter.message(&row.message)).collect();
+        self.write(|conn| {
+            let key = counter_key_to_write(conn, counter)?;
+            for (found, &tokens) in rows.iter().zip(&counts) {
+                let count = TokenCount { tokens, counter: key };
+                row::execute(
+                    conn,
+                    RECOUNT,
+                    &[&count, &found.address, &found.address, &found.content],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores the total, if the session has not changed since it was counted.
+    fn store_count(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
+        self.write(|conn| {
+            let key = counter_key_to_write(conn, counter)?;
+            let count = conn
+                .prepare_cached(
+                    "UPDATE session
+                        SET visible_tokens = ?2, counter = ?3
+                      WHERE key = ?1 AND next = ?4 AND changes = ?5",
+                )?
+                .execute(params![session.key, tokens, key, session.next, session.changes])?;
+            Ok(count > 0)
+        })
+    }
+}
+
+/// A message that was updated since it was read has a count of its new content.
+const RECOUNT: &str = concat!(
+    "UPDATE message SET ",
+    token_columns!(assign),
+    " WHERE address = ? AND (address",
+    content_columns!(names),
+    ") IS (?",
+    content_columns!(values),
+    ")"
+);
+
+fn read_count(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<Count> {
+    let Some(session) = session::find(conn, id)? else { return Ok(Count::Known(0)) };
+    let key = counter_key(conn, counter)?;
+    if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
+        return Ok(Count::Known(tokens));
+    }
+    let plan = path::plan(conn, session.key, session.head, false)?;
+    let sums = sums(conn, &plan, key.unwrap_or(NO_COUNTER))?;
+    if sums.uncounted > 0 {
+        return Ok(Count::Uncounted(plan));
+    }
+    let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
+    Ok(Count::Sum { session, of_rows, others })
+}
+
+/// Returns the total that the counts in the rows add up to; `None` if only a caller's own counter can tell.
+pub(in super::super) fn from_rows(
+    conn: &Connection,
+    session: &SessionRow,
+) -> BackendResult<Option<u64>> {
+    let plan = path::plan(conn, session.key, session.head, false)?;
+    let sums = sums(conn, &plan, session.counter)?;
+    let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
+    if sums.uncounted > 0 || (session.counter != HEURISTIC_KEY && !others.is_empty()) {
+        return Ok(None);
+    }
+    let own = Counter::default();
+    let others: u64 = others.iter().map(|message| own.message(message)).sum();
+    Ok(Some(of_rows.saturating_add(others)))
+}
+
+/// Returns which tokens of the rows a model sees, and the visible messages that rows do not count.
+fn split_sum(conn: &Connection, plan: &Plan, of_rows: u64) -> BackendResult<(u64, Vec<Message>)> {
+    let mut others = Vec::new();
+    for stretch in plan {
+        if let Stretch::Summary(span) = stretch {
+            others.extend(compaction::by_key(conn, span.key)?.map(|it| it.to_message(None)));
+        }
+    }
+    let elided = elided(conn, plan)?;
+    let replaced = elided.iter().fold(0u64, |sum, (tokens, _)| sum.saturating_add(*tokens));
+    others.extend(elided.into_iter().map(|(_, message)| message));
+    Ok((of_rows.saturating_sub(replaced), others))
+}
+
+/// The counts of a plan's messages.
+#[derive(Default)]
+struct Sums {
+    tokens: u64,
+    /// How many rows have another counter's count.
+    uncounted: u64,
+}
+
+fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
+    let mut statement = conn.prepare_cached(SUMS)?;
+    let mut sums = Sums::default();
+    for stretch in plan {
+        let Stretch::Messages { first, last } = *stretch else { continue };
+        let (tokens, uncounted): (u64, u64) =
+            statement.query_row(params![first, last, key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        sums.tokens = sums.tokens.saturating_add(tokens);
+        sums.uncounted += uncounted;
+    }
+    Ok(sums)
+}
+
+/// Returns the tokens of a plan's messages, of any counter.
+pub(in super::super) fn of_rows(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
+    Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
+}
+
+pub(in super::super) const SUMS: &str =
+    "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND hidden = 0
+    AND id IS NOT NULL";
+
+/// Takes the oldest stretches from a plan, up to a batch of rows with another counter's count, and returns those
+/// rows; none if no such row is left.
+fn next_uncounted(
+    conn: &Connection,
+    plan: &mut Plan,
+    counter: &Counter,
+) -> BackendResult<Vec<Uncounted>> {
+    let key = counter_key(conn, counter)?.unwrap_or(NO_COUNTER);
+    let mut statement = conn.prepare_cached(UNCOUNTED)?;
+    let mut found: Vec<Uncounted> = Vec::new();
+    while found.len() < BATCH
+        && let Some(stretch) = plan.pop()
+    {
+        let Stretch::Messages { first, last } = stretch else { continue };
+        let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
+        while let Some(row) = rows.next()? {
+            let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
+            if let Some(message) = message {
+                let content = Content::of_row(row)?.into_owned();
+                found.push(Uncounted { address, content, message });
+            }
+        }
+        // The stretch may have more such rows than the batch.
+        if let Some(newest) = found.last()
+            && found.len() == BATCH
+            && newest.address < last
+        {
+            plan.push(Stretch::Messages { first: newest.address.after(), last });
+        }
+    }
+    Ok(found)
+}
+
+pub(in super::super) const UNCOUNTED: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    " FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND hidden = 0
+    AND id IS NOT NULL
+    AND counter <> ?3
+  ORDER BY address
+  LIMIT ?4"
+);
+
+/// Returns the messages of a plan that have elisions, as a model sees them, with the tokens of their rows.
+fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> {
+    let mut found = Vec::new();
+    for stretch in plan {
+        let Stretch::Messages { first, last } = *stretch else { continue };
+        for address in elision::messages_with(conn, first, last)? {
+            let Some(mut message) = message::stored(conn, address)?.message else { continue };
+            if message.is_hidden {
+                continue;
+            }
+            elision::apply(conn, address, &mut message)?;
+            let tokens = conn
+                .prepare_cached("SELECT tokens FROM message WHERE address = ?1")?
+                .query_row([address], |row| row.get(0))?;
+            found.push((tokens, message));
+        }
+    }
+    Ok(found)
+}
