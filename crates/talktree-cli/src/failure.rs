@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// Returns the exit code: each is documented in the README.
+    /// Returns the exit code: each is documented in docs/command.md.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             // Who reads has seen enough (`| head`).
