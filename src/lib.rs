@@ -37,9 +37,6 @@ mod tokens;
 mod tree;
 mod view;
 
-#[doc = include_str!("../docs/async.md")]
-pub mod _async {}
-
 pub mod export;
 pub mod import;
 pub mod model;
@@ -77,7 +74,21 @@ pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Compiles the examples of the README.
+/// Runs the examples of the documents.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/async.md")]
+    mod with_async {}
+    #[doc = include_str!("../docs/compaction.md")]
+    mod compaction {}
+    #[doc = include_str!("../docs/context.md")]
+    mod context {}
+    #[doc = include_str!("../docs/guide.md")]
+    mod guide {}
+    #[doc = include_str!("../docs/migrating.md")]
+    mod migrating {}
+    #[doc = include_str!("../docs/search.md")]
+    mod search {}
+}
