@@ -78,11 +78,7 @@ tour help="":
 # Draws the picture in the README: a sample conversation, as `talktree tree` prints it.
 [arg("help", long, value="--help")]
 picture help="":
-    folder=$(mktemp -d) && talktree() { cargo run -q -p talktree-cli -- --store "$folder/talk.db" "$@"; } && \
-        talktree import --strict docs/pictures/sample.jsonl && \
-        talktree --color always tree deploy > "$folder/drawn" && \
-        python3 docs/pictures/draw.py 'talktree tree deploy' < "$folder/drawn" > docs/pictures/tree.svg && \
-        rm -r "$folder"
+    python3 docs/pictures/draw.py
 
 # Plays 5 000 turns that stay within 2 000 tokens, offline; in memory, or in a file: `just long-chat chat.db`.
 long-chat *args:

@@ -1,9 +1,12 @@
-"""Turns what a command prints on a terminal, with its colours, into an SVG: draw.py COMMAND-LINE < text > file.svg"""
+"""Draws tree.svg: sample.jsonl, as `talktree tree` prints it on a terminal with its colours."""
 
 import html
+import pathlib
 import re
-import sys
+import subprocess
+import tempfile
 
+HERE = pathlib.Path(__file__).parent
 WIDTH, HEIGHT, SIZE, MARGIN = 8.4, 20, 14, 16
 COLOURS = {31: "#ff7b72", 32: "#7ee787", 33: "#e3b341", 34: "#79c0ff", 35: "#d2a8ff", 36: "#56d4dd"}
 
@@ -35,12 +38,26 @@ def drawn(line, top):
     return f'<text y="{top}" xml:space="preserve">{"".join(spans)}</text>', column
 
 
-lines = [f"\x1b[1m$ {sys.argv[1]}"] + sys.stdin.read().splitlines()
+def talktree(store, *args):
+    """Returns what the command prints."""
+    command = ["cargo", "run", "-q", "-p", "talktree-cli", "--", "--store", store, *args]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout
+
+
+with tempfile.TemporaryDirectory() as folder:
+    store = f"{folder}/talk.db"
+    talktree(store, "import", "--strict", str(HERE / "sample.jsonl"))
+    printed = talktree(store, "--color", "always", "tree", "deploy")
+
+lines = ["\x1b[1m$ talktree tree deploy"] + printed.splitlines()
 texts = [drawn(line, MARGIN + SIZE + HEIGHT * row) for row, line in enumerate(lines)]
 width = round(2 * MARGIN + WIDTH * max(columns for _, columns in texts))
 height = 2 * MARGIN + HEIGHT * len(lines)
-print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-      f'font-family="ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="{SIZE}" fill="#e6edf3">')
-print(f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>')
-print("\n".join(text for text, _ in texts))
-print("</svg>")
+svg = [
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+    f'font-family="ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="{SIZE}" fill="#e6edf3">',
+    f'<rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>',
+    *(text for text, _ in texts),
+    "</svg>",
+]
+(HERE / "tree.svg").write_text("\n".join(svg) + "\n")
