@@ -107,7 +107,7 @@ fn ask(
     let now = time(&question.question_date)?;
     let text = question.question.as_str();
     let began = Instant::now();
-    let chats = store.search_sessions(text).limit(10).now(now).run()?;
+    let chats = store.search(text).limit(10).now(now).by_session().run()?;
     times[0].push(began.elapsed());
     let began = Instant::now();
     let turns = store.search(text).limit(10).now(now).run()?;

@@ -166,7 +166,7 @@ impl Events {
     }
 
     /// Tells every subscriber, in the calling thread; the event is made only if there is one.
-    pub(crate) fn tell(&self, session: &SessionId, change: impl FnOnce() -> Change) {
+    pub(crate) fn emit(&self, session: &SessionId, change: impl FnOnce() -> Change) {
         if self.0.count.load(Ordering::Acquire) == 0 {
             return;
         }

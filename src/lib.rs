@@ -61,15 +61,16 @@ pub use outcome::{
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{
-    Found, Hit, Matched, Query, Scope, SearchRequest, SessionHit, SessionsFound, Snippet,
+    Found, Hit, Matched, Query, Scope, Search, SearchBySession, SearchRequest, SessionHit,
+    SessionsFound, Snippet,
 };
 pub use session::{
-    BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Session,
-    SessionBuilder, SessionSearch,
+    BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path, Session,
+    SessionBuilder,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
+pub use store::{Durability, InterruptHandle, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};

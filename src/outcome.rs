@@ -52,7 +52,7 @@ impl Appended {
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let counted = chat.provider().append_counted(&Parent::Head, &ExpectedHead::Any, &[Message::user("Hello world")])?;
 /// assert!(counted.appended[0].is_new);
-/// assert_eq!(grown.visible_tokens, Some(7));
+/// assert_eq!(counted.visible_tokens, Some(7));
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

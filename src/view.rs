@@ -11,8 +11,8 @@ use crate::id::MessageId;
 /// let question = chat.append(Message::user("2 + 2?"))?.id;
 /// chat.append(Message::assistant("4"))?;
 ///
-/// assert_eq!(chat.stream(View::head()).count(), 2);
-/// assert_eq!(chat.stream(View::at(&question).raw()).count(), 1);
+/// assert_eq!(chat.iter().count(), 2);
+/// assert_eq!(chat.at(&question).raw().iter().count(), 1);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -111,7 +111,7 @@ pub enum Parent {
 /// storage.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")])?;
 ///
 /// let empty = ExpectedHead::At(None); // the head is before the first message
-/// let late = storage.append(&Parent::Head, &ExpectedHead::Any, &empty, &[Message::user("hi")]);
+/// let late = storage.append(&Parent::Head, &empty, &[Message::user("hi")]);
 /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
 /// # Ok::<(), talktree::Error>(())
 /// ```

@@ -288,7 +288,7 @@ fn what_needs_a_summarizer_says_so() -> Result<()> {
     let to = "2".into();
     for answer in [
         chat.compact().map(drop),
-        chat.compact_at(&to).map(drop),
+        chat.at(&to).compact().map(drop),
         chat.checkout_summarized(&to).map(drop),
     ] {
         assert!(matches!(answer, Err(Error::NoSummarizer { .. })), "{answer:?}");

@@ -54,12 +54,12 @@ fn a_summary_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
         say(&chat, "f")?;
         chat.add_compaction("from b to e", &"b".into(), &"e".into())?;
 
-        let plan = planned(chat.plan_compaction_at(&"x".into(), &options()))?;
+        let plan = planned(chat.at(&"x".into()).plan_compaction(&options()))?;
         assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
         let compacted = chat.commit(plan, "from b to d")?;
         assert!(!compacted.is_shown);
         let shown = compacted.id.as_message();
-        assert_eq!(drawn(&chat.history_at(&"x".into())?), format!("a {shown} x"));
+        assert_eq!(drawn(&chat.at(&"x".into()).history()?), format!("a {shown} x"));
         assert_eq!(chat.history()?[1].text(), "from b to e");
     }
     Ok(())

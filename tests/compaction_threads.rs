@@ -195,7 +195,7 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
             None => {
                 assert_eq!(heard.all(), [""; 0], "{name}");
                 assert_eq!(made[0].nested, [inner], "{name}");
-                let view = chat.history_at(&"17".into())?;
+                let view = chat.at(&"17".into()).history()?;
                 assert_eq!(view[1].text(), "the new one", "{name}");
             }
             Some(why) => {

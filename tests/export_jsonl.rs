@@ -37,7 +37,7 @@ fn round_trip(store: &Store) -> Result<Store> {
 
 fn views(session: &Session) -> Result<Vec<Vec<String>>> {
     let texts = |leaf: &MessageId| -> Result<Vec<String>> {
-        Ok(session.history_at(leaf)?.iter().map(Message::text).collect())
+        Ok(session.at(leaf).history()?.iter().map(Message::text).collect())
     };
     session.leaves()?.iter().map(texts).collect()
 }
@@ -378,7 +378,7 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
                 let (Some(last), Some(_)) = (pick(&ids, *last), pick(&ids, *first)) else {
                     continue;
                 };
-                let path = chat.raw_history_at(&last)?;
+                let path = chat.at(&last).raw_history()?;
                 let first = &path[first % path.len()].id;
                 // One that would cut a summary in two is refused.
                 let _ = chat.add_compaction(format!("sum {number}"), first, &last);

@@ -1,7 +1,7 @@
 //! Markdown, as people read it.
 
 use serde_json::json;
-use talktree::{Message, Part, Result, SessionDetails, Store, View};
+use talktree::{Message, Part, Result, SessionDetails, Store};
 
 #[test]
 fn a_conversation_reads_as_a_page() -> Result<()> {
@@ -25,7 +25,7 @@ fn a_conversation_reads_as_a_page() -> Result<()> {
     chat.append_all(messages.map(|message| message.at(time)))?;
     chat.add_compaction("They began.", &"a".into(), &"b".into())?;
     let mut page = Vec::new();
-    chat.export_markdown(&View::head(), &mut page)?;
+    chat.export_markdown(&mut page)?;
     let page = String::from_utf8(page).unwrap();
     let (begin, rest) = page.split_once("\n\nThey began.\n").unwrap();
     assert!(begin.starts_with("# Two # lines\n\n## Summary, "), "{begin}");

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use common::data;
 use serde_json::{Value, json};
 use talktree::import::ImportOptions;
-use talktree::{Message, Part, Result, Session, Store, View};
+use talktree::{Message, Part, Path, Result, Store};
 
-fn export(chat: &Session, view: &View) -> Result<Vec<Value>> {
+fn export(path: &Path) -> Result<Vec<Value>> {
     let mut json = Vec::new();
-    chat.export_openai(view, &mut json)?;
+    path.export_openai(&mut json)?;
     let chat: Value = serde_json::from_slice(&json).unwrap();
     let messages = chat["messages"].as_array().unwrap().clone();
     check(&messages);
@@ -104,7 +104,7 @@ fn calls_and_results_are_put_where_the_api_wants_them() -> Result<()> {
     for (messages, expected) in cases {
         let chat = Store::open_in_memory()?.session("s")?;
         chat.append_all(messages)?;
-        assert_eq!(shape(&export(&chat, &View::head())?), expected);
+        assert_eq!(shape(&export(&chat.path())?), expected);
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ fn images_are_content_and_other_files_are_named() -> Result<()> {
         Part::file("text/plain", "https://example.org/a.txt"),
     ];
     chat.append(Message::new("user", parts))?;
-    let messages = export(&chat, &View::head())?;
+    let messages = export(&chat.path())?;
     assert_eq!(
         messages[0]["content"],
         json!([
@@ -141,13 +141,13 @@ fn real_agent_logs_become_valid_chats() -> Result<()> {
         let store = Store::open_in_memory()?;
         let report = store.import(&path, &ImportOptions::default(), |_| {})?;
         let chat = store.session(&report.sessions[0])?;
-        for view in [View::head(), View::head().raw()] {
-            let messages = export(&chat, &view)?;
+        for path in [chat.path(), chat.path().raw()] {
+            let messages = export(&path)?;
             println!("{file}: {} messages", messages.len());
             assert!(!messages.is_empty());
         }
         let mut page = Vec::new();
-        chat.export_markdown(&View::head(), &mut page)?;
+        chat.export_markdown(&mut page)?;
         assert!(std::str::from_utf8(&page).is_ok());
     }
     Ok(())

@@ -9,7 +9,6 @@ use common::{Scratch, drawn, folder, letters};
 use serde_json::{Value, json};
 use talktree::{
     Budget, Error, Json, MAX_ID_BYTES, Message, MessageId, Parent, Part, Result, Session, Store,
-    View,
 };
 
 /// Texts that have broken other programs.
@@ -62,17 +61,17 @@ fn every_verb_refuses_ids_of_another_session() -> Result<()> {
         chat.add_compaction("s", &x, &a).map(|_| ()),
         chat.add_compaction("s", &a, &x).map(|_| ()),
         chat.fork(&x, "fork").map(|_| ()),
-        chat.history_at(&x).map(|_| ()),
-        chat.raw_history_at(&x).map(|_| ()),
-        chat.path_length_at(&x).map(|_| ()),
-        chat.row_stats_at(&x).map(|_| ()),
+        chat.at(&x).history().map(|_| ()),
+        chat.at(&x).raw_history().map(|_| ()),
+        chat.at(&x).path_length().map(|_| ()),
+        chat.at(&x).row_stats().map(|_| ()),
         chat.branches(&x).map(|_| ()),
         chat.siblings(&x).map(|_| ()),
         chat.is_on_path(&x).map(|_| ()),
         chat.is_ancestor(&x, &a).map(|_| ()),
         chat.is_ancestor(&a, &x).map(|_| ()),
-        chat.stream(View::at(&x)).next().unwrap().map(|_| ()),
-        chat.recent_of(&View::at(&x), Budget::tokens(9)).map(|_| ()),
+        chat.at(&x).iter().next().unwrap().map(|_| ()),
+        chat.at(&x).recent(Budget::tokens(9)).map(|_| ()),
         chat.page().before(&x).run().map(|_| ()),
         chat.page().after(&x).run().map(|_| ()),
     ];
@@ -168,7 +167,7 @@ fn names_that_cannot_be_used_are_refused() -> Result<()> {
         // As ids to look for they are merely unknown.
         assert_eq!(chat.message(&name.as_str().into())?, None);
         assert!(matches!(
-            chat.history_at(&name.as_str().into()),
+            chat.at(&name.as_str().into()).history(),
             Err(Error::UnknownMessage { .. })
         ));
     }
@@ -516,7 +515,7 @@ fn a_very_deep_path_can_be_read_and_cut() -> Result<()> {
         let (scratch, chat) = long(MANY)?;
         let (last, middle) = ((MANY - 1).to_string(), MessageId::from((MANY / 2).to_string()));
         assert_eq!(chat.path_length()?, MANY as u64);
-        assert_eq!(chat.history_at(&last.as_str().into())?.len(), MANY);
+        assert_eq!(chat.at(&last.as_str().into()).history()?.len(), MANY);
         assert_eq!(chat.recent(Budget::messages(10))?.left_out, MANY as u64 - 10);
         let newest = chat.iter_rev().take(3).collect::<Result<Vec<Message>>>()?;
         assert_eq!(newest[0].id, last.as_str());
@@ -579,11 +578,11 @@ fn very_many_children_of_one_message_can_be_read_and_deleted() -> Result<()> {
         assert_eq!(chat.branches(&root)?.len(), COUNT);
         assert_eq!(chat.siblings(&"7".into())?.len(), COUNT);
         assert_eq!(chat.leaves()?.len(), COUNT);
-        assert_eq!(drawn(&chat.history_at(&"99999".into())?), "root 99999");
+        assert_eq!(drawn(&chat.at(&"99999".into()).history()?), "root 99999");
         assert_eq!(scratch.store.stats()?.max_children, COUNT as u64);
         chat.delete([&root])?;
         assert_eq!(chat.roots()?.len(), COUNT);
-        assert_eq!(chat.path_length_at(&"5".into())?, 1);
+        assert_eq!(chat.at(&"5".into()).path_length()?, 1);
         Ok(())
     })
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use serde_json::json;
 use talktree::import::{Format, ImportOptions, ImportReport};
-use talktree::{Message, Part, Result, Session, Store, View};
+use talktree::{Message, Part, Result, Session, Store};
 
 fn import(store: &Store, file: &str) -> Result<ImportReport> {
     import_as(store, file, &ImportOptions::default())
@@ -268,7 +268,7 @@ fn openai() -> Result<()> {
 
     // Written and read again it says the same.
     let mut written = Vec::new();
-    chat.export_openai(&View::head(), &mut written)?;
+    chat.export_openai(&mut written)?;
     let json: serde_json::Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(json["messages"][2]["tool_calls"][1]["function"]["arguments"], "not json");
     let copy = Store::open_in_memory()?;

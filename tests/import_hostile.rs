@@ -50,7 +50,7 @@ fn paths(store: &Store, session: &str) -> Result<String> {
     let chat = store.session(session)?;
     let mut paths = Vec::new();
     for leaf in chat.leaves()? {
-        let path = chat.raw_history_at(&leaf)?;
+        let path = chat.at(&leaf).raw_history()?;
         paths.push(path.iter().map(|message| message.id.as_str()).collect::<String>());
     }
     Ok(paths.join(" "))
@@ -424,7 +424,7 @@ fn a_chain_of_a_million_messages_backwards_takes_no_stack_and_little_time() -> R
     assert_eq!((report.added, report.notes.len()), (DEPTH as u64, 0));
     let chat = store.session("s")?;
     assert_eq!(chat.leaves()?.len(), 1);
-    assert_eq!(chat.path_length_at(&format!("m{}", DEPTH - 1).as_str().into())?, DEPTH as u64);
+    assert_eq!(chat.at(&format!("m{}", DEPTH - 1).as_str().into()).path_length()?, DEPTH as u64);
     assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
     Ok(())
 }

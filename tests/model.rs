@@ -8,8 +8,8 @@ use common::model::{Gone, Item, Line, Model, Node, Refusal, Span, State};
 use common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
-    Budget, CompactionId, Deleted, Error, Imported, Message, MessageId, Parent, Result, Session,
-    Upserted, View,
+    Budget, CompactionId, Deleted, Error, Imported, Message, MessageId, Parent, Path, Result,
+    Session, Upserted,
 };
 
 /// Stands for one of the things there are, whatever their number.
@@ -362,7 +362,7 @@ impl World {
                     return Ok(());
                 };
                 let id = self.models.len().to_string();
-                let before = self.session.history_at(&self.id(target))?;
+                let before = self.session.at(&self.id(target)).history()?;
                 let fork = self.session.fork_as(&id.as_str().into(), &self.id(target), "f")?;
                 assert_eq!(fork.history()?, before);
                 let info = fork.info()?.ok_or_else(|| fork_is_lost(&id))?;
@@ -428,7 +428,7 @@ impl World {
     /// The lengths of the histories at every message.
     fn every_length(&self) -> Result<Vec<usize>> {
         let living = self.models[self.at].living();
-        living.map(|at| Ok(self.session.history_at(&self.id(at))?.len())).collect()
+        living.map(|at| Ok(self.session.at(&self.id(at)).history()?.len())).collect()
     }
 
     /// Compares what is read most.
@@ -473,7 +473,7 @@ impl World {
             self.compare()?;
             self.compare_tree()?;
             let has_head = self.model().head.is_some();
-            self.compare_streams(&View::head(), has_head)?;
+            self.compare_streams(&self.session.path(), has_head)?;
             self.compare_search()?;
         }
         self.compare_stats()?;
@@ -493,15 +493,15 @@ impl World {
         assert_eq!(lines(latest.as_slice()), ids(model.living().last().into_iter().collect()));
         for at in model.living() {
             let id = self.id(at);
-            let raw = chat.raw_history_at(&id)?;
+            let raw = chat.at(&id).raw_history()?;
             assert_eq!(lines(&raw), model.raw(Some(at)));
-            assert_eq!(lines(&chat.history_at(&id)?), model.history(Some(at)));
-            assert_eq!(chat.path_length_at(&id)?, raw.len() as u64);
+            assert_eq!(lines(&chat.at(&id).history()?), model.history(Some(at)));
+            assert_eq!(chat.at(&id).path_length()?, raw.len() as u64);
             assert_eq!(chat.message(&id)?.as_ref(), raw.last());
             assert_eq!(lines(&chat.branches(&id)?), ids(model.children(Some(at))));
             let parent = model.nearest(model.nodes[at].parent);
             assert_eq!(lines(&chat.siblings(&id)?), ids(model.children(parent)));
-            let stats = chat.row_stats_at(&id)?;
+            let stats = chat.at(&id).row_stats()?;
             assert_eq!(stats.len(), raw.len());
             for (stat, message) in stats.iter().zip(&raw) {
                 assert_eq!((&stat.id, &stat.role), (&message.id, &message.role));
@@ -512,7 +512,7 @@ impl World {
             if let Some(head) = model.head {
                 assert_eq!(chat.is_on_path(&id)?, model.path(Some(head)).contains(&at));
             }
-            self.compare_streams(&View::at(&id), true)?;
+            self.compare_streams(&chat.at(&id), true)?;
         }
         for (at, compaction) in model.spans.iter().enumerate() {
             let id = CompactionId::from(compaction.id.as_str());
@@ -523,31 +523,28 @@ impl World {
         Ok(())
     }
 
-    /// Compares every way to read a view with the view read whole.
-    fn compare_streams(&self, view: &View, has_leaf: bool) -> Result<()> {
+    /// Compares every way to read a path with the path read whole.
+    fn compare_streams(&self, path: &Path, has_leaf: bool) -> Result<()> {
         let chat = &self.session;
-        for view in [view.clone(), view.clone().raw()] {
-            let mut whole = match (view.leaf(), view.is_raw()) {
-                (None, false) => chat.history()?,
-                (None, true) => chat.raw_history()?,
-                (Some(leaf), false) => chat.history_at(leaf)?,
-                (Some(leaf), true) => chat.raw_history_at(leaf)?,
-            };
-            let forth: Vec<Message> = chat.stream(view.clone()).collect::<Result<_>>()?;
+        let histories =
+            [(path.clone(), path.history()?), (path.clone().raw(), path.raw_history()?)];
+        for (path, mut whole) in histories {
+            assert_eq!(path.history()?, whole);
+            let forth: Vec<Message> = path.iter().collect::<Result<_>>()?;
             assert_eq!(forth, whole);
-            let mut back: Vec<Message> = chat.stream_rev(view.clone()).collect::<Result<_>>()?;
+            let mut back: Vec<Message> = path.iter_rev().collect::<Result<_>>()?;
             back.reverse();
             assert_eq!(back, whole);
             for message in &whole {
                 assert_eq!(chat.message(&message.id)?.as_ref(), Some(message));
             }
-            let recent = chat.recent_of(&view, Budget::messages(3))?;
+            let recent = path.recent(Budget::messages(3))?;
             assert_eq!(recent.left_out as usize + recent.messages.len(), whole.len());
             assert!(whole.ends_with(&recent.messages));
             assert!(recent.messages.len() >= whole.len().min(3));
             if has_leaf {
-                assert_eq!(pages_back(chat, &view)?, whole);
-                assert_eq!(pages_forth(chat, &view, &whole)?, whole.split_off(1.min(whole.len())));
+                assert_eq!(pages_back(&path)?, whole);
+                assert_eq!(pages_forth(&path, &whole)?, whole.split_off(1.min(whole.len())));
             }
         }
         Ok(())
@@ -608,23 +605,23 @@ impl World {
     }
 }
 
-/// Reads a view page by page, from its end.
-fn pages_back(chat: &Session, view: &View) -> Result<Vec<Message>> {
-    let mut page = chat.page().of(view.clone()).limit(3).run()?;
+/// Reads a path page by page, from its end.
+fn pages_back(path: &Path) -> Result<Vec<Message>> {
+    let mut page = path.page().limit(3).run()?;
     let mut read = page.messages;
     while let Some(before) = page.before {
-        page = chat.page().of(view.clone()).before(&before).limit(3).run()?;
+        page = path.page().before(&before).limit(3).run()?;
         read.splice(0..0, page.messages);
     }
     Ok(read)
 }
 
-/// Reads a view page by page, from after its first item.
-fn pages_forth(chat: &Session, view: &View, whole: &[Message]) -> Result<Vec<Message>> {
+/// Reads a path page by page, from after its first item.
+fn pages_forth(path: &Path, whole: &[Message]) -> Result<Vec<Message>> {
     let mut read = Vec::new();
     let mut after = whole.first().map(|message| message.id.clone());
     while let Some(id) = after {
-        let page = chat.page().of(view.clone()).after(&id).limit(3).run()?;
+        let page = path.page().after(&id).limit(3).run()?;
         read.extend(page.messages);
         after = page.after;
     }

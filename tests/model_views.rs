@@ -52,7 +52,7 @@ fn real_conversations_break_no_rule() -> Result<()> {
             let chat = store.session(session)?;
             for leaf in chat.leaves()? {
                 let whose = format!("{}, {session}, {leaf}", path.display());
-                for view in [chat.history_at(&leaf)?, chat.raw_history_at(&leaf)?] {
+                for view in [chat.at(&leaf).history()?, chat.at(&leaf).raw_history()?] {
                     let sane = sanitize(&view);
                     check(&sane, &whose);
                     check(&truncate(&sane, &TruncateOptions::default()), &whose);

@@ -20,7 +20,7 @@ use talktree::model::{
     Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
     truncate, validate_for,
 };
-use talktree::{Block, Budget, Document, Error, Message, MessageId, Part, Result, Session, View};
+use talktree::{Block, Budget, Document, Error, Message, MessageId, Part, Result, Session};
 
 /// Stands for one of the things there are, whatever their number.
 type Pick = u16;
@@ -394,7 +394,7 @@ impl<'a> World<'a> {
     /// Lays a summary over a stretch of the view at a message, which may hold others.
     fn compact(&mut self, at: Pick, first: Pick, last: Pick) -> Result<()> {
         let Some(leaf) = self.pick(at)? else { return Ok(()) };
-        let view = self.chat.history_at(&leaf)?;
+        let view = self.chat.at(&leaf).history()?;
         if view.is_empty() {
             return Ok(());
         }
@@ -414,12 +414,11 @@ impl<'a> World<'a> {
         for session in 0..self.sessions {
             let chat = open(&self.scratch, session)?;
             for leaf in chat.leaves()? {
-                let view = View::at(&leaf);
-                let shown = chat.history_at(&leaf)?;
+                let shown = chat.at(&leaf).history()?;
                 written.extend(check_view(&shown, self.seen));
-                written.extend(check_view(&chat.raw_history_at(&leaf)?, self.seen));
+                written.extend(check_view(&chat.at(&leaf).raw_history()?, self.seen));
                 for budget in [Budget::messages(1), Budget::messages(5), Budget::tokens(60)] {
-                    let window = chat.recent_of(&view, budget)?.messages;
+                    let window = chat.at(&leaf).recent(budget)?.messages;
                     saw(self.seen, "windows", usize::from(window.len() < shown.len()));
                     check_view(&window, self.seen);
                 }

@@ -152,7 +152,7 @@ fn random_trees_have_the_segments_that_their_parents_make() -> Result<()> {
         assert_eq!(tree.head, chat.head()?);
         let mut ends: Vec<MessageId> = Vec::new();
         for segment in &tree.segments {
-            let path = chat.raw_history_at(&segment.last)?;
+            let path = chat.at(&segment.last).raw_history()?;
             let first = path.len() - segment.count as usize;
             assert_eq!(path[first].id, segment.first);
             assert_eq!(

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{drawn, letters};
-use talktree::{Error, Message, MessageId, Result, Session, Store, View};
+use talktree::{Error, Message, MessageId, Result, Session, Store};
 
 fn chat(path: &str) -> Result<Session> {
     let chat = Store::open_in_memory()?.session("s")?;
@@ -165,7 +165,7 @@ fn a_stream_goes_on_after_a_large_hidden_message() -> Result<()> {
     assert_eq!(drawn(&chat.page().run()?.messages), "a b c d");
     assert_eq!(drawn(&chat.page().before(&"c".into()).run()?.messages), "a b");
     // A large message that is shown ends a batch, not the stream.
-    let raw: Vec<Message> = chat.stream(View::head().raw()).collect::<Result<_>>()?;
+    let raw: Vec<Message> = chat.path().raw().iter().collect::<Result<_>>()?;
     assert_eq!(drawn(&raw), "a b x c d");
     Ok(())
 }
@@ -173,9 +173,9 @@ fn a_stream_goes_on_after_a_large_hidden_message() -> Result<()> {
 #[test]
 fn a_stream_of_an_unknown_leaf_is_one_error() -> Result<()> {
     let chat = chat("a")?;
-    let mut stream = chat.stream_rev(View::at(&"?".into()));
+    let mut stream = chat.at(&"?".into()).iter_rev();
     assert!(matches!(stream.next(), Some(Err(Error::UnknownMessage { .. }))));
     assert!(stream.next().is_none());
-    assert!(chat.stream(View::at(&"?".into())).next().unwrap().is_err());
+    assert!(chat.at(&"?".into()).iter().next().unwrap().is_err());
     Ok(())
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{drawn, letters};
 use serde_json::json;
-use talktree::{Budget, Message, Part, Result, Session, Store, View};
+use talktree::{Budget, Message, Part, Result, Session, Store};
 
 fn chat(path: &str) -> Result<Session> {
     let chat = Store::open_in_memory()?.session("s")?;
@@ -103,7 +103,7 @@ fn hidden_messages_cost_nothing_and_are_not_left_out() -> Result<()> {
     chat.append(Message::user("c").with_id("c"))?;
     let recent = chat.recent(Budget::messages(2))?;
     assert_eq!((drawn(&recent.messages), recent.left_out), ("b c".into(), 1));
-    let raw = chat.recent_of(&View::head().raw(), Budget::messages(2))?;
+    let raw = chat.path().raw().recent(Budget::messages(2))?;
     assert_eq!((drawn(&raw.messages), raw.left_out), ("x c".into(), 2));
     Ok(())
 }

@@ -191,11 +191,9 @@ fn a_path_a_session_and_the_store_are_searched_apart() -> Outcome {
     finds(&store, "fox", &["a", "b", "c", "d"]);
     assert_eq!(sorted(&chat.search("fox").run()?), ["a", "b", "c"]);
     assert_eq!(sorted(&chat.search("fox").on_path().run()?), ["a", "b"]);
-    assert_eq!(sorted(&chat.search("fox").on_path_to(&"c".into()).run()?), ["a", "c"]);
+    assert_eq!(sorted(&chat.at(&"c".into()).search("fox").run()?), ["a", "c"]);
     assert_eq!(sorted(&store.search("fox").session("t").run()?), ["d"]);
-    assert!(
-        chat.search("fox").on_path_to(&"d".into()).run().is_err_and(|error| error.is_unknown())
-    );
+    assert!(chat.at(&"d".into()).search("fox").run().is_err_and(|error| error.is_unknown()));
     assert_eq!(store.session("nobody")?.search("fox").on_path().run()?.hits, []);
     assert_eq!(chat.search("fox session:t").run()?.hits, []);
     for hit in store.search("fox").run()?.hits {
@@ -436,7 +434,7 @@ fn no_text_of_a_query_is_an_error() -> Outcome {
     for text in short {
         for store in [&store, &reader] {
             store.search(text).run()?;
-            store.search_sessions(text).run()?;
+            store.search(text).by_session().run()?;
             store.session("s")?.search(text).run()?;
             store.session("s")?.search(text).on_path().run()?;
             store.session("none")?.search(text).run()?;
@@ -458,7 +456,7 @@ fn conversations_are_found_with_their_best_messages() -> Outcome {
         chat.append_all(texts.map(Message::user))?;
     }
     store.rename(&"a".into(), "Animals")?;
-    let found = store.search_sessions("fox").run()?;
+    let found = store.search("fox").by_session().run()?;
     let drawn: Vec<_> = found
         .sessions
         .iter()
@@ -466,8 +464,8 @@ fn conversations_are_found_with_their_best_messages() -> Outcome {
         .collect();
     assert_eq!(drawn, [("a", Some("Animals"), 3), ("b", None, 1)]);
     assert!(found.sessions[0].score > found.sessions[1].score);
-    assert_eq!(store.search_sessions("fox").limit(1).offset(1).run()?.sessions[0].session, "b");
-    let listed = store.search_sessions("role:user").run()?;
+    assert_eq!(store.search("fox").limit(1).offset(1).by_session().run()?.sessions[0].session, "b");
+    let listed = store.search("role:user").by_session().run()?;
     assert_eq!(listed.sessions.iter().map(|hit| hit.hits.len()).collect::<Vec<_>>(), [3, 3, 3]);
     assert_eq!(store.search("fox").session("b").by_session().run()?.sessions.len(), 1);
     Ok(())

@@ -154,7 +154,7 @@ impl World {
         let mut found = BTreeMap::new();
         match leaf {
             Some(leaf) => found
-                .extend(chat.raw_history_at(leaf)?.into_iter().map(|m| (m.id.clone(), m.text()))),
+                .extend(chat.at(leaf).raw_history()?.into_iter().map(|m| (m.id.clone(), m.text()))),
             None => {
                 for message in (0..14).map(id) {
                     found.extend(chat.message(&message)?.map(|m| (m.id.clone(), m.text())));
@@ -263,7 +263,7 @@ impl World {
                 )?;
                 let leaf = self.texts(session, None)?.into_keys().next_back();
                 if let Some(leaf) = leaf {
-                    let found = chat.search(text).on_path_to(&leaf).limit(1000).run()?;
+                    let found = chat.at(&leaf).search(text).limit(1000).run()?;
                     same(&found, self.expected(query, scope, Some(&leaf))?, text)?;
                 }
             }

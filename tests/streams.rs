@@ -87,7 +87,7 @@ fn build(chat: &Session, case: &Case) -> Result<()> {
     for (a, b) in &case.compactions {
         let ids = all(chat)?;
         let Some(leaf) = pick(&ids, *a) else { continue };
-        let path = chat.history_at(&leaf)?;
+        let path = chat.at(&leaf).history()?;
         if let Some(first) = pick(&path, *b) {
             // What cannot be compacted is left.
             let _ = chat.add_compaction(format!("summary {a} {b}"), &first.id, &leaf);
@@ -101,7 +101,8 @@ fn check(case: &Case) -> Result<()> {
     build(&chat, case)?;
     let Some(leaf) = pick(&all(&chat)?, case.leaf) else { return Ok(()) };
     let view = if case.is_raw { View::at(&leaf).raw() } else { View::at(&leaf) };
-    let mut whole = if case.is_raw { chat.raw_history_at(&leaf)? } else { chat.history_at(&leaf)? };
+    let mut whole =
+        if case.is_raw { chat.at(&leaf).raw_history()? } else { chat.at(&leaf).history()? };
     let order = if case.is_newest_first { Order::NewestFirst } else { Order::OldestFirst };
     if case.is_newest_first {
         whole.reverse();

@@ -352,7 +352,7 @@ fn a_message_that_is_no_text_is_named_and_can_be_deleted_or_updated() -> Result<
                 assert!(text.contains("message 4 of session 1"), "{text}");
                 assert_eq!(text.matches("the store is damaged").count(), 1, "{text}");
             }
-            assert_eq!(chat.raw_history_at(&"x".into())?.len(), 2, "another branch is read");
+            assert_eq!(chat.at(&"x".into()).raw_history()?.len(), 2, "another branch is read");
             let found = store.search("message").run()?;
             assert!(
                 found.hits.iter().any(|hit| hit.id == "a"),

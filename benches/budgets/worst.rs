@@ -28,7 +28,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         let pair = alternate(
             Rounds::default(),
             || timed(|| by_parent(&conn, best, address)),
-            || timed(|| Ok(chat.raw_history_at(&leaf)?)),
+            || timed(|| Ok(chat.at(&leaf).raw_history()?)),
         )?;
         let row = Row::seconds(format!("{name}, 10k deep"), pair.ours.median());
         let row = row.floor(pair.floor.median());

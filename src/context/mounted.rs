@@ -286,7 +286,7 @@ impl Mounted {
             }
             Source::History => {
                 let conversation = places.conversation()?;
-                let scope = Scope::Session(conversation.id().clone());
+                let scope = Scope::session(conversation.id().clone());
                 let request = SearchRequest { limit, ..SearchRequest::new(query, scope) };
                 let found = conversation.search(&request)?;
                 Ok((found.hits.into_iter().map(said).collect(), found.matched))

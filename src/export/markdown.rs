@@ -6,35 +6,55 @@ use super::output_error;
 use crate::error::Result;
 use crate::id::CompactionId;
 use crate::message::{Json, Message, Part, Role, Tool};
-use crate::session::Session;
-use crate::view::View;
+use crate::session::{Path, Session};
 
-impl Session {
-    /// Writes a view as Markdown: a heading for each message, its text as it is, tools in fences.
+impl Path {
+    /// Writes this path as Markdown: a heading for each message, its text as it is, tools in fences.
     ///
     /// ```
-    /// use talktree::{Message, Store, View};
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append(Message::user("2 + 2?"))?;
     /// chat.append(Message::assistant("4"))?;
     /// let mut page = Vec::new();
-    /// chat.export_markdown(&View::head(), &mut page)?;
+    /// chat.path().export_markdown(&mut page)?;
     /// assert!(String::from_utf8_lossy(&page).starts_with("# s\n\n## User"));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in its
     /// session; [`Error::Io`](crate::Error::Io) if `output` fails; as every read.
-    pub fn export_markdown(&self, view: &View, output: &mut impl Write) -> Result<()> {
-        let name = self.info()?.and_then(|info| info.name);
-        let title = one_line(name.as_deref().unwrap_or(self.id().as_str()));
+    pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
+        let name = self.session().info()?.and_then(|info| info.name);
+        let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
         writeln!(output, "# {title}").map_err(output_error)?;
-        for message in self.stream(view.clone()) {
+        for message in self.iter() {
             write_message(&message?, output).map_err(output_error)?;
         }
         output.flush().map_err(output_error)
+    }
+}
+
+impl Session {
+    /// Writes the history as Markdown, as [`Path::export_markdown`] does.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("2 + 2?"))?;
+    /// let mut page = Vec::new();
+    /// chat.export_markdown(&mut page)?;
+    /// assert!(String::from_utf8_lossy(&page).ends_with("2 + 2?\n"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Path::export_markdown`].
+    pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
+        self.path().export_markdown(output)
     }
 }
 

@@ -10,42 +10,62 @@ use serde_json::{Value, json};
 use super::output_error;
 use crate::error::{Error, Result};
 use crate::model::Chat;
-use crate::session::Session;
-use crate::view::View;
+use crate::session::{Path, Session};
 
-impl Session {
-    /// Writes a view as messages of the OpenAI chat API: `{"id", "title", "messages": [..]}`.
+impl Path {
+    /// Writes this path as messages of the OpenAI chat API: `{"id", "title", "messages": [..]}`.
     ///
     /// Reasoning is left out. The messages are ones that the API takes.
     ///
     /// ```
-    /// use talktree::{Message, Store, View};
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append(Message::user("2 + 2?"))?;
     /// let mut json = Vec::new();
-    /// chat.export_openai(&View::head(), &mut json)?;
+    /// chat.path().export_openai(&mut json)?;
     /// let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     /// assert_eq!(json["messages"][0]["content"], "2 + 2?");
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if the view's leaf is not in this session; [`Error::Io`] if
+    /// [`Error::UnknownMessage`] if the leaf is not in its session; [`Error::Io`] if
     /// `output` fails; as every read.
-    pub fn export_openai(&self, view: &View, output: &mut impl Write) -> Result<()> {
-        let title = self.info()?.and_then(|info| info.name);
-        let head = json!({"id": self.id(), "title": title}).to_string();
+    pub fn export_openai(&self, output: &mut impl Write) -> Result<()> {
+        let title = self.session().info()?.and_then(|info| info.name);
+        let head = json!({"id": self.session().id(), "title": title}).to_string();
         let head = head.strip_suffix('}').unwrap_or_default();
         let mut list = List { output, is_first: true };
         list.write(&format!("{head},\"messages\":["))?;
         let mut chat = Chat::to_keep();
-        for message in self.stream(view.clone()) {
+        for message in self.iter() {
             list.add(&chat.take(&message?))?;
         }
         list.add(&chat.finish())?;
         list.write("\n]}\n")?;
         list.output.flush().map_err(output_error)
+    }
+}
+
+impl Session {
+    /// Writes the history as messages of the OpenAI chat API, as [`Path::export_openai`] does.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("2 + 2?"))?;
+    /// let mut json = Vec::new();
+    /// chat.export_openai(&mut json)?;
+    /// assert!(String::from_utf8_lossy(&json).contains("2 + 2?"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Path::export_openai`].
+    pub fn export_openai(&self, output: &mut impl Write) -> Result<()> {
+        self.path().export_openai(output)
     }
 }
 

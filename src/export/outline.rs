@@ -6,7 +6,6 @@ use crate::compaction::Compaction;
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::session::Session;
-use crate::view::View;
 
 /// Returns the compactions of a session, in order, each with living messages for its ends.
 ///
@@ -34,7 +33,7 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
         }
     }
     if is_moved {
-        let begin = |compaction: &Compaction| session.path_length_at(&compaction.first);
+        let begin = |compaction: &Compaction| session.at(&compaction.first).path_length();
         let begins: Vec<u64> = living.iter().map(begin).collect::<Result<_>>()?;
         let mut sorted: Vec<(u64, Compaction)> = begins.into_iter().zip(living).collect();
         sorted.sort_by_key(|(begin, _)| Reverse(*begin));
@@ -46,7 +45,7 @@ pub(super) fn living_compactions(session: &Session) -> Result<Vec<Compaction>> {
 /// Returns whether a model would see a message of the stretch, were it not compacted.
 fn covers_something(session: &Session, compaction: &Compaction) -> Result<bool> {
     // From its end: what is found first is mostly what is looked for.
-    for message in session.stream_rev(View::at(&compaction.last).raw()) {
+    for message in session.at(&compaction.last).raw().iter_rev() {
         let message = message?;
         if !message.is_hidden {
             return Ok(true);

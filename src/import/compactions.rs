@@ -10,7 +10,6 @@ use super::write::{Writer, forgive};
 use crate::compaction::{Compaction, is_blank};
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::view::View;
 
 impl Writer<'_> {
     pub(super) fn add_compactions(
@@ -110,7 +109,7 @@ impl Work<'_> {
         let first_id = match first {
             Some(first) => self.nodes[first as usize].id.clone(),
             // The path may go on above the file, or its first messages may be deleted.
-            None => match self.session.stream(View::at(&last_id).raw()).next() {
+            None => match self.session.at(&last_id).raw().iter().next() {
                 Some(Ok(root)) => root.id,
                 Some(Err(error)) => return forgive(Err(error)),
                 None => last_id.clone(),

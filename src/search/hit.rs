@@ -157,7 +157,7 @@ impl IntoIterator for Found {
 /// let chat = store.create_session("Deployment")?;
 /// chat.append(Message::user("Can we deploy on Friday?"))?;
 ///
-/// let hit = &store.search_sessions("friday").run()?.sessions[0];
+/// let hit = &store.search("friday").by_session().run()?.sessions[0];
 /// assert_eq!((&hit.session, hit.name.as_deref()), (chat.id(), Some("Deployment")));
 /// # Ok::<(), talktree::Error>(())
 /// ```
@@ -183,7 +183,7 @@ pub struct SessionHit {
 /// for id in ["monday", "tuesday"] {
 ///     store.session(id)?.append(Message::user("Can we deploy on Friday?"))?;
 /// }
-/// for hit in store.search_sessions("friday").run()? {
+/// for hit in store.search("friday").by_session().run()? {
 ///     assert_eq!(hit.hits.len(), 1);
 /// }
 /// # Ok::<(), talktree::Error>(())

@@ -5,6 +5,7 @@
 //! into characters, for the index and for the query alike, so that one- and two-character words
 //! are found. No I/O here: the index itself is the storage's.
 
+mod builder;
 pub(crate) mod choose;
 mod hit;
 pub(crate) mod indexed;
@@ -26,7 +27,10 @@ pub(crate) mod token;
 pub(crate) mod when;
 mod words;
 
+pub(crate) use builder::SearchTarget;
+pub use builder::{Search, SearchBySession};
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
 pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+pub(crate) use request::HITS_PER_SESSION;
 pub use request::{Scope, SearchRequest};
 pub use snippet::{SNIPPET_CHARS, Snippet};

@@ -7,6 +7,9 @@ use crate::id::{MessageId, SessionId};
 /// How many hits a search answers with when no limit is given.
 pub(crate) const DEFAULT_LIMIT: usize = 20;
 
+/// How many messages a conversation is found with at most.
+pub(crate) const HITS_PER_SESSION: usize = 3;
+
 /// Where to search.
 ///
 /// ```
@@ -26,10 +29,36 @@ pub enum Scope {
     /// Every session of the store.
     #[default]
     Store,
-    /// One session, all its branches.
-    Session(SessionId),
+    /// These sessions, all their branches; none of them: nothing.
+    Sessions(Vec<SessionId>),
     /// The path to one message of a session; `None`: to its head.
     Path(SessionId, Option<MessageId>),
+}
+
+impl Scope {
+    /// Returns the scope of one session, all its branches.
+    ///
+    /// ```
+    /// use talktree::Scope;
+    ///
+    /// assert_eq!(Scope::session("s"), Scope::Sessions(vec!["s".into()]));
+    /// ```
+    #[must_use]
+    pub fn session(id: impl Into<SessionId>) -> Self {
+        Self::Sessions(vec![id.into()])
+    }
+
+    /// Returns the part of the scope that lies in these sessions.
+    pub(crate) fn within(&self, ids: &[SessionId]) -> Self {
+        match self {
+            Self::Store => Self::Sessions(ids.to_vec()),
+            Self::Sessions(own) => {
+                Self::Sessions(own.iter().filter(|id| ids.contains(id)).cloned().collect())
+            }
+            Self::Path(own, _) if ids.contains(own) => self.clone(),
+            Self::Path(..) => Self::Sessions(Vec::new()),
+        }
+    }
 }
 
 /// A query and how to answer it.
@@ -37,7 +66,7 @@ pub enum Scope {
 /// ```
 /// use talktree::{Scope, SearchRequest};
 ///
-/// let mut request = SearchRequest::new("deploy friday", Scope::Session("s".into()));
+/// let mut request = SearchRequest::new("deploy friday", Scope::session("s"));
 /// assert_eq!((request.limit, request.offset), (20, 0));
 /// request.offset = 20; // the second page
 /// ```

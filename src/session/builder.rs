@@ -1,4 +1,4 @@
-//! Building a session with what its model should know.
+//! The builder of a session: context blocks, prompt, tools, compaction, token counter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
 use crate::tokens::TokenCounter;
 
-/// A session to be: with context blocks, a frozen prompt, tools. The order of calls does not matter, but for that of
-/// blocks.
+/// A builder of a session with context blocks, a frozen prompt, tools and compaction.
+///
+/// The order of calls does not matter, except that blocks render in the order they were added.
 ///
 /// ```
 /// use talktree::{Block, Store};
@@ -71,27 +72,27 @@ impl SessionBuilder {
         self.with(|context| context.block(label, block))
     }
 
-    /// Keeps the prompt frozen; as [`ContextBuilder::cached_prompt`].
+    /// Freezes the prompt, as [`ContextBuilder::cached_prompt`] does.
     pub fn cached_prompt(self) -> Self {
         self.with(ContextBuilder::cached_prompt)
     }
 
-    /// Offers tools that look into the conversation; as [`ContextBuilder::history_tools`].
+    /// Offers tools that search and expand the conversation, as [`ContextBuilder::history_tools`] does.
     pub fn history_tools(self) -> Self {
         self.with(ContextBuilder::history_tools)
     }
 
-    /// Offers a tool that searches all sessions; as [`ContextBuilder::session_search`].
+    /// Offers a tool that searches all sessions, as [`ContextBuilder::session_search`] does.
     pub fn session_search(self) -> Self {
         self.with(ContextBuilder::session_search)
     }
 
-    /// Cuts the answers of tools to this size; as [`ContextBuilder::max_answer_tokens`].
+    /// Truncates tool answers to this size, as [`ContextBuilder::max_answer_tokens`] does.
     pub fn max_answer_tokens(self, tokens: u64) -> Self {
         self.with(|context| context.max_answer_tokens(tokens))
     }
 
-    /// Gives the session what summarizes for it: see [`Summarizer`].
+    /// Sets the session's [`Summarizer`].
     ///
     /// ```
     /// use talktree::{BoxError, CompactionOutcome, CompactionOptions, Message, Store};
@@ -115,21 +116,21 @@ impl SessionBuilder {
         self
     }
 
-    /// Compacts the history by itself whenever prompt and history are over this many tokens after an
-    /// append.
+    /// Compacts the history automatically when an append takes prompt and history over this many
+    /// tokens.
     ///
-    /// It happens in the thread that appended, once its message is committed, so an append over the
-    /// threshold takes as long as the summarizer does; other threads go on, and none asks a second time.
-    /// (Another process may; of two summaries for one stretch the later is refused.) It never fails the append:
-    /// [`on_compaction_error`](Self::on_compaction_error) hears what goes wrong. Unless
-    /// [`compaction_options`](Self::compaction_options) say otherwise, the last 20 000 tokens are kept,
-    /// or half the threshold if that is less. The prompt counts as it was last read through this session.
-    /// Options that keep nearly as much as the threshold allows have the summarizer asked nearly every turn.
-    /// Where head, tail and prompt alone are over the threshold, [`Change::CannotShorten`](crate::Change::CannotShorten)
-    /// tells subscribers so, once.
+    /// The compaction runs in the thread that appended, after its commit, so such an append takes as
+    /// long as the summarizer. Other threads go on and do not ask the summarizer again. (Another process
+    /// may; of two summaries of one range the later commit is refused.) A failure never fails the
+    /// append: [`on_compaction_error`](Self::on_compaction_error) receives it. Unless
+    /// [`compaction_options`](Self::compaction_options) set something else, the last 20 000 tokens are
+    /// kept, or half the threshold if that is less. The prompt counts as it was when it was last read
+    /// through this session. Options that keep nearly as much as the threshold allows make the
+    /// summarizer run nearly every turn. If head, tail and prompt alone exceed the threshold,
+    /// subscribers receive [`Change::CannotShorten`](crate::Change::CannotShorten) once.
     ///
-    /// The threshold is that of this handle and its clones: what others append is compacted with the next append
-    /// through one of these. Updates are not appends.
+    /// The threshold belongs to this handle and its clones: what other handles append is compacted with
+    /// the next append through one of these. Updates never start a compaction.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};
@@ -152,14 +153,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets what is compacted and how long a summary may be, for [`Session::compact`] and by itself.
+    /// Sets what is compacted and how long a summary may be, for [`Session::compact`] and for automatic
+    /// compaction.
     pub fn compaction_options(mut self, options: CompactionOptions) -> Self {
         self.compaction.options = Some(options);
         self
     }
 
-    /// Calls `handler` with each failure of a compaction by itself, whatever failed: the summarizer, the
-    /// commit, the storage. The append it followed has succeeded.
+    /// Calls `handler` with each failure of an automatic compaction: of the summarizer, the commit or
+    /// the storage. The append before it has succeeded.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -182,8 +184,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Counts tokens by a counter of the caller's own: when to compact, what to compact, and the figures
-    /// that are stored with messages.
+    /// Sets the counter of tokens. It decides when and what to compact, and its figures are stored with
+    /// the messages.
     ///
     /// [`TokenCounter`] has an example.
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
@@ -195,11 +197,11 @@ impl SessionBuilder {
         Self { context: change(self.context), ..self }
     }
 
-    /// Returns the session; it comes into being with its first write.
+    /// Returns the session; its first write creates it.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::NoSummarizer`] if it is to
-    /// [`compact_after`](Self::compact_after) and has none; as [`ContextBuilder::open`].
+    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::NoSummarizer`] if
+    /// [`compact_after`](Self::compact_after) is set without a summarizer; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
         if self.compaction.threshold.is_some() && self.compaction.summarizer.is_none() {

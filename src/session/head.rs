@@ -7,10 +7,10 @@ use crate::id::{MessageId, check_name};
 use crate::outcome::{HeadEntry, Label};
 
 impl Session {
-    /// Returns where the next message is attached; `None` before the first.
+    /// Returns the message that the next one is appended to; `None` before the first.
     ///
-    /// Stored: a restart keeps it. If the message it stands on was deleted, its nearest living
-    /// ancestor.
+    /// The head is stored, so it survives a restart. If its message was deleted, this is the nearest
+    /// ancestor that was not.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -32,7 +32,7 @@ impl Session {
         self.provider.head()
     }
 
-    /// Moves the head to a message; any message of the session will do.
+    /// Moves the head to any message of the session.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -51,11 +51,11 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn checkout(&self, id: &MessageId) -> Result<()> {
         self.provider.checkout(Some(id))?;
-        self.tell(|| Change::Head { id: Some(id.clone()) });
+        self.emit(|| Change::Head { id: Some(id.clone()) });
         Ok(())
     }
 
-    /// Moves the head before the first message, so that the next one begins a tree.
+    /// Moves the head before the first message: the next one begins a tree.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -74,14 +74,13 @@ impl Session {
     /// As every write.
     pub fn checkout_start(&self) -> Result<()> {
         self.provider.checkout(None)?;
-        self.tell(|| Change::Head { id: None });
+        self.emit(|| Change::Head { id: None });
         Ok(())
     }
 
-    /// Moves the head back to where it stood before its last move; `false` if there is no such
-    /// place.
+    /// Moves the head back to where it was before its last move; `false` if no move is left.
     ///
-    /// Appends at the head are no moves: undo goes back over checkouts and branchings.
+    /// An append at the head is not a move: undo goes back over checkouts and appends elsewhere.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -105,7 +104,7 @@ impl Session {
         self.tell_head(is_moved)
     }
 
-    /// Takes back an undo; `false` if there is none, or the head was moved since.
+    /// Reverts the last undo; `false` if there is none, or if the head moved since.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -131,13 +130,13 @@ impl Session {
 
     fn tell_head(&self, is_moved: bool) -> Result<bool> {
         if is_moved {
-            // The move is committed: that it cannot be read now is no failure of it.
-            self.tell(|| Change::Head { id: self.provider.head().ok().flatten() });
+            // The move is committed: a failed read of the new head must not make it look failed.
+            self.emit(|| Change::Head { id: self.provider.head().ok().flatten() });
         }
         Ok(is_moved)
     }
 
-    /// Returns where the head has stood, oldest first.
+    /// Returns the positions of the head, oldest first.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -161,7 +160,7 @@ impl Session {
         self.provider.head_log()
     }
 
-    /// Points a label at a message; a label of this name that stands is moved.
+    /// Sets a label on a message; an existing label of this name moves there.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -184,7 +183,7 @@ impl Session {
         self.provider.label(name, Some(id))
     }
 
-    /// Takes a label away; one that does not stand is no error.
+    /// Removes a label; an unknown one is a no-op.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -226,7 +225,7 @@ impl Session {
         self.provider.labels()
     }
 
-    /// Returns the message a label points at.
+    /// Returns the message that a label names.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -1,13 +1,15 @@
-//! Sessions: one conversation each, over whatever stores it.
+//! Sessions: one conversation each.
 //!
-//! A [`Session`] is a cheap handle: clones share the storage, threads may use one at a time or
-//! together, and nothing of the conversation is kept in it. It comes into being with its first
-//! write; before that it reads as empty.
+//! A [`Session`] is a cheap handle over a [`SessionProvider`]: clones share the storage, any number of
+//! threads may use one, and it caches nothing of the conversation. The first write creates the
+//! session; before that it reads as empty. One file holds one family of verbs.
 
 mod builder;
 mod compact;
 mod head;
 mod knowing;
+mod page;
+mod path;
 mod read;
 mod recent;
 mod search;
@@ -29,8 +31,8 @@ use crate::storage::SessionProvider;
 pub use builder::SessionBuilder;
 pub(crate) use compact::InProgress;
 pub use compact::{BranchSummaryPlan, Compacted, CompactionOutcome};
-pub use read::PageBuilder;
-pub use search::SessionSearch;
+pub use page::PageBuilder;
+pub use path::Path;
 pub use stream::Messages;
 
 /// One conversation.
@@ -57,7 +59,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a session over a storage of the caller's own.
+    /// Returns a session over the caller's own storage.
     ///
     /// ```
     /// use talktree::testing::MemorySession; // with the feature `testing`
@@ -80,9 +82,9 @@ impl Session {
         }
     }
 
-    /// Returns a builder of a session over a storage of the caller's own, with context blocks.
+    /// Returns a builder of a session over the caller's own storage, with context blocks.
     ///
-    /// Blocks that are kept in the store, and a frozen prompt, need a [`Store`](crate::Store).
+    /// Stored blocks and a frozen prompt need a [`Store`](crate::Store).
     ///
     /// ```
     /// use talktree::testing::MemorySession; // with the feature `testing`
@@ -126,7 +128,7 @@ impl Session {
         self.provider.id()
     }
 
-    /// Returns what is known of the session; `None` before its first write.
+    /// Returns the session's details; `None` before its first write.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -145,9 +147,9 @@ impl Session {
         self.provider.info()
     }
 
-    /// Sets what is known of the session: the fields that are `Some`.
+    /// Sets the details of the session that are `Some`; the others keep their value.
     ///
-    /// The session comes into being if it is not there.
+    /// Creates the session if it does not exist.
     ///
     /// ```
     /// use talktree::{SessionDetails, Store};
@@ -181,10 +183,10 @@ impl Session {
         self.provider.set_details(details)
     }
 
-    /// Returns a new session that begins with a copy of the path to `at`: the stored messages, and
-    /// the compactions and labels that lie on it.
+    /// Returns a new session that starts with a copy of the path to `at`: its stored messages,
+    /// compactions and labels.
     ///
-    /// Message and compaction ids are kept, and where it was forked is recorded. One transaction.
+    /// Ids are kept, and the fork point is recorded. One transaction.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -206,7 +208,7 @@ impl Session {
         self.fork_as(&SessionId::new(), at, name)
     }
 
-    /// Returns a fork, as [`fork`](Self::fork) does, under an id of the caller's choice.
+    /// Returns a fork, as [`fork`](Self::fork) does, under the given id.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -231,13 +233,13 @@ impl Session {
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
         if let Ok(length) = fork.path_length() {
-            fork.tell(|| Change::Import { messages: length });
+            fork.emit(|| Change::Import { messages: length });
         }
         Ok(fork)
     }
 
-    /// Calls `listener` after each committed change that this store's handles make to this session,
-    /// in the thread that made it.
+    /// Calls `listener` after each committed change to this session that a handle of this store
+    /// makes, in the thread that made it.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -260,7 +262,7 @@ impl Session {
         })
     }
 
-    /// Returns a session over another storage of the same store, set up as this one is.
+    /// Returns a session over another storage of the same store, with the same settings.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
         let store = self.context.store().map(|store| store.of(provider.id()));
         let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
@@ -273,8 +275,8 @@ impl Session {
         }
     }
 
-    fn tell(&self, change: impl FnOnce() -> Change) {
-        self.events.tell(self.id(), change);
+    fn emit(&self, change: impl FnOnce() -> Change) {
+        self.events.emit(self.id(), change);
     }
 }
 

@@ -1,22 +1,22 @@
-//! The end of a conversation within a budget.
+//! The newest messages within a budget.
 
-use super::Session;
+use super::{Path, Session};
 use crate::error::Result;
 use crate::id::CompactionId;
 use crate::message::{Message, stored_bytes};
 use crate::outcome::Recent;
 use crate::tree::Cut;
-use crate::view::{Budget, Order, View};
+use crate::view::{Budget, Order};
 
 /// How many messages are read at a time.
 const BATCH: usize = 32;
 
 impl Session {
-    /// Returns the newest stretch of the history that fits a budget.
+    /// Returns the newest messages of the history that fit a budget.
     ///
-    /// It never begins between the call of a tool and its result, holds the newest message
-    /// whatever that costs, and takes a summary that comes right before it. Costs what is
-    /// returned, and a look at the shape of the path to say how much was left out.
+    /// They never begin between a tool call and its result. The newest message is always among them,
+    /// whatever it costs, and so is a summary right before them. The read costs what it returns, and
+    /// a look at the runs of the path to count what is left out.
     ///
     /// ```
     /// use talktree::{Budget, Message, Store};
@@ -32,28 +32,38 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn recent(&self, budget: Budget) -> Result<Recent> {
-        self.recent_of(&View::head(), budget)
+        self.path().recent(budget)
     }
 
-    /// Returns the newest stretch of a view that fits a budget.
+    fn cost(&self, message: &Message, budget: Budget) -> Result<u64> {
+        match budget {
+            Budget::Tokens(_) => Ok(self.compaction.counter().message(message)),
+            Budget::Bytes(_) => stored_bytes(message),
+            Budget::Messages(_) => Ok(1),
+        }
+    }
+}
+
+impl Path {
+    /// Returns the newest messages of this path that fit a budget, as [`Session::recent`] does.
     ///
     /// ```
-    /// use talktree::{Budget, Message, Store, View};
+    /// use talktree::{Budget, Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all((1..=9).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
     ///
-    /// let recent = chat.recent_of(&View::at(&"6".into()), Budget::messages(2))?;
+    /// let recent = chat.at(&"6".into()).recent(Budget::messages(2))?;
     /// assert_eq!(recent.messages.iter().map(Message::text).collect::<String>(), "56");
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the view's leaf is not in this
-    /// session.
-    pub fn recent_of(&self, view: &View, budget: Budget) -> Result<Recent> {
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session; as
+    /// every read.
+    pub fn recent(&self, budget: Budget) -> Result<Recent> {
         let (Budget::Tokens(max) | Budget::Bytes(max) | Budget::Messages(max)) = budget;
-        let mut cursor = self.provider.cursor(view, Order::NewestFirst)?;
+        let mut cursor = self.session.provider.cursor(&self.view, Order::NewestFirst)?;
         let mut cut = Cut::new(max);
         'reading: loop {
             let batch = cursor.next(BATCH)?;
@@ -61,7 +71,7 @@ impl Session {
                 break;
             }
             for message in batch {
-                let cost = self.cost(&message, budget)?;
+                let cost = self.session.cost(&message, budget)?;
                 let is_summary = CompactionId::from_message(&message.id).is_some();
                 if !cut.offer(message, cost, is_summary) {
                     break 'reading;
@@ -71,13 +81,5 @@ impl Session {
         let messages = cut.finish();
         let left_out = cursor.total()?.saturating_sub(messages.len() as u64);
         Ok(Recent { messages, left_out })
-    }
-
-    fn cost(&self, message: &Message, budget: Budget) -> Result<u64> {
-        match budget {
-            Budget::Tokens(_) => Ok(self.compaction.counter().message(message)),
-            Budget::Bytes(_) => stored_bytes(message),
-            Budget::Messages(_) => Ok(1),
-        }
     }
 }

@@ -1,14 +1,15 @@
 //! Searching one conversation.
 
-use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
 use super::Session;
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::search::{Found, Scope, SearchRequest};
+use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
+use crate::storage::SessionProvider;
 
 impl Session {
-    /// Returns a builder of a search within this session.
+    /// Returns a builder of a search within this session, all its branches.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -19,84 +20,29 @@ impl Session {
     /// assert_eq!(found.hits[0].snippet.to_string(), "Which **colour** shall the **door** have?");
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn search(&self, text: impl Into<String>) -> SessionSearch<'_> {
-        let request = SearchRequest::new(text, Scope::Session(self.id().clone()));
-        SessionSearch { session: self, request }
+    pub fn search(&self, text: impl Into<String>) -> Search {
+        self.search_in(SearchRequest::new(text, Scope::session(self.id().clone())))
+    }
+
+    /// Returns a search of the path to `leaf`; `None`: to the head.
+    pub(super) fn search_within(&self, text: String, leaf: Option<&MessageId>) -> Search {
+        self.search_in(SearchRequest::new(text, Scope::Path(self.id().clone(), leaf.cloned())))
+    }
+
+    fn search_in(&self, request: SearchRequest) -> Search {
+        Search::new(Arc::new(Conversation(Arc::clone(&self.provider))), request)
     }
 }
 
-/// A search within one session.
-///
-/// ```
-/// use talktree::{Message, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// let question = chat.append(Message::user("Which colour?"))?.id;
-/// let red = chat.append(Message::assistant("A red colour."))?.id;
-/// chat.append_to(&question, Message::assistant("A cyan colour."))?;
-///
-/// assert_eq!(chat.search("colour").run()?.hits.len(), 3);
-/// assert_eq!(chat.search("colour").on_path().run()?.hits.len(), 2);
-/// assert_eq!(chat.search("red").on_path_to(&red).run()?.hits[0].id, red);
-/// assert_eq!(chat.search("colour").limit(2).offset(2).run()?.hits.len(), 1);
-/// # Ok::<(), talktree::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-#[must_use = "a search is run by `run`"]
-pub struct SessionSearch<'a> {
-    session: &'a Session,
-    request: SearchRequest,
-}
+/// One session's storage as the target of a search.
+struct Conversation(Arc<dyn SessionProvider>);
 
-impl SessionSearch<'_> {
-    /// Searches the path to the head only.
-    ///
-    /// ```
-    /// use talktree::{Message, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// let question = chat.append(Message::user("Name a colour"))?.id;
-    /// chat.append(Message::assistant("red"))?;
-    /// chat.append_to(&question, Message::assistant("cyan"))?;
-    ///
-    /// assert!(chat.search("red").on_path().run()?.hits.is_empty());
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    pub fn on_path(mut self) -> Self {
-        self.request.scope = Scope::Path(self.session.id().clone(), None);
-        self
+impl SearchTarget for Conversation {
+    fn search(&self, request: &SearchRequest) -> Result<Found> {
+        self.0.search(request)
     }
 
-    /// Searches the path to this message only.
-    pub fn on_path_to(mut self, leaf: &MessageId) -> Self {
-        self.request.scope = Scope::Path(self.session.id().clone(), Some(leaf.clone()));
-        self
-    }
-
-    /// Answers with this many hits at the most; 20 if it is not called.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.request.limit = limit;
-        self
-    }
-
-    /// Leaves out this many of the best hits, for the pages after the first.
-    pub fn offset(mut self, offset: usize) -> Self {
-        self.request.offset = offset;
-        self
-    }
-
-    /// Takes the question as asked at this time: `last week` is the week before it. The clock's time if it is not
-    /// called.
-    pub fn now(mut self, now: DateTime<Utc>) -> Self {
-        self.request.now = Some(now);
-        self
-    }
-
-    /// Returns what is found, best first.
-    ///
-    /// # Errors
-    /// As every read; no text of a query is an error.
-    pub fn run(self) -> Result<Found> {
-        self.session.provider.search(&self.request)
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
+        self.0.search_sessions(request)
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::Session;
+use super::{Path, Session};
 use crate::error::Result;
 use crate::message::Message;
 use crate::storage::Cursor;
-use crate::view::{Order, View};
+use crate::view::Order;
 
-/// The first batch of a stream; each next one is twice as long ..
+/// The size of a stream's first batch; each later one is twice as large ..
 const FIRST_BATCH: usize = 16;
 /// .. up to this.
 const LAST_BATCH: usize = 512;
@@ -17,8 +17,9 @@ const LAST_BATCH: usize = 512;
 impl Session {
     /// Returns the history as a stream, oldest first.
     ///
-    /// What it covers is fixed now; messages deleted meanwhile are skipped. Nothing is held open
-    /// between messages, so it may be kept as long as you like.
+    /// What it covers is fixed when it is opened, by this call; messages deleted since are skipped.
+    /// It holds nothing open between messages, so it may be kept as long as you like. An error is the
+    /// last item.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -33,11 +34,9 @@ impl Session {
     /// assert_eq!(tokens, chat.row_stats()?.iter().map(|stat| stat.tokens).sum::<u64>());
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    ///
-    /// What fails is an item, and the last one.
     #[must_use]
     pub fn iter(&self) -> Messages {
-        self.stream(View::head())
+        self.path().iter()
     }
 
     /// Returns the history as a stream, newest first; what is not taken is not read.
@@ -53,25 +52,7 @@ impl Session {
     /// ```
     #[must_use]
     pub fn iter_rev(&self) -> Messages {
-        self.stream_rev(View::head())
-    }
-
-    /// Returns a view as a stream, oldest first; an unknown leaf is the error of its first item.
-    ///
-    /// ```
-    /// use talktree::{Message, Store, View};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// let hello = chat.append(Message::user("hello"))?.id;
-    /// chat.add_compaction("A greeting.", &hello, &hello)?;
-    ///
-    /// let stored = chat.stream(View::head().raw()).next().unwrap()?;
-    /// assert_eq!(stored.text(), "hello");
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn stream(&self, view: View) -> Messages {
-        Messages::new(self.provider.cursor(&view, Order::OldestFirst))
+        self.path().iter_rev()
     }
 
     /// Returns every stored message, all branches, as a stream in order of creation.
@@ -93,24 +74,44 @@ impl Session {
     pub fn all_messages(&self) -> Messages {
         Messages::new(self.provider.all_messages())
     }
+}
 
-    /// Returns a view as a stream, newest first; an unknown leaf is the error of its first item.
+impl Path {
+    /// Returns this path as a stream, oldest first, as [`Session::iter`] does.
     ///
     /// ```
-    /// use talktree::{Message, Store, View};
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// assert_eq!(chat.path().iter().next().unwrap()?.text(), "A greeting.");
+    /// assert_eq!(chat.path().raw().iter().next().unwrap()?.text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> Messages {
+        Messages::new(self.session.provider.cursor(&self.view, Order::OldestFirst))
+    }
+
+    /// Returns this path as a stream, newest first; what is not taken is not read.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let question = chat.append(Message::user("Name a colour"))?.id;
     /// chat.append(Message::assistant("red"))?;
     ///
-    /// let newest = chat.stream_rev(View::at(&question)).next().unwrap()?;
+    /// let newest = chat.at(&question).iter_rev().next().unwrap()?;
     /// assert_eq!(newest.id, question);
-    /// assert!(chat.stream_rev(View::at(&"other".into())).next().unwrap().is_err());
+    /// assert!(chat.at(&"other".into()).iter_rev().next().unwrap().is_err());
     /// # Ok::<(), talktree::Error>(())
     /// ```
     #[must_use]
-    pub fn stream_rev(&self, view: View) -> Messages {
-        Messages::new(self.provider.cursor(&view, Order::NewestFirst))
+    pub fn iter_rev(&self) -> Messages {
+        Messages::new(self.session.provider.cursor(&self.view, Order::NewestFirst))
     }
 }
 

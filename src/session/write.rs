@@ -1,4 +1,4 @@
-//! The verbs that write messages.
+//! The verbs that write messages: append, import, update, delete.
 
 use super::Session;
 use crate::error::Result;
@@ -9,10 +9,10 @@ use crate::outcome::{Appended, CountedAppend, Deleted, ImportRecord, Imported, U
 use crate::view::{ExpectedHead, Parent};
 
 impl Session {
-    /// Attaches a message to the head and moves the head to it.
+    /// Appends a message to the head and moves the head to it.
     ///
-    /// Committed, readable and searchable by every handle and process when it returns. A message
-    /// whose id stands already is left as it is, and the answer says so; the head stays.
+    /// When it returns, the message is committed, and every handle and process can read and search
+    /// it. A known id is a no-op: the result says so and whether the content differs; the head stays.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -25,8 +25,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) for an id that may not be used, or a
-    /// further field with the name of one that the message or its part has itself,
+    /// [`Error::InvalidName`](crate::Error::InvalidName) for an invalid id, or for an
+    /// extra field whose name is that of a field of the message or part,
     /// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) over the store's limit,
     /// [`Error::SessionFull`](crate::Error::SessionFull); as every write:
     /// [`Error::Busy`](crate::Error::Busy), [`Error::ReadOnly`](crate::Error::ReadOnly),
@@ -35,7 +35,7 @@ impl Session {
         self.append_one(&Parent::Head, &ExpectedHead::Any, message)
     }
 
-    /// Attaches a message to another and moves the head to it.
+    /// Appends a message to another message and moves the head to it.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -57,7 +57,7 @@ impl Session {
         self.append_one(&Parent::Message(parent.clone()), &ExpectedHead::Any, message)
     }
 
-    /// Begins a further tree in the session and moves the head to it.
+    /// Appends a message without a parent, which begins another tree, and moves the head to it.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -77,9 +77,9 @@ impl Session {
         self.append_one(&Parent::Root, &ExpectedHead::Any, message)
     }
 
-    /// Attaches a message to the head if the head is where the caller believes it to be.
+    /// Appends a message to the head if the head is at `expected`; `None`: before the first message.
     ///
-    /// So that two writers who both answer one message do not chain their answers.
+    /// Of two writers who answer the same message, only one succeeds.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -92,7 +92,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::HeadMoved`](crate::Error::HeadMoved) with both places; as [`append`](Self::append).
+    /// [`Error::HeadMoved`](crate::Error::HeadMoved) with the expected head and the present one; as [`append`](Self::append).
     pub fn append_if_head(
         &self,
         expected: Option<&MessageId>,
@@ -113,9 +113,9 @@ impl Session {
         })
     }
 
-    /// Attaches messages one below the other, beginning at the head, in one transaction.
+    /// Appends messages as a chain below the head, in one transaction.
     ///
-    /// Over a message that stands already the chain goes on from it.
+    /// A known id is a no-op, and the chain continues from that message.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -130,12 +130,12 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`append`](Self::append); then none of them is stored.
+    /// As [`append`](Self::append); no message is stored then.
     pub fn append_all(&self, messages: impl IntoIterator<Item = Message>) -> Result<Vec<Appended>> {
         self.append_all_to(&Parent::Head, messages)
     }
 
-    /// Attaches messages one below the other, beginning at a place, in one transaction.
+    /// Appends messages as a chain below a parent, in one transaction.
     ///
     /// ```
     /// use talktree::{Message, Parent, Store};
@@ -151,7 +151,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`append`](Self::append); then none of them is stored.
+    /// As [`append`](Self::append); no message is stored then.
     pub fn append_all_to(
         &self,
         parent: &Parent,
@@ -161,7 +161,7 @@ impl Session {
         self.append_chain(parent, &ExpectedHead::Any, &messages)
     }
 
-    /// Appends messages in one transaction, chained below the head, if the head is still at
+    /// Appends messages as a chain below the head, in one transaction, if the head is at
     /// `expected`; `None`: before the first message.
     ///
     /// ```
@@ -198,7 +198,7 @@ impl Session {
         let CountedAppend { appended, visible_tokens } =
             self.provider.append_counted(parent, expected, messages)?;
         if appended.iter().any(|appended| appended.is_new) {
-            self.tell(|| Change::Append {
+            self.emit(|| Change::Append {
                 ids: appended.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
             });
             self.keep_within(visible_tokens);
@@ -206,9 +206,9 @@ impl Session {
         Ok(appended)
     }
 
-    /// Stores one historical message as it is, its time included.
+    /// Stores a message from elsewhere unchanged, with its time.
     ///
-    /// The head follows if it stands at `parent`, and stays otherwise.
+    /// The head moves to it if the head is at `parent`, and stays otherwise.
     ///
     /// ```
     /// use chrono::DateTime;
@@ -234,11 +234,10 @@ impl Session {
         Ok(imported.first().copied().unwrap_or(Imported::Known))
     }
 
-    /// Stores historical messages as they are, in one transaction, and answers for each.
+    /// Stores messages from elsewhere unchanged, in one transaction, and returns the outcome of each.
     ///
-    /// A record that was imported before is not imported again, also when its message was deleted
-    /// since. Parents come before their children. The head follows what is attached where it
-    /// stands.
+    /// A record that was imported before is not imported again, even if its message was deleted
+    /// since. A parent must come before its children. The head moves to a message appended to it.
     ///
     /// ```
     /// use talktree::{Imported, ImportRecord, Message, Store};
@@ -258,7 +257,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`import_message`](Self::import_message); then none of them is stored.
+    /// As [`import_message`](Self::import_message); no message is stored then.
     pub fn import_messages(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         for record in records {
             record.message.id.check_for_writing()?;
@@ -266,14 +265,14 @@ impl Session {
         let imported = self.provider.import(records)?;
         let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
         if added > 0 {
-            self.tell(|| Change::Import { messages: added as u64 });
+            self.emit(|| Change::Import { messages: added as u64 });
         }
         Ok(imported)
     }
 
-    /// Replaces the content of a message in place: role, parts, metadata, further fields.
+    /// Replaces the content of a message in place: role, parts, metadata, extra fields.
     ///
-    /// What is the same is not written. The answer names the summaries that cover the message.
+    /// Equal content is a no-op. The result lists the compactions that cover the message.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -286,17 +285,17 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if no message of its id stands; as
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if its id is unknown; as
     /// [`append`](Self::append).
     pub fn update(&self, message: Message) -> Result<Updated> {
         let updated = self.provider.update(&message)?;
         if updated.is_changed {
-            self.tell(|| Change::Update { id: message.id });
+            self.emit(|| Change::Update { id: message.id });
         }
         Ok(updated)
     }
 
-    /// Replaces the content of a message, or appends it if no message of its id stands.
+    /// Replaces the content of a message, or appends it if its id is unknown.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -317,11 +316,11 @@ impl Session {
         let upserted = self.provider.upsert(&message)?;
         match &upserted {
             Upserted::Appended(_) => {
-                self.tell(|| Change::Append { ids: vec![message.id] });
+                self.emit(|| Change::Append { ids: vec![message.id] });
                 self.keep_within(None);
             }
             Upserted::Updated(updated) if updated.is_changed => {
-                self.tell(|| Change::Update { id: message.id });
+                self.emit(|| Change::Update { id: message.id });
             }
             Upserted::Updated(_) => {}
         }
@@ -330,8 +329,8 @@ impl Session {
 
     /// Deletes messages.
     ///
-    /// A message with children leaves a tombstone, so the tree stays as it is and what hangs below
-    /// it keeps its whole history. The answer names the compactions this touches.
+    /// A message with children leaves a tombstone, so the tree keeps its shape. The result lists the
+    /// compactions that cover a deleted message, that disappeared, or that are visible again.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -345,12 +344,12 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session; then
-    /// none is deleted.
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session; no
+    /// message is deleted then.
     pub fn delete<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Deleted> {
         let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
         let deleted = self.provider.delete(&ids)?;
-        self.tell_deleted(&deleted);
+        self.emit_deleted(&deleted);
         Ok(deleted)
     }
 
@@ -374,13 +373,13 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
     pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
         let deleted = self.provider.delete_branch(id)?;
-        self.tell_deleted(&deleted);
+        self.emit_deleted(&deleted);
         Ok(deleted)
     }
 
-    fn tell_deleted(&self, deleted: &Deleted) {
+    fn emit_deleted(&self, deleted: &Deleted) {
         if !deleted.messages.is_empty() {
-            self.tell(|| Change::Delete { ids: deleted.messages.clone() });
+            self.emit(|| Change::Delete { ids: deleted.messages.clone() });
         }
     }
 
@@ -403,7 +402,7 @@ impl Session {
     /// As every write.
     pub fn clear(&self) -> Result<()> {
         self.provider.clear()?;
-        self.tell(|| Change::Clear);
+        self.emit(|| Change::Clear);
         Ok(())
     }
 }

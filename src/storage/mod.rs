@@ -19,7 +19,7 @@ use crate::outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
     SessionDetails, SessionInfo, Updated, Upserted,
 };
-use crate::search::{Found, SearchRequest};
+use crate::search::{Found, HITS_PER_SESSION, SearchRequest, SessionHit, SessionsFound};
 use crate::tokens::TokenCounter;
 use crate::tree::Tree;
 use crate::view::{ExpectedHead, Order, Parent, View};
@@ -135,6 +135,23 @@ pub trait SessionProvider: Send + Sync {
     fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
         let _ = counter;
         None
+    }
+
+    /// Searches within the request's scope for whole conversations: this one, if it has a hit.
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
+        let best = SearchRequest { limit: HITS_PER_SESSION, offset: 0, ..request.clone() };
+        let Found { hits, matched, notices } = self.search(&best)?;
+        let mut sessions = Vec::new();
+        if let Some(score) = hits.first().map(|hit| hit.score) {
+            let name = match self.info() {
+                Ok(info) => info.and_then(|info| info.name),
+                Err(Error::Unsupported { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            sessions.push(SessionHit { session: self.id().clone(), name, score, hits });
+        }
+        sessions = sessions.into_iter().skip(request.offset).take(request.limit).collect();
+        Ok(SessionsFound { sessions, matched, notices })
     }
 
     /// Opens a stream over a view.

@@ -19,12 +19,10 @@ use crate::session::{InProgress, Session, SessionBuilder};
 use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
 
 pub use options::{Durability, StoreOptions};
-pub use search::{SessionsSearch, StoreSearch};
 
 /// One database file with all its sessions.
 ///
-/// A cheap handle: clones share the connections, and threads and processes may use one file at the
-/// same time.
+/// A cheap handle: clones share the connections. Any number of threads and processes may use one file.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -44,7 +42,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a file, which is made if it is not there.
+    /// Opens the store in a file, which is created if it does not exist.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -57,13 +55,13 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if the file is something else, [`Error::NewerStore`] if a newer
-    /// talktree wrote it, [`Error::Io`] if it cannot be made or opened.
+    /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
+    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
 
-    /// Opens a store that lives as long as its handles.
+    /// Opens a store in memory, which lives as long as its handles.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -76,12 +74,12 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`] if there is no memory for it.
+    /// [`Error::Storage`] if there is not enough memory.
     pub fn open_in_memory() -> Result<Self> {
         Self::options().open_in_memory()
     }
 
-    /// Opens the store in a file for reading only; the file must be there.
+    /// Opens an existing store for reading only.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -99,8 +97,8 @@ impl Store {
     /// # Errors
     /// As [`open`](Self::open).
     ///
-    /// Where SQLite's lock files cannot be made beside the file, it is read as one that nobody
-    /// writes: do not write to it from elsewhere meanwhile.
+    /// Where SQLite cannot create its lock files beside the file, the file is read as one that nobody
+    /// writes: do not write to it from elsewhere at the same time.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }
@@ -128,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Returns the session of this id; it comes into being with its first write.
+    /// Returns the session with this id; its first write creates it.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -149,7 +147,7 @@ impl Store {
         self.session_builder(id).open()
     }
 
-    /// Returns a builder of a session with what its model should know: context blocks, a frozen prompt, tools.
+    /// Returns a builder of a session with context blocks, a frozen prompt, tools and compaction.
     ///
     /// [`SessionBuilder`] has an example.
     pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
@@ -159,9 +157,9 @@ impl Store {
         SessionBuilder::over(provider, self.events.clone(), self.in_progress.clone(), Some(store))
     }
 
-    /// Returns a builder of a context by itself, for a program that keeps its messages elsewhere or has none.
+    /// Returns a builder of a context without a session, for a program that keeps its messages elsewhere.
     ///
-    /// What is stored of it belongs to the session of this id, which needs no messages.
+    /// Its stored texts belong to the session with this id, which needs no messages.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -179,7 +177,7 @@ impl Store {
         ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
     }
 
-    /// Returns a new session under a new id and this name; it comes into being now.
+    /// Creates a session with a new id and this name, and returns it.
     ///
     /// ```
     /// use talktree::Store;
@@ -203,7 +201,7 @@ impl Store {
         Ok(session)
     }
 
-    /// Returns what is known of every session, the one written to last first.
+    /// Returns the details of every session; the most recently written comes first.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -227,7 +225,7 @@ impl Store {
         self.database.session_ids()
     }
 
-    /// Gives a session a name for people.
+    /// Renames a session.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -246,9 +244,9 @@ impl Store {
         self.database.rename(id, name)
     }
 
-    /// Removes a session with everything of it.
+    /// Removes a session with its messages, compactions, labels and context.
     ///
-    /// Its address space is never used again. Forks of it stay whole.
+    /// Forks of it keep their copies.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -268,13 +266,13 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        self.events.tell(id, || Change::Remove);
+        self.events.emit(id, || Change::Remove);
         Ok(())
     }
 
-    /// Returns the figures of the whole store.
+    /// Returns the figures of the store.
     ///
-    /// Reads the shape of every tree, no content.
+    /// The read costs the shape of every tree, not the content.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -296,9 +294,9 @@ impl Store {
         self.database.stats()
     }
 
-    /// Checks every invariant of the store and names each kind of damage.
+    /// Checks every invariant of the store and lists the damage found.
     ///
-    /// Reads everything. `progress` hears how far it is.
+    /// Reads everything, and calls `progress` on the way.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -313,16 +311,16 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As every read; [`Error::Interrupted`]. Damage is no error: it is in the answer.
+    /// As every read; [`Error::Interrupted`]. Damage is not an error: the result
+    /// lists it.
     pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
         self.database.verify(progress)
     }
 
-    /// Copies the store, as it is at one moment, to a file that must not be there yet; others may
-    /// go on writing.
+    /// Copies a snapshot of the store to a new file; others may write at the same time.
     ///
-    /// The file gets its name when the copy is whole. A crash may leave a half of one beside it, whose name ends in
-    /// `.partial`.
+    /// The file gets its name when the copy is complete. A crash may leave an incomplete copy whose name
+    /// ends in `.partial`.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -339,12 +337,13 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be made; [`Error::Interrupted`]; then no file is left.
+    /// [`Error::Io`] if the file exists or cannot be created; [`Error::Interrupted`]; no file is left
+    /// then.
     pub fn backup(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
         self.database.backup(path.as_ref(), progress)
     }
 
-    /// Builds the search index anew from the stored messages.
+    /// Rebuilds the search index from the stored messages.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -357,16 +356,16 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As every write; [`Error::Interrupted`]: then the old index stands.
+    /// As every write; [`Error::Interrupted`]: the old index stays then.
     pub fn rebuild_search(&self) -> Result<()> {
         self.database.rebuild_search()
     }
 
-    /// Gives up the figures of tokens that are kept with sessions: they are counted anew when somebody
-    /// asks. Messages whose own figure nobody can have counted get talktree's estimate.
+    /// Drops the token figures stored with sessions, so that the next use counts them again, and
+    /// replaces impossible figures of messages by talktree's estimate.
     ///
-    /// Nothing is lost by it but time. It is what to do where [`verify`](Self::verify) finds figures
-    /// that do not add up: a program that goes by them compactions too early or too late.
+    /// Call it when [`verify`](Self::verify) finds wrong figures, which make automatic compaction start
+    /// too early or too late. It costs time and loses nothing.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -392,11 +391,10 @@ impl Store {
         self.database.recount_tokens()
     }
 
-    /// Returns a hash over the content of every session: equal for two stores that hold the same.
+    /// Returns a hash of the content of every session: equal for two stores that hold the same.
     ///
-    /// Over ids, trees, messages, heads, labels, compactions and session details; not over
-    /// addresses, the head's log or what was imported from where. It is many reads: what others
-    /// write meanwhile may be in it in part.
+    /// It covers ids, trees, messages, heads, labels, compactions and session details, not addresses,
+    /// the head's log or import records. It is many reads, so it may see part of a concurrent write.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -419,7 +417,7 @@ impl Store {
         crate::export::content_hash(self)
     }
 
-    /// Returns a handle that stops long work of this store from another thread: import, verify,
+    /// Returns a handle that interrupts this store's long work from another thread: import, verify,
     /// backup, rebuild, statistics and search.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
@@ -430,8 +428,8 @@ impl Store {
         self.database.interrupt_signal()
     }
 
-    /// Calls `listener` after each committed change that this handle or a clone of it makes to any
-    /// session, in the thread that made it.
+    /// Calls `listener` after each committed change to any session that this handle or a clone of it
+    /// makes, in the thread that made it.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -457,10 +455,10 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Stops long work of a store from another thread.
+/// Interrupts the long work of a store from another thread.
 ///
-/// What has begun when [`interrupt`](Self::interrupt) is called ends with
-/// [`Error::Interrupted`]; what begins afterwards is not touched.
+/// Work that runs when [`interrupt`](Self::interrupt) is called ends with [`Error::Interrupted`]; work
+/// that starts later is not affected.
 ///
 /// ```
 /// use talktree::{Error, Message, Store};
@@ -481,7 +479,7 @@ impl fmt::Debug for Store {
 pub struct InterruptHandle(InterruptSignal);
 
 impl InterruptHandle {
-    /// Stops the long work that goes on now.
+    /// Interrupts the long work that is running.
     pub fn interrupt(&self) {
         self.0.raise();
     }

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The options a store is opened with.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use super::Store;
 use crate::error::Result;
 use crate::storage::sqlite::{Config, Database};
 
-/// The longest that SQLite waits, some 24 days.
+/// The longest wait SQLite takes, about 24 days.
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// What an acknowledged write survives.
+/// Which failures an acknowledged write survives.
 ///
 /// ```
 /// use talktree::{Durability, Store};
@@ -22,10 +22,10 @@ const MAX_BUSY_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// A crash of the program and a loss of power: each commit waits for the disk.
+    /// A crash of the program and a power loss: each commit syncs to disk.
     #[default]
     Full,
-    /// A crash of the program. A loss of power may take the latest writes, never the rest.
+    /// A crash of the program. A power loss may lose the latest writes, and nothing else.
     Normal,
 }
 
@@ -46,20 +46,20 @@ pub enum Durability {
 pub struct StoreOptions(Config);
 
 impl StoreOptions {
-    /// What an acknowledged write survives; [`Durability::Full`] if it is not called.
+    /// Sets which failures an acknowledged write survives; [`Durability::Full`] by default.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.0.is_synchronous = durability == Durability::Full;
         self
     }
 
-    /// How long a write waits for other writers before it is [`Error::Busy`](crate::Error::Busy);
-    /// 30 seconds if it is not called, 24 days at the most.
+    /// Sets how long a write waits for other writers before it fails with
+    /// [`Error::Busy`](crate::Error::Busy); 30 seconds by default, at most 24 days.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.0.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);
         self
     }
 
-    /// How much of the file each connection keeps in memory, in KiB; 2 048 if it is not called.
+    /// Sets the page cache of each connection, in KiB; 2 048 by default.
     pub fn cache_kib(mut self, kib: u32) -> Self {
         self.0.cache_kib = kib;
         self
@@ -72,13 +72,13 @@ impl StoreOptions {
         self
     }
 
-    /// How many idle connections for reading are kept; 4 if it is not called.
+    /// Sets how many idle connections for reading are kept; 4 by default.
     pub fn idle_readers(mut self, count: usize) -> Self {
         self.0.idle_readers = count;
         self
     }
 
-    /// Opens the store in a file, which is made if it is not there.
+    /// Opens the store in a file, which is created if it does not exist.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -86,7 +86,7 @@ impl StoreOptions {
         Database::open(path.as_ref(), self.0).map(Store::over)
     }
 
-    /// Opens a store that lives as long as its handles.
+    /// Opens a store in memory, which lives as long as its handles.
     ///
     /// # Errors
     /// As [`Store::open_in_memory`].
@@ -94,7 +94,7 @@ impl StoreOptions {
         Database::open_in_memory(self.0).map(Store::over)
     }
 
-    /// Opens the store in a file for reading only; the file must be there.
+    /// Opens an existing store for reading only.
     ///
     /// # Errors
     /// As [`Store::open_read_only`].

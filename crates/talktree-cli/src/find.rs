@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store, View};
+use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store};
 
 use crate::clean::one_line;
 use crate::failure::{Failure, Result};
@@ -114,7 +114,7 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
 fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
     let tree = session.tree()?;
     if let [only] = &tree.segments[..] {
-        session.row_stats_at(&only.last)?.iter().for_each(|row| with(&row.id));
+        session.at(&only.last).row_stats()?.iter().for_each(|row| with(&row.id));
         return Ok(());
     }
     for segment in &tree.segments {
@@ -123,7 +123,7 @@ fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
             segment.landmarks.iter().for_each(|landmark| with(&landmark.id));
             continue;
         }
-        let path = session.stream_rev(View::at(&segment.last).raw());
+        let path = session.at(&segment.last).raw().iter_rev();
         for message in path.take(usize::try_from(segment.count).unwrap_or(usize::MAX)) {
             let Message { id, .. } = message?;
             with(&id);

@@ -86,7 +86,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             let session = context.places().conversation()?.id().clone();
             let scope = match is_on_path {
                 true => Scope::Path(session, None),
-                false => Scope::Session(session),
+                false => Scope::session(session),
             };
             messages(context, &query, scope)
         }

@@ -1,32 +1,32 @@
-//! Compaction by itself: after an append, when the window is over its threshold.
+//! Automatic compaction: after an append that takes the window over its threshold.
 //!
-//! It runs in the thread that appended, once the append has been committed, and never fails it.
-//! One thread at a time compacts a session; others that are over the threshold go on without
-//! waiting. What fails is told to the handler and to subscribers, and is tried again when the window
-//! has grown by a twentieth of the threshold: a model that is out of reach, or a block of the prompt,
-//! does not hold up every append. Where a long head or prompt alone fills the window, it is compacted
-//! again each time it has grown by a quarter.
+//! It runs in the thread that appended, after the commit, and never fails the append. One thread at a
+//! time compacts a session; others go on without waiting. A failure goes to the error handler and to
+//! subscribers, and the next attempt backs off until the window has grown by a twentieth of the
+//! threshold, so that an unreachable model or context provider does not delay every append. If head,
+//! tail and prompt alone exceed the threshold, the next attempt backs off until the window has grown by
+//! a quarter of it.
 
 use crate::compaction::policy::{CompactionPlan, Planned, ask};
 use crate::error::Result;
 use crate::event::{Change, Phase};
 use crate::session::Session;
 
-/// By which part of the threshold the window grows before what failed is tried again.
+/// After a failure, the window grows by this part of the threshold before the next attempt.
 const RETRY_PART: u64 = 20;
-/// By which part of it the window grows before what was as short as it can be is tried again.
+/// If nothing could be shortened, it grows by this part before the next attempt.
 const STUCK_PART: u64 = 4;
-/// How many steps one append takes at the most, where more is compacted than one prompt holds.
+/// The most compactions after one append; several are needed where one prompt does not hold all.
 const MAX_STEPS: usize = 64;
 
 impl Session {
-    /// Compacts the history if it is over the threshold, now that messages were appended; `visible`
-    /// is what a model sees of it, if that is known.
+    /// Compacts the history after an append if it is over the threshold; `visible` is its size in
+    /// tokens, if known.
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>) {
         let Some(threshold) = self.compaction.threshold() else { return };
         if let Err(error) = self.try_keep_within(threshold, visible) {
-            self.compaction.hear(&error);
-            self.tell(|| Change::CompactionFailed { why: error.to_string() });
+            self.compaction.report(&error);
+            self.emit(|| Change::CompactionFailed { why: error.to_string() });
         }
     }
 
@@ -35,60 +35,61 @@ impl Session {
         let prompt = match self.compaction.noted_prompt() {
             Some(prompt) => prompt,
             None if !self.compaction.is_due(visible) => return Ok(()),
-            None => self.prompt_tokens().inspect_err(|_| self.put_off(visible, threshold))?,
+            None => self.prompt_tokens().inspect_err(|_| self.back_off(visible, threshold))?,
         };
         let tokens = visible.saturating_add(prompt);
-        self.tell(|| Change::Window { phase: Phase::Idle, tokens, threshold });
+        self.emit(|| Change::Window { phase: Phase::Idle, tokens, threshold });
         if tokens <= threshold {
-            self.compaction.calm();
+            self.compaction.reset_backoff();
             return Ok(());
         }
-        let Some(_turn) = self.compaction.in_progress().enter(self.id()) else { return Ok(()) };
-        // Whoever had the turn before may have failed since this window was measured.
+        let Some(_guard) = self.compaction.in_progress().enter(self.id()) else { return Ok(()) };
+        // The thread that held the guard before may have failed since this window was measured.
         if !self.compaction.is_due(tokens) {
             return Ok(());
         }
         let compacted = self.compact_within(threshold);
         if compacted.is_err() {
-            // Some steps may have been taken.
+            // Some steps may have succeeded.
             let visible = self.visible_tokens().unwrap_or(visible);
-            self.put_off(visible.saturating_add(prompt), threshold);
+            self.back_off(visible.saturating_add(prompt), threshold);
         }
         compacted
     }
 
-    /// Compacts until the window is within the threshold, or nothing more can be.
+    /// Compacts until the window is within the threshold or nothing more can be compacted.
     fn compact_within(&self, threshold: u64) -> Result<()> {
         for _ in 0..MAX_STEPS {
             let Some(plan) = self.plan_over(threshold)? else { break };
             let before = plan.usage().total;
-            self.tell(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
+            self.emit(|| Change::Window { phase: Phase::Compacting, tokens: before, threshold });
             let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
             let compacted = asked.and_then(|summary| self.commit(plan, summary));
             let after = compacted.as_ref().map_or(before, |compacted| {
                 before - compacted.tokens_before + compacted.tokens_after
             });
-            self.tell(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
+            self.emit(|| Change::Window { phase: Phase::Idle, tokens: after, threshold });
             compacted?;
             if after <= threshold {
-                self.compaction.calm();
+                self.compaction.reset_backoff();
                 break;
             }
         }
         Ok(())
     }
 
-    /// Returns what to compact, if the window is over its threshold and anything of it can be.
+    /// Returns the next plan, if the window is over the threshold and something can be compacted.
     fn plan_over(&self, threshold: u64) -> Result<Option<CompactionPlan>> {
         match self.plan_compaction(self.compaction.options())? {
             Planned::Compact(plan) => Ok(Some(plan).filter(|plan| plan.usage().total > threshold)),
             Planned::Nothing(why) => {
                 let tokens = self.visible_tokens()?.saturating_add(self.prompt_tokens()?);
                 if tokens > threshold {
-                    self.compaction.put_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
+                    self.compaction
+                        .back_off(tokens.saturating_add((threshold / STUCK_PART).max(1)));
                     if self.compaction.is_newly_stuck() {
                         let why = why.to_string();
-                        self.tell(|| Change::CannotShorten { tokens, threshold, why });
+                        self.emit(|| Change::CannotShorten { tokens, threshold, why });
                     }
                 }
                 Ok(None)
@@ -96,8 +97,8 @@ impl Session {
         }
     }
 
-    /// Puts the next try off until the window has grown.
-    fn put_off(&self, tokens: u64, threshold: u64) {
-        self.compaction.put_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
+    /// Backs off until the window has grown.
+    fn back_off(&self, tokens: u64, threshold: u64) {
+        self.compaction.back_off(tokens.saturating_add((threshold / RETRY_PART).max(1)));
     }
 }

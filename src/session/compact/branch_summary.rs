@@ -1,4 +1,4 @@
-//! Leaving a branch: a summary of what was tried there goes along to the next one.
+//! Branch summaries: a checkout that records, on the branch it goes to, what was tried on the other.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::message::Message;
 use crate::outcome::Appended;
 use crate::view::{ExpectedHead, Parent};
 
-/// A branch that is to be left by a checkout, and what to ask a summarizer about it.
+/// A planned checkout with the prompt for a summary of the branch it comes from.
 ///
 /// ```
 /// use talktree::{CompactionOptions, Message, Store};
@@ -40,31 +40,31 @@ pub struct BranchSummaryPlan {
 }
 
 impl BranchSummaryPlan {
-    /// Returns what a summarizer is to be asked.
+    /// Returns the prompt for the summarizer.
     #[must_use]
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// Returns the message the head stands on: the end of the branch that is left.
+    /// Returns the head at the time of the plan: the end of the branch to summarize.
     #[must_use]
     pub fn from(&self) -> &MessageId {
         &self.from
     }
 
-    /// Returns the message that the head goes to.
+    /// Returns the message to check out.
     #[must_use]
     pub fn to(&self) -> &MessageId {
         &self.to
     }
 
-    /// Returns how many messages and summaries of the view are left behind.
+    /// Returns how many messages and summaries are only on the branch to summarize.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.messages
     }
 
-    /// Returns how many tokens they take in the window.
+    /// Returns how many tokens they have.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
@@ -72,11 +72,11 @@ impl BranchSummaryPlan {
 }
 
 impl Session {
-    /// Returns what a checkout of `to` would leave behind, and what to ask a summarizer about it;
-    /// `None` if it leaves nothing: the head is on the way there.
+    /// Returns a plan to check out `to` with a summary of what is only on the present branch; `None` if
+    /// nothing is, because the head is on the path to `to`.
     ///
-    /// Of a very long branch the end is asked about, as much as
-    /// [`max_step_tokens`](CompactionOptions::max_step_tokens) allows.
+    /// The prompt of a very long branch quotes its end, up to
+    /// [`max_step_tokens`](CompactionOptions::max_step_tokens).
     ///
     /// [`BranchSummaryPlan`] has an example.
     ///
@@ -94,7 +94,7 @@ impl Session {
             return Ok(None);
         }
         let view = self.provider.history(Some(&from))?;
-        let left = &view[self.parting(&view, to)?..];
+        let left = &view[self.first_unshared(&view, to)?..];
         let counter = self.compaction.counter();
         let items: Vec<Item<'_>> = left.iter().map(|message| Item::of(message, counter)).collect();
         let asked = end_within(&items, options.max_step_tokens);
@@ -110,16 +110,17 @@ impl Session {
         }))
     }
 
-    /// Moves the head to where a plan goes, and appends the summary of what is left behind there: an
-    /// `assistant` message whose metadata is `{"branch_summary": {"from", "messages", ..}}`. One
-    /// transaction; undoing it is [`undo_head`](Session::undo_head).
+    /// Moves the head to the planned message and appends the summary there, as an `assistant` message
+    /// with the metadata `{"branch_summary": {"from", "messages", ..}}`.
+    ///
+    /// One transaction; [`undo_head`](Session::undo_head) reverts the move.
     ///
     /// [`BranchSummaryPlan`] has an example.
     ///
     /// # Errors
-    /// [`Error::HeadMoved`] if the head is not where it was when this was planned;
-    /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownMessage`] if the message to
-    /// go to was deleted.
+    /// [`Error::HeadMoved`] if the head moved since the plan;
+    /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownMessage`] if the
+    /// message to check out was deleted.
     pub fn checkout_with_summary(
         &self,
         plan: BranchSummaryPlan,
@@ -138,8 +139,8 @@ impl Session {
         self.append_one(&Parent::Message(plan.to), &expected, message)
     }
 
-    /// Moves the head to a message, and records there what was tried on the branch that is left, by
-    /// the session's own summarizer; `None` if nothing is left behind: then it only moves.
+    /// Moves the head to a message and appends a summary of the branch it comes from, by the session's
+    /// own summarizer; `None` if there is nothing to summarize, and the head only moves.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};
@@ -157,7 +158,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
-    /// [`checkout_with_summary`](Self::checkout_with_summary). The head is then where it was.
+    /// [`checkout_with_summary`](Self::checkout_with_summary). The head does not move
+    /// then.
     pub fn checkout_summarized(&self, to: &MessageId) -> Result<Option<Appended>> {
         let summarizer = self.summarizer()?;
         match self.plan_branch_summary(to, self.compaction.options())? {
@@ -169,10 +171,10 @@ impl Session {
         }
     }
 
-    /// Returns where in a view the path to a message parts from it.
-    fn parting(&self, view: &[Message], to: &MessageId) -> Result<usize> {
+    /// Returns the position of the first item of a view that is not on the path to a message.
+    fn first_unshared(&self, view: &[Message], to: &MessageId) -> Result<usize> {
         let (mut shared, mut left) = (0, view.len());
-        // Once apart, paths do not meet again.
+        // Two paths share a prefix only, so a binary search finds its end.
         while shared < left {
             let middle = shared + (left - shared) / 2;
             match self.is_shared(&view[middle], to)? {
@@ -183,7 +185,7 @@ impl Session {
         Ok(shared)
     }
 
-    /// Returns whether all that an item of a view stands for lies on the path to a message.
+    /// Returns whether all messages of an item are on the path to a message.
     fn is_shared(&self, item: &Message, to: &MessageId) -> Result<bool> {
         match CompactionId::from_message(&item.id) {
             None => self.provider.is_on_path(&item.id, Some(to)),

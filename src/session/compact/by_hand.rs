@@ -1,4 +1,4 @@
-//! Compactions by hand: laying summaries over stretches and taking them off.
+//! Compactions by hand: adding, removing, listing and expanding them.
 
 use super::Session;
 use crate::compaction::{Compaction, CompactionStatus, SummaryRefused, is_blank};
@@ -8,12 +8,13 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message};
 
 impl Session {
-    /// Lays a summary over the stretch from `first` to `last`, and returns the compaction's id.
+    /// Replaces the range from `first` to `last` by a summary when a history is read, and returns the
+    /// compaction's id.
     ///
-    /// It shows on every path that holds `last`, in place of what it covers; nothing is changed in
-    /// what is stored. It compacts whole items of the view at `last`, messages and summaries alike; a
-    /// shown summary's id stands for its first or last message. So compactions nest, and adding
-    /// one never lengthens a history.
+    /// The summary shows on every path that holds `last`; stored messages do not change. The range
+    /// covers whole items of the history at `last`, messages and summaries alike: as an end, the id of a
+    /// shown summary means its first or last message. So compactions nest, and adding one never
+    /// lengthens a history.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -31,21 +32,21 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SummaryRefused`] if it is blank; [`Error::UnknownMessage`] or [`Error::UnknownCompaction`] if an end
-    /// is not in this session; [`Error::NotAncestor`] if `first` does not lie on the path to
-    /// `last`; [`Error::InsideSummary`] if an end lies inside a summary shown there;
-    /// [`Error::NothingVisible`] if a model sees nothing of the stretch.
+    /// [`Error::SummaryRefused`] if it is blank; [`Error::UnknownMessage`] or
+    /// [`Error::UnknownCompaction`] if an end is not in this session; [`Error::NotAncestor`] if `first`
+    /// is not on the path to `last`; [`Error::InsideSummary`] if a shown summary covers an end;
+    /// [`Error::NothingVisible`] if no message of the range is visible to a model.
     pub fn add_compaction(
         &self,
         summary: impl Into<String>,
         first: &MessageId,
         last: &MessageId,
     ) -> Result<CompactionId> {
-        self.lay(summary.into(), first, last, None)
+        self.add(summary.into(), first, last, None)
     }
 
-    /// Lays a summary as [`add_compaction`](Self::add_compaction) does, with details to keep
-    /// beside it.
+    /// Adds a compaction, as [`add_compaction`](Self::add_compaction) does, with details to store with
+    /// it.
     ///
     /// ```
     /// use serde_json::json;
@@ -70,10 +71,10 @@ impl Session {
         last: &MessageId,
         details: impl Into<Json>,
     ) -> Result<CompactionId> {
-        self.lay(summary.into(), first, last, Some(details.into()))
+        self.add(summary.into(), first, last, Some(details.into()))
     }
 
-    fn lay(
+    fn add(
         &self,
         summary: String,
         first: &MessageId,
@@ -86,10 +87,9 @@ impl Session {
         Ok(compaction.id)
     }
 
-    /// Lays a summary that was made elsewhere, with its id and time; one of an id that stands is
-    /// left as it is.
+    /// Adds a compaction from elsewhere with its id and time; a known id is a no-op.
     ///
-    /// Figures of 0 are counted; with a `count` of 0, what it `compactions` is looked up, too.
+    /// Figures of 0 are computed; with a `count` of 0, so is `nested`.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -101,7 +101,7 @@ impl Session {
     /// there.append(hello)?;
     ///
     /// let compaction = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?;
-    /// here.import_compaction(&there.compaction(&compact)?)?;
+    /// here.import_compaction(&there.compaction(&compaction)?)?;
     /// assert_eq!(here.compaction(&compaction)?, there.compaction(&compaction)?);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -114,11 +114,11 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;
-        self.tell(|| Change::Compact { id: compaction.id.clone() });
+        self.emit(|| Change::Compact { id: compaction.id.clone() });
         Ok(())
     }
 
-    /// Takes a summary off; what was under it shows again.
+    /// Removes a compaction; the range it covered shows again.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -136,11 +136,11 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.provider.remove_compaction(id)?;
-        self.tell(|| Change::Expand { id: id.clone() });
+        self.emit(|| Change::Expand { id: id.clone() });
         Ok(())
     }
 
-    /// Returns all compactions of the session, in the order they were made.
+    /// Returns all compactions of the session, in order of creation.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -185,8 +185,8 @@ impl Session {
             .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
     }
 
-    /// Returns what a summary stands for, oldest first: what would show if it were taken off. That
-    /// is messages, and the summaries it took in, which can be expanded in turn.
+    /// Returns what would show if the compaction were removed, oldest first: messages, and the
+    /// summaries nested in it, which can be expanded in turn.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -211,7 +211,7 @@ impl Session {
         self.provider.expand(id)
     }
 
-    /// Returns the stored messages under a summary, oldest first, however often they were compacted.
+    /// Returns the stored messages that a compaction covers, oldest first, at any depth of nesting.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -233,7 +233,7 @@ impl Session {
         self.provider.expand_raw(id)
     }
 
-    /// Returns what has become of a compaction, as seen from the head.
+    /// Returns whether the history shows a compaction, or why not.
     ///
     /// [`CompactionStatus`] has an example.
     ///

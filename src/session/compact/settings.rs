@@ -1,4 +1,4 @@
-//! How a session is compacted: what was asked for when it was built, and what is known since.
+//! How a session is compacted: the settings of its builder, and the state of automatic compaction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use crate::compaction::policy::{CompactionOptions, Summarizer};
 use crate::error::Error;
 use crate::tokens::{Counter, TokenCounter};
 
-/// What hears of each compaction that failed.
+/// Receives each failure of an automatic compaction.
 type Handler = Arc<dyn Fn(&Error) + Send + Sync>;
 
-/// Stands for a prompt that was not counted yet.
+/// The size of a prompt that was not counted yet.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What was asked for.
 #[derive(Clone, Default)]
 pub(crate) struct CompactionSettingsBuilder {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
@@ -26,7 +25,7 @@ pub(crate) struct CompactionSettingsBuilder {
     pub(crate) in_progress: InProgress,
 }
 
-/// How a session is compacted. Clones share what is known.
+/// The settings of a session, and the state that clones of its handle share.
 #[derive(Clone)]
 pub(crate) struct CompactionSettings(Arc<Shared>);
 
@@ -37,13 +36,13 @@ struct Shared {
     state: State,
 }
 
-/// What the appends of this handle know of each other.
+/// What one append leaves for the next.
 struct State {
     /// The tokens of the prompt when it was last read.
     prompt: AtomicU64,
-    /// How large the window must be for another try.
+    /// How large the window must be for the next attempt.
     next_try: AtomicU64,
-    /// Whether it was told that nothing can be shortened.
+    /// Whether subscribers know that nothing can be shortened.
     is_stuck: AtomicBool,
 }
 
@@ -65,7 +64,7 @@ impl CompactionSettingsBuilder {
 }
 
 impl CompactionSettings {
-    /// Returns the same settings for another session, of which nothing is known yet.
+    /// Returns the same settings for another session, with fresh state.
     pub(crate) fn of_another(&self) -> Self {
         self.0.asked.clone().build()
     }
@@ -90,41 +89,40 @@ impl CompactionSettings {
         &self.0.asked.in_progress
     }
 
-    /// Calls the handler, if there is one.
-    pub(super) fn hear(&self, error: &Error) {
+    pub(super) fn report(&self, error: &Error) {
         if let Some(handler) = &self.0.asked.on_error {
-            // The append has succeeded: a panic in here must not look as if it had not.
+            // The append has succeeded: a panic of the handler must not make it look failed.
             let _ = catch_unwind(AssertUnwindSafe(|| handler(error)));
         }
     }
 
-    /// Notes what the prompt takes.
+    /// Remembers the size of the prompt.
     pub(super) fn note_prompt(&self, tokens: u64) {
         self.0.state.prompt.store(tokens, Ordering::Relaxed);
     }
 
-    /// Returns what the prompt took when it was last read, if it was.
+    /// Returns the size of the prompt when it was last read.
     pub(super) fn noted_prompt(&self) -> Option<u64> {
         Some(self.0.state.prompt.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
     }
 
-    /// Notes that the window is within the threshold.
-    pub(super) fn calm(&self) {
+    /// Notes that the window is within the threshold: the next attempt need not wait.
+    pub(super) fn reset_backoff(&self) {
         self.0.state.next_try.store(0, Ordering::Relaxed);
         self.0.state.is_stuck.store(false, Ordering::Relaxed);
     }
 
-    /// Puts the next try off until the window is this large.
-    pub(super) fn put_off(&self, window: u64) {
+    /// Delays the next attempt until the window is this large.
+    pub(super) fn back_off(&self, window: u64) {
         self.0.state.next_try.store(window, Ordering::Relaxed);
     }
 
-    /// Returns whether a window of this size is to be tried.
+    /// Returns whether a window of this size is due for an attempt.
     pub(super) fn is_due(&self, window: u64) -> bool {
         window >= self.0.state.next_try.load(Ordering::Relaxed)
     }
 
-    /// Notes that nothing can be shortened; returns whether that is news.
+    /// Notes that nothing can be shortened; returns whether subscribers do not know yet.
     pub(super) fn is_newly_stuck(&self) -> bool {
         !self.0.state.is_stuck.swap(true, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Going on in another session: the summary opens it.
+//! Splitting: a session ends, and its child begins with the summary.
 
 use serde_json::json;
 
@@ -9,15 +9,15 @@ use crate::event::Change;
 use crate::id::SessionId;
 use crate::message::Message;
 
-/// Why a session ended that goes on in another.
+/// The end reason of a session that was split.
 const END_REASON: &str = "compaction";
 
 impl Session {
-    /// Ends this session with the reason `compaction`, and returns its child, which opens with the
+    /// Ends this session with the reason `compaction`, and returns its child, which begins with the
     /// summary as one `assistant` message. One transaction.
     ///
-    /// The child has the name, model and source of this one, names it as its parent, and has copies of
-    /// its own blocks. This one stays whole, and can still be read, searched and appended to.
+    /// The child has the name, model and source of this session, records it as its parent, and gets
+    /// copies of its own context blocks. This session can still be read, searched and appended to.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -35,14 +35,13 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownSession`] if nothing was
-    /// ever written to this one; as every write.
+    /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownSession`] if this
+    /// session was never written to; as every write.
     pub fn compact_and_split(&self, summary: impl Into<Summary>) -> Result<Self> {
         self.compact_and_split_as(&SessionId::new(), summary)
     }
 
-    /// Splits as [`compact_and_split`](Self::compact_and_split) does; the child is under an id of the
-    /// caller's choice.
+    /// Splits as [`compact_and_split`](Self::compact_and_split) does; the child has the given id.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -72,7 +71,7 @@ impl Session {
         let opening = Message::assistant(text).with_metadata(about);
         let provider = self.provider.split(id, &opening, END_REASON)?;
         let child = self.with_provider(provider);
-        child.tell(|| Change::Append { ids: vec![opening.id.clone()] });
+        child.emit(|| Change::Append { ids: vec![opening.id.clone()] });
         Ok(child)
     }
 }

@@ -21,7 +21,7 @@ use crate::outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
     SessionDetails, SessionInfo, Updated, Upserted,
 };
-use crate::search::{Found, Scope, SearchRequest};
+use crate::search::{Found, Scope, SearchRequest, SessionsFound};
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
@@ -35,6 +35,19 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
+    /// Refuses a scope that reaches beyond this session.
+    fn check_scope(&self, scope: &Scope) -> Result<()> {
+        let is_within = match scope {
+            Scope::Store => false,
+            Scope::Sessions(ids) => ids.iter().all(|id| *id == self.id),
+            Scope::Path(id, _) => *id == self.id,
+        };
+        match is_within {
+            true => Ok(()),
+            false => Err(Error::Unsupported { what: "a search beyond the session" }),
+        }
+    }
+
     pub(crate) fn new(database: Arc<Database>, id: SessionId) -> Self {
         Self { database, id, counter: Counter::default() }
     }
@@ -244,12 +257,13 @@ impl SessionProvider for SqliteSession {
     }
 
     fn search(&self, request: &SearchRequest) -> Result<Found> {
-        match &request.scope {
-            Scope::Session(id) | Scope::Path(id, _) if *id == self.id => {
-                self.database.search(request)
-            }
-            _ => Err(Error::Unsupported { what: "a search beyond the session" }),
-        }
+        self.check_scope(&request.scope)?;
+        self.database.search(request)
+    }
+
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
+        self.check_scope(&request.scope)?;
+        self.database.search_sessions(request)
     }
 
     fn info(&self) -> Result<Option<SessionInfo>> {

@@ -11,7 +11,7 @@ use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub(super) fn searches(probe: &Probe) -> Result<()> {
     let provider = &probe.provider;
-    let all = || Scope::Session(provider.id().clone());
+    let all = || Scope::session(provider.id().clone());
     let path = |leaf: Option<&str>| Scope::Path(provider.id().clone(), leaf.map(id));
     for (letter, parent, text) in [
         ("a", None, "Which colour shall the door have?"),

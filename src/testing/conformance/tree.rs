@@ -19,7 +19,7 @@ pub(super) fn empty(probe: &Probe) -> Result<()> {
     assert_eq!(provider.message(&id("a"))?, None);
     assert!(provider.compactions()?.is_empty());
     assert_eq!(provider.head()?, None);
-    assert_eq!(probe.found("text", Scope::Session(provider.id().clone()))?, "");
+    assert_eq!(probe.found("text", Scope::session(provider.id().clone()))?, "");
     assert_unknown(provider.history(Some(&id("a"))));
     assert_unknown(provider.update(&message("a")));
     assert_unknown(probe.delete("a"));

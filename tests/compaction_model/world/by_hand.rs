@@ -115,7 +115,7 @@ impl World {
             if let Some(plan) = &plan {
                 assert_eq!(plan.messages(), left.len());
                 assert_eq!((plan.from(), plan.to()), (&self.id(from.unwrap()), &to_id));
-                let tokens = self.chat().history_at(plan.from())?;
+                let tokens = self.chat().at(plan.from()).history()?;
                 assert_eq!(plan.tokens(), self.count.all(&tokens[tokens.len() - left.len()..]));
             }
             match plan {

@@ -30,8 +30,8 @@ impl World {
         let (view, plan, leaf) = match leaf.and_then(|pick| self.pick(pick)) {
             Some(at) => {
                 let id = self.id(at);
-                let plan = self.chat().plan_compaction_at(&id, options)?;
-                (self.chat().history_at(&id)?, plan, Some(at))
+                let plan = self.chat().at(&id).plan_compaction(options)?;
+                (self.chat().at(&id).history()?, plan, Some(at))
             }
             None => {
                 let head = self.models[self.at].head;
@@ -243,7 +243,7 @@ impl World {
         self.plan(target.and(leaf), &own_options())?;
         let before = self.every_view()?;
         let answer = match target {
-            Some(at) => self.chat().compact_at(&self.id(at)),
+            Some(at) => self.chat().at(&self.id(at)).compact(),
             None => self.chat().compact(),
         };
         let has_plan = self.plans[self.at].len() > plans;

@@ -91,7 +91,7 @@ impl World {
             for at in self.models[session].living().collect::<Vec<_>>() {
                 let view: Vec<Said> =
                     self.view(Some(at)).iter().map(|item| self.item_said(item)).collect();
-                let history = self.chat().history_at(&self.id(at))?;
+                let history = self.chat().at(&self.id(at)).history()?;
                 assert_eq!(all_said(&history), view);
                 check_views(&history);
             }

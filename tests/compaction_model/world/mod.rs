@@ -333,13 +333,13 @@ impl World {
 
     fn every_raw(&self) -> Result<Vec<Vec<Message>>> {
         let leaves = self.models[self.at].leaves();
-        leaves.iter().map(|at| self.chat().raw_history_at(&self.id(*at))).collect()
+        leaves.iter().map(|at| self.chat().at(&self.id(*at)).raw_history()).collect()
     }
 
     /// The histories at every message.
     fn every_view(&self) -> Result<Vec<Vec<Message>>> {
         let living = self.models[self.at].living();
-        living.map(|at| self.chat().history_at(&self.id(at))).collect()
+        living.map(|at| self.chat().at(&self.id(at)).history()).collect()
     }
 
     /// After a commit no model sees more anywhere, by the counter that both plan and summary were counted by.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use talktree::{Error, Session, Store, View};
+use talktree::{Error, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -70,7 +70,7 @@ struct Answer {
 
 enum What {
     Store(Store),
-    Session(Session, View),
+    Path(talktree::Path),
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -87,8 +87,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         Some(session) => {
             let session = find::session(&store, session)?;
             let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
-            let view = leaf.as_ref().map_or_else(View::head, View::at);
-            What::Session(session, if args.raw { view.raw() } else { view })
+            let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
+            What::Path(if args.raw { path.raw() } else { path })
         }
     };
     let Some(path) = &args.output else {
@@ -137,9 +137,9 @@ fn write(what: &What, args: &Args, output: &mut impl Write) -> Result<u64> {
             })
         }
         (What::Store(store), _) => store.export_jsonl(output),
-        (What::Session(session, _), Format::Talktree) => session.export_jsonl(output),
-        (What::Session(session, view), Format::Markdown) => session.export_markdown(view, output),
-        (What::Session(session, view), Format::Openai) => session.export_openai(view, output),
+        (What::Path(path), Format::Talktree) => path.session().export_jsonl(output),
+        (What::Path(path), Format::Markdown) => path.export_markdown(output),
+        (What::Path(path), Format::Openai) => path.export_openai(output),
     };
     written.map_err(|error| match error {
         // The store's own errors of this kind are of opening it.

@@ -1,6 +1,6 @@
 //! `talktree log`: a conversation, message by message.
 
-use talktree::{Message, View};
+use talktree::Message;
 
 use super::message::{self, Extent};
 use crate::context::Context;
@@ -35,9 +35,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let session = find::session(&store, &args.session)?;
     let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
-    let mut view = leaf.as_ref().map_or_else(View::head, View::at);
+    let mut path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
     if args.raw {
-        view = view.raw();
+        path = path.raw();
     }
     let notes = message::notes(&session)?;
     let mut count = 0_u64;
@@ -52,12 +52,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     };
     match args.limit {
         None => {
-            for message in session.stream(view) {
+            for message in path.iter() {
                 write(&message?)?;
             }
         }
         Some(limit) => {
-            let newest = session.stream_rev(view).take(limit);
+            let newest = path.iter_rev().take(limit);
             let newest: Vec<Message> = newest.collect::<talktree::Result<_>>()?;
             newest.iter().rev().try_for_each(write)?;
         }

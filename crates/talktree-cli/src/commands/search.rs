@@ -106,8 +106,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let found: Found = match (&session, &args.branch) {
         (Some(session), Some(leaf)) => {
-            let search = session.search(text).limit(args.limit).offset(args.offset);
-            search.on_path_to(&find::message(session, leaf)?).run()?
+            let path = session.at(&find::message(session, leaf)?);
+            path.search(text).limit(args.limit).offset(args.offset).run()?
         }
         (Some(session), None) => {
             session.search(text).limit(args.limit).offset(args.offset).run()?

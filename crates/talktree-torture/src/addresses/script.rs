@@ -257,7 +257,7 @@ fn compare(session: &Session, model: &Model) -> talktree::Result<Vec<(&'static s
     let leaves = session.leaves()?;
     for leaf in &leaves {
         let place = model.find(leaf.as_str());
-        let found = session.raw_history_at(leaf)?;
+        let found = session.at(leaf).raw_history()?;
         paths &= place.is_some() && ids(&found) == model.path(place);
     }
     let backward: Vec<Message> = session.iter_rev().collect::<talktree::Result<_>>()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 
-use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree, View};
+use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree};
 
 use super::fixture::session;
 use crate::compaction::options;
@@ -64,7 +64,7 @@ impl Answers {
         for query in QUERIES {
             answers.add("search", query, store.search(*query).now(now).run());
         }
-        answers.add("search_sessions", "", store.search_sessions(QUERIES[0]).now(now).run());
+        answers.add("search_sessions", "", store.search(QUERIES[0]).now(now).by_session().run());
         let mut digest = Digest(DefaultHasher::new());
         let exported = store.export_jsonl(&mut digest);
         answers.add("export", "", exported.map(|()| digest.0.finish()));
@@ -101,16 +101,16 @@ impl Answers {
         let leaves = chat.leaves();
         for (number, leaf) in leaves.iter().flatten().enumerate() {
             let at = format!("{id} at {leaf}");
-            self.add("row_stats_at", &at, chat.row_stats_at(leaf));
+            self.add("row_stats_at", &at, chat.at(leaf).row_stats());
             // The same messages lie on many paths: a few of them are read whole.
             if number % LEAVES_READ_WHOLE == 0 {
-                self.add_messages("history_at", &at, chat.history_at(leaf));
-                self.add_messages("raw_history_at", &at, chat.raw_history_at(leaf));
+                self.add_messages("history_at", &at, chat.at(leaf).history());
+                self.add_messages("raw_history_at", &at, chat.at(leaf).raw_history());
             }
         }
         self.add("leaves", id, leaves);
         let mut digest = Digest(DefaultHasher::new());
-        let markdown = chat.export_markdown(&View::head(), &mut digest);
+        let markdown = chat.export_markdown(&mut digest);
         self.add("markdown", id, markdown.map(|()| digest.0.finish()));
     }
 

@@ -137,7 +137,7 @@ fn compaction(chat: &Session) -> Result<()> {
     let leaf = chat.raw_history()?.last().map(|message| message.id.clone()).unwrap_or_default();
     for keep in [300, 60] {
         if let Planned::Compact(plan) =
-            chat.plan_compaction_at(&leaf, &options().keep_recent_tokens(keep))?
+            chat.at(&leaf).plan_compaction(&options().keep_recent_tokens(keep))?
         {
             let summary = Summary::new(format!("kept {keep}")).by("model-1").details(json!([keep]));
             chat.commit(plan, summary)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use talktree::{Message, Store, View};
+use talktree::{Message, Store};
 
 use super::Args;
 use super::case::{Ground, open};
@@ -140,9 +140,9 @@ fn read(store: &Store, sessions: &[String]) -> Messages {
         let Ok(chat) = store.session(id.as_str()) else { continue };
         keep(&mut messages, id, chat.all_messages());
         for leaf in chat.leaves().unwrap_or_default() {
-            let view = View::at(&leaf).raw();
-            keep(&mut messages, id, chat.stream(view.clone()));
-            keep(&mut messages, id, chat.stream_rev(view));
+            let path = chat.at(&leaf).raw();
+            keep(&mut messages, id, path.iter());
+            keep(&mut messages, id, path.iter_rev());
         }
     }
     messages

@@ -6,7 +6,7 @@
 use talktree::export::session_hash;
 use talktree::{
     Budget, Compaction, CompactionId, ImportRecord, Json, Message, MessageId, Parent,
-    Result as Answer, Session, Store, View,
+    Result as Answer, Session, Store,
 };
 
 use super::Args;
@@ -121,28 +121,26 @@ fn said(text: &str) -> Message {
 
 const VERBS: &[(&str, Verb)] = &[
     ("message", |chat, id, _| chat.message(&id.into()).map(words)),
-    ("history_at", |chat, id, _| chat.history_at(&id.into()).map(words)),
-    ("raw_history_at", |chat, id, _| chat.raw_history_at(&id.into()).map(words)),
+    ("history of a path", |chat, id, _| chat.at(&id.into()).history().map(words)),
+    ("raw_history of a path", |chat, id, _| chat.at(&id.into()).raw_history().map(words)),
     ("history", |chat, _, _| chat.history().map(words)),
-    ("path_length_at", |chat, id, _| chat.path_length_at(&id.into()).map(words)),
-    ("row_stats_at", |chat, id, _| chat.row_stats_at(&id.into()).map(words)),
+    ("path_length of a path", |chat, id, _| chat.at(&id.into()).path_length().map(words)),
+    ("row_stats of a path", |chat, id, _| chat.at(&id.into()).row_stats().map(words)),
     ("branches", |chat, id, _| chat.branches(&id.into()).map(words)),
     ("siblings", |chat, id, _| chat.siblings(&id.into()).map(words)),
     ("is_on_path", |chat, id, _| chat.is_on_path(&id.into()).map(words)),
     ("is_ancestor", |chat, id, other| chat.is_ancestor(&id.into(), &other.into()).map(words)),
-    ("stream", |chat, id, _| collected(chat.stream(View::at(&id.into())))),
-    ("stream_rev", |chat, id, _| collected(chat.stream_rev(View::at(&id.into()).raw()))),
+    ("iter of a path", |chat, id, _| collected(chat.at(&id.into()).iter())),
+    ("iter_rev of a path", |chat, id, _| collected(chat.at(&id.into()).raw().iter_rev())),
     ("all_messages", |chat, _, _| collected(chat.all_messages())),
-    ("recent_of", |chat, id, _| {
-        chat.recent_of(&View::at(&id.into()), Budget::messages(5)).map(words)
-    }),
+    ("recent of a path", |chat, id, _| chat.at(&id.into()).recent(Budget::messages(5)).map(words)),
     ("page before", |chat, id, _| chat.page().before(&id.into()).run().map(words)),
     ("page after", |chat, id, _| chat.page().after(&id.into()).run().map(words)),
-    ("page of", |chat, id, other| {
-        chat.page().of(View::at(&id.into())).after(&other.into()).run().map(words)
+    ("page of a path", |chat, id, other| {
+        chat.at(&id.into()).page().after(&other.into()).run().map(words)
     }),
     ("search on a path", |chat, id, _| {
-        chat.search(SECRET).on_path_to(&id.into()).run().map(|found| words(found.hits))
+        chat.at(&id.into()).search(SECRET).run().map(|found| words(found.hits))
     }),
     ("search", |chat, _, _| {
         chat.search(format!("{SECRET} OR both")).run().map(|found| words(found.hits))
@@ -160,12 +158,12 @@ const VERBS: &[(&str, Verb)] = &[
     ("info", |chat, _, _| chat.info().map(words)),
     ("export_markdown", |chat, id, _| {
         let mut text = Vec::new();
-        chat.export_markdown(&View::at(&id.into()), &mut text)?;
+        chat.at(&id.into()).export_markdown(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
     ("export_openai", |chat, id, _| {
         let mut text = Vec::new();
-        chat.export_openai(&View::at(&id.into()), &mut text)?;
+        chat.at(&id.into()).export_openai(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
     ("append_to", |chat, id, _| chat.append_to(&id.into(), said(id)).map(words)),

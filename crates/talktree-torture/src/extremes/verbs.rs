@@ -1,6 +1,6 @@
 //! Every verb over a large tree, with what it should answer.
 
-use talktree::{Budget, DrawOptions, Message, Planned, Tree, View};
+use talktree::{Budget, DrawOptions, Message, Planned, Tree};
 
 use super::meter::Meter;
 use super::shapes::CountedAppend;
@@ -20,16 +20,16 @@ fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usiz
 pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
     let CountedAppend { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
     let (messages, length) = (*messages, *length);
-    let raw = || View::at(last).raw();
+    let raw = || chat.at(last).raw();
     meter.check("path_length", length as u64, || Ok(chat.path_length()?))?;
     meter.check("history", length, || Ok(chat.history()?.len()))?;
     meter.check("raw_history", length, || Ok(chat.raw_history()?.len()))?;
-    meter.check("history_at", length, || Ok(chat.history_at(last)?.len()))?;
+    meter.check("history of a path", length, || Ok(chat.at(last).history()?.len()))?;
     meter.check("iter", length, || count(chat.iter()))?;
     meter.check("iter_rev", length, || count(chat.iter_rev()))?;
     meter.check("iter_rev, 10 of it", 10.min(length), || count(chat.iter_rev().take(10)))?;
-    meter.check("stream", length, || count(chat.stream(raw())))?;
-    meter.check("stream_rev", length, || count(chat.stream_rev(raw())))?;
+    meter.check("raw iter", length, || count(raw().iter()))?;
+    meter.check("raw iter_rev", length, || count(raw().iter_rev()))?;
     meter.check("all_messages", messages, || count(chat.all_messages()))?;
     meter.check("recent", 50.min(length), || {
         Ok(chat.recent(Budget::messages(50))?.messages.len())
@@ -61,8 +61,8 @@ pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
     drop(tree);
     let sink = std::io::sink;
     meter.time("export_jsonl", || Ok(chat.export_jsonl(&mut sink())?))?;
-    meter.time("export_markdown", || Ok(chat.export_markdown(&View::head(), &mut sink())?))?;
-    meter.time("export_openai", || Ok(chat.export_openai(&View::head(), &mut sink())?))?;
+    meter.time("export_markdown", || Ok(chat.export_markdown(&mut sink())?))?;
+    meter.time("export_openai", || Ok(chat.export_openai(&mut sink())?))?;
     meter.time("content_hash", || Ok(store.content_hash()?))?;
     meter.check("search, the first", false, || {
         Ok(store.search("\"message 7\"").run()?.hits.is_empty())
@@ -71,10 +71,11 @@ pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
         Ok(store.search("many").run()?.hits.is_empty())
     })?;
     meter.check("search on a path", false, || {
-        Ok(chat.search("many").on_path_to(last).run()?.hits.is_empty())
+        Ok(chat.at(last).search("many").run()?.hits.is_empty())
     })?;
-    meter
-        .check("search_sessions", 1, || Ok(store.search_sessions("many").run()?.sessions.len()))?;
+    meter.check("search_sessions", 1, || {
+        Ok(store.search("many").by_session().run()?.sessions.len())
+    })?;
     meter.check("sessions", 1, || Ok(store.sessions()?.len()))?;
     meter.check("stats", length as u64, || Ok(store.stats()?.max_depth))?;
     meter.check("verify", messages as u64, || {
@@ -134,7 +135,7 @@ pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> 
     meter.time("remove_compaction", || Ok(chat.remove_compaction(&compaction)?))?;
     meter.time("rebuild_search", || Ok(store.rebuild_search()?))?;
     meter.check("delete of the root", 1, || Ok(chat.delete([root])?.messages.len()))?;
-    meter.check("raw_history without it", length - 1, || Ok(chat.raw_history_at(last)?.len()))?;
+    meter.check("raw_history without it", length - 1, || Ok(chat.at(last).raw_history()?.len()))?;
     // What lies below the middle; it may be the root, whose place is a tombstone then.
     let top = if root == middle { last } else { middle };
     meter.check("delete_branch", true, || Ok(!chat.delete_branch(top)?.messages.is_empty()))?;

@@ -78,7 +78,7 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
     if ids(&next.hits) != ids(&rest) {
         return Err("the second page is not what follows the first".to_owned());
     }
-    store.search_sessions(query.as_ref()).limit(5).run().map_err(text)?;
+    store.search(query.as_ref()).limit(5).by_session().run().map_err(text)?;
     let session = store.session("ann").map_err(text)?;
     for found in [session.search(query.as_ref()), session.search(query.as_ref()).on_path()] {
         let found = found.limit(20).run().map_err(text)?;
@@ -210,9 +210,9 @@ pub fn names(data: &[u8]) -> Result<(), String> {
                 9 => drop(session.fork(&id, word)?),
                 10 => drop(session.add_compaction(word.as_str(), &id, &word.as_str().into())?),
                 11 => drop(session.delete_branch(&id)?),
-                12 => drop(session.history_at(&id)?),
+                12 => drop(session.at(&id).history()?),
                 13 => {
-                    if let Planned::Compact(plan) = session.plan_compaction_at(&id, &options())? {
+                    if let Planned::Compact(plan) = session.at(&id).plan_compaction(&options())? {
                         let summary = Summary::new(word.as_str()).by(other.as_str());
                         drop(session.commit(plan, summary)?);
                     }

@@ -33,7 +33,9 @@ use crate::search::rank::{Candidate, Corpus, Ranking, rank};
 use crate::search::reading::Reading;
 use crate::search::scan::{Scan, Scanner};
 use crate::search::when::{Window, window};
-use crate::search::{Found, Matched, Query, SearchRequest, SessionHit, SessionsFound};
+use crate::search::{
+    Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
+};
 use crate::tree::Address;
 
 /// Up to so many messages that match in sessions or on a path are all ranked here; of more FTS5 chooses the best.
@@ -46,8 +48,6 @@ const MAX_FEW: usize = 20;
 const RANKED: usize = 200;
 /// How much of a message is looked at for ranking.
 const MAX_SCAN_BYTES: usize = 64 << 10;
-/// How many messages a conversation is shown with.
-const HITS_PER_SESSION: usize = 3;
 /// How many messages are looked for, for each conversation that is wanted.
 const MESSAGES_PER_SESSION: usize = 5;
 

@@ -39,9 +39,15 @@ impl Range {
         match scope {
             Scope::Store if query.filters.sessions.is_empty() => Ok(Self::Store),
             Scope::Store => Ok(Self::Sessions(named)),
-            Scope::Session(id) => {
-                let session = catalog::find(conn, id)?.map(|session| session.key);
-                Ok(Self::Sessions(session.filter(|&key| is_named(key)).into_iter().collect()))
+            Scope::Sessions(ids) => {
+                let mut keys = Vec::with_capacity(ids.len());
+                for id in ids {
+                    keys.extend(catalog::find(conn, id)?.map(|session| session.key));
+                }
+                keys.retain(|&key| is_named(key));
+                keys.sort_unstable();
+                keys.dedup();
+                Ok(Self::Sessions(keys))
             }
             Scope::Path(id, leaf) => {
                 let session = catalog::find(conn, id)?;

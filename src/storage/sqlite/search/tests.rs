@@ -132,7 +132,7 @@ fn a_fork_leaves_its_copies_to_the_next_search() -> Result<()> {
     let last = chat.latest_leaf()?.expect("a message").id;
     chat.fork(&last, &"fork".into(), &SessionDetails::default())?;
     assert_eq!(pending(&database)?, 2_000);
-    let scope = Scope::Session("fork".into());
+    let scope = Scope::session("fork");
     let request = SearchRequest { limit: 3_000, ..SearchRequest::new("fox", scope) };
     assert_eq!((database.search(&request)?.hits.len(), pending(&database)?), (2_000, 0));
     check_index(&database)

@@ -155,7 +155,7 @@ struct Target {
 impl Target {
     fn plan(&self) -> Result<Planned> {
         Ok(match &self.leaf {
-            Some(leaf) => self.session.plan_compaction_at(leaf, &self.options)?,
+            Some(leaf) => self.session.at(leaf).plan_compaction(&self.options)?,
             None => self.session.plan_compaction(&self.options)?,
         })
     }

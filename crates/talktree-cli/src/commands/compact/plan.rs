@@ -83,7 +83,7 @@ fn nothing(
     let session = &target.session;
     let usage = match &target.leaf {
         None => session.window_usage()?,
-        Some(leaf) => session.window_usage_at(leaf)?,
+        Some(leaf) => session.at(leaf).window_usage()?,
     };
     if context.is_json {
         let head = session.head()?;

@@ -1,0 +1,212 @@
+//! Building a search: the same builder for a store, a session and a path.
+//!
+//! Whoever hands a [`Search`] out sets its first scope, and every call can only narrow that: a
+//! person's words in the query never reach beyond it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{Found, Scope, SearchRequest, SessionsFound};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+
+/// What a search runs on.
+pub(crate) trait SearchTarget: Send + Sync {
+    fn search(&self, request: &SearchRequest) -> Result<Found>;
+
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound>;
+}
+
+/// A search to be run: over a store, a session or a path.
+///
+/// The text is in the language of [`Query`](super::Query), in which no input is a syntax error.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// for n in 0..30 {
+///     store.session("s")?.append(Message::user(format!("red {n}")))?;
+/// }
+/// let second_page = store.search("red").offset(20).run()?;
+/// assert_eq!(second_page.hits.len(), 10);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "a search does nothing until `run`"]
+pub struct Search {
+    target: Arc<dyn SearchTarget>,
+    request: SearchRequest,
+    /// Why the scope asked for cannot be searched.
+    refusal: Option<&'static str>,
+}
+
+impl Search {
+    pub(crate) fn new(target: Arc<dyn SearchTarget>, request: SearchRequest) -> Self {
+        Self { target, request, refusal: None }
+    }
+
+    /// Narrows the search to one session.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// let hits = store.search("hello").session("monday").run()?.hits;
+    /// assert_eq!(hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn session(self, id: impl Into<SessionId>) -> Self {
+        self.sessions([id])
+    }
+
+    /// Narrows the search to these sessions; with none of them nothing is found.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday", "friday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// assert_eq!(store.search("hello").sessions(["monday", "friday"]).run()?.hits.len(), 2);
+    /// assert_eq!(store.session("monday")?.search("hello").session("friday").run()?.hits.len(), 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn sessions<I: Into<SessionId>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
+        let ids: Vec<SessionId> = ids.into_iter().map(Into::into).collect();
+        self.request.scope = self.request.scope.within(&ids);
+        self
+    }
+
+    /// Narrows a search of one session to the path to its head.
+    ///
+    /// [`Path::search`](crate::Path::search) searches the path to another message.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Which colour?"))?.id;
+    /// chat.append(Message::assistant("A red colour."))?;
+    /// chat.append_to(&question, Message::assistant("A blue colour."))?;
+    ///
+    /// assert_eq!(chat.search("colour").run()?.hits.len(), 3);
+    /// assert_eq!(chat.search("colour").on_path().run()?.hits.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn on_path(mut self) -> Self {
+        match self.request.scope {
+            Scope::Path(..) => {}
+            Scope::Sessions(ids) if ids.len() == 1 => {
+                self.request.scope =
+                    ids.into_iter().next().map_or(Scope::Store, |id| Scope::Path(id, None));
+                return self;
+            }
+            _ => self.refusal = Some("a search of the path of several sessions"),
+        }
+        self
+    }
+
+    /// Returns at most this many results; 20 if it is not called.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.request.limit = limit;
+        self
+    }
+
+    /// Skips this many of the best results, for the pages after the first.
+    pub fn offset(mut self, offset: usize) -> Self {
+        self.request.offset = offset;
+        self
+    }
+
+    /// Takes this instant for the present, for questions that speak of `last week`.
+    ///
+    /// ```
+    /// use chrono::{TimeDelta, Utc};
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("We deploy on Friday."))?;
+    /// let later = Utc::now() + TimeDelta::days(3);
+    /// let found = store.search("when did we say we deploy, three days ago?").now(later).run()?;
+    /// assert_eq!(found.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn now(mut self, now: DateTime<Utc>) -> Self {
+        self.request.now = Some(now);
+        self
+    }
+
+    /// Finds whole conversations instead of single messages.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("monday")?;
+    /// chat.append_all(["red", "red again"].map(Message::user))?;
+    ///
+    /// let found = store.search("red").by_session().run()?;
+    /// assert_eq!((found.sessions.len(), found.sessions[0].hits.len()), (1, 2));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn by_session(self) -> SearchBySession {
+        SearchBySession(self)
+    }
+
+    /// Returns the messages found, best first.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if the leaf of a path is not in its session;
+    /// [`Error::Unsupported`] after [`on_path`](Self::on_path) on several sessions, or if the storage
+    /// cannot search so; [`Error::Interrupted`]; as every read.
+    pub fn run(self) -> Result<Found> {
+        self.check()?;
+        self.target.search(&self.request)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.refusal.map_or(Ok(()), |what| Err(Error::Unsupported { what }))
+    }
+}
+
+impl fmt::Debug for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Search").field(&self.request).finish()
+    }
+}
+
+/// A search for whole conversations.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// for id in ["monday", "tuesday"] {
+///     store.session(id)?.append(Message::user("Can we deploy on Friday?"))?;
+/// }
+/// let best = store.search("friday").limit(1).by_session().run()?;
+/// assert_eq!(best.sessions.len(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a search does nothing until `run`"]
+pub struct SearchBySession(Search);
+
+impl SearchBySession {
+    /// Returns the conversations found with their best messages, best first; the search's limit and
+    /// offset count conversations.
+    ///
+    /// # Errors
+    /// As [`Search::run`].
+    pub fn run(self) -> Result<SessionsFound> {
+        self.0.check()?;
+        self.0.target.search_sessions(&self.0.request)
+    }
+}

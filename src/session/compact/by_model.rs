@@ -1,0 +1,206 @@
+//! Compaction by a model: plan, ask, commit.
+
+use serde::Serialize;
+
+use super::{Path, Session};
+use crate::compaction::policy::{
+    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, ask, judge,
+};
+use crate::compaction::{Compaction, Summary};
+use crate::error::{Error, Result};
+use crate::event::Change;
+use crate::id::{CompactionId, MessageId};
+
+/// What one commit replaced, in figures.
+///
+/// ```
+/// use talktree::{CompactionOptions, Message, Planned, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+/// let options = CompactionOptions::default().keep_recent_tokens(0);
+/// let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
+///
+/// let compacted = chat.commit(plan, "They said words.")?;
+/// assert_eq!((compacted.messages, compacted.tokens_before, compacted.tokens_after), (4, 276, 8));
+/// assert!(compacted.is_shown);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// The compaction.
+    pub id: CompactionId,
+    /// How many messages it replaced in the history; summaries it replaced are not counted.
+    pub messages: usize,
+    /// How many tokens the range had in the history.
+    pub tokens_before: u64,
+    /// How many tokens the summary has.
+    pub tokens_after: u64,
+    /// Whether the history shows it: the head may have moved to another branch since the plan.
+    pub is_shown: bool,
+}
+
+/// What [`Session::compact`] did.
+///
+/// ```
+/// use talktree::{BoxError, CompactionOutcome, Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let brief = |_: &str| -> Result<&'static str, BoxError> { Ok("They said words.") };
+/// let chat = store.session_builder("s").summarizer(brief).open()?;
+/// chat.append(Message::user("hello"))?;
+///
+/// match chat.compact()? {
+///     CompactionOutcome::Compacted(done) => println!("{} tokens now", done.tokens_after),
+///     CompactionOutcome::Nothing(why) => println!("nothing to do: {why}"),
+/// }
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompactionOutcome {
+    /// A summary was added.
+    Compacted(Compacted),
+    /// No summary was added, for this reason.
+    Nothing(NothingToCompact),
+}
+
+impl Session {
+    /// Returns the range of the history to compact now and the prompt for its summary, or why there
+    /// is nothing to compact.
+    ///
+    /// Nothing is written, and nothing is locked until the commit. [`CompactionPlan`] and
+    /// [`Planned`] have examples.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
+    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
+        self.path().plan_compaction(options)
+    }
+
+    /// Stores a summary of the planned range, if the range still reads as it did.
+    ///
+    /// Messages appended since do not matter, nor does the head: the summary shows on every path that
+    /// holds the range. If a message of the range was updated or deleted, or another compaction covers
+    /// part of it, the commit is refused with the reason.
+    ///
+    /// [`Compacted`] and [`Stale`](crate::Stale) have examples.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the range changed; [`Error::SummaryRefused`] if the summary is blank or
+    /// not shorter than the range. Nothing is stored then.
+    pub fn commit(&self, plan: CompactionPlan, summary: impl Into<Summary>) -> Result<Compacted> {
+        let summary = summary.into();
+        let counter = self.compaction.counter();
+        let tokens_after = judge(&summary.text, plan.tokens(), counter)
+            .map_err(|why| Error::SummaryRefused { why })?;
+        let compaction = Compaction {
+            tokens_before: plan.tokens(),
+            tokens_after,
+            model: summary.model,
+            details: summary.details,
+            ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
+        };
+        let is_shown = self.provider.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
+        let id = compaction.id;
+        self.emit(|| Change::Compact { id: id.clone() });
+        Ok(Compacted {
+            messages: plan.messages(),
+            tokens_before: plan.tokens(),
+            tokens_after,
+            is_shown,
+            id,
+        })
+    }
+
+    /// Compacts the history once, with the session's own summarizer.
+    ///
+    /// [`CompactionOutcome`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
+    /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
+    /// unchanged then.
+    pub fn compact(&self) -> Result<CompactionOutcome> {
+        self.path().compact()
+    }
+
+    pub(super) fn summarizer(&self) -> Result<&dyn Summarizer> {
+        self.compaction
+            .summarizer()
+            .ok_or_else(|| Error::NoSummarizer { session: self.id().clone() })
+    }
+}
+
+impl Path {
+    /// Returns the range of this path to compact and the prompt for its summary, or why there is
+    /// nothing to compact.
+    ///
+    /// ```
+    /// use talktree::{CompactionOptions, Message, Planned, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+    /// chat.append_to(&"1".into(), Message::assistant("another way"))?; // the head is here now
+    ///
+    /// let options = CompactionOptions::default().keep_recent_tokens(0);
+    /// let path = chat.at(&"9".into());
+    /// let Planned::Compact(plan) = path.plan_compaction(&options)? else { panic!("nothing to compact") };
+    /// assert!(!chat.commit(plan, "They said words.")?.is_shown);
+    /// assert_eq!(path.history()?.len(), 6);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; as
+    /// [`Session::plan_compaction`].
+    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
+        let session = &self.session;
+        let leaf = match self.leaf() {
+            Some(leaf) => leaf.clone(),
+            None => session.provider.head()?.unwrap_or_else(MessageId::new),
+        };
+        // The path to the head is not read by the head's id: the head may be a deleted message at which
+        // a summary ends. If the head moves between the two reads, the commit compares with the view at
+        // that time.
+        let view = session.provider.history(self.leaf())?;
+        let prompt = session.prompt_tokens()?;
+        let counter = session.compaction.counter();
+        Ok(match CompactionPlan::of(&view, leaf, prompt, options, counter) {
+            Ok(plan) => Planned::Compact(plan),
+            Err(why) => Planned::Nothing(why),
+        })
+    }
+
+    /// Compacts this path once, with the session's own summarizer.
+    ///
+    /// ```
+    /// use talktree::{BoxError, CompactionOptions, CompactionOutcome, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+    ///     .compaction_options(CompactionOptions::default().keep_recent_tokens(0))
+    ///     .open()?;
+    /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
+    ///
+    /// let outcome = chat.at(&"7".into()).compact()?;
+    /// assert!(matches!(outcome, CompactionOutcome::Compacted(done) if done.messages == 2));
+    /// assert_eq!(chat.history()?.len(), 8);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; as [`Session::compact`].
+    pub fn compact(&self) -> Result<CompactionOutcome> {
+        let summarizer = self.session.summarizer()?;
+        match self.plan_compaction(self.session.compaction.options())? {
+            Planned::Nothing(why) => Ok(CompactionOutcome::Nothing(why)),
+            Planned::Compact(plan) => {
+                let summary = ask(summarizer, plan.prompt())?;
+                self.session.commit(plan, summary).map(CompactionOutcome::Compacted)
+            }
+        }
+    }
+}

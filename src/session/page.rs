@@ -1,0 +1,184 @@
+//! Pages: a conversation read in pieces that hold still.
+//!
+//! A page is bounded by a message, not by a number, so it does not shift while others append. What
+//! comes before a message is read along that message's own path: it stays the same wherever the head
+//! goes.
+
+use super::{Path, Session};
+use crate::error::Result;
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+use crate::outcome::Page;
+use crate::storage::Cursor;
+use crate::view::{Order, View};
+
+/// How many messages a page holds when no limit is given.
+const DEFAULT_LIMIT: usize = 50;
+
+impl Session {
+    /// Returns a builder of one page of the history.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user(format!("{n}"))))?;
+    ///
+    /// let last = chat.page().limit(4).run()?;
+    /// let earlier = chat.page().before(last.before.as_ref().unwrap()).limit(4).run()?;
+    /// assert_eq!(earlier.messages.iter().map(Message::text).collect::<String>(), "2345");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn page(&self) -> PageBuilder {
+        self.path().page()
+    }
+}
+
+impl Path {
+    /// Returns a builder of one page of this path.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// assert_eq!(chat.at(&question).page().run()?.messages.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn page(&self) -> PageBuilder {
+        PageBuilder { path: self.clone(), from: From::End, limit: DEFAULT_LIMIT }
+    }
+}
+
+/// A page to read: the newest messages, or those before or after a message.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all((1..=9).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+///
+/// let page = chat.page().after(&"3".into()).limit(2).run()?;
+/// assert_eq!(page.messages.iter().map(Message::text).collect::<String>(), "45");
+/// assert_eq!(page.after, Some("5".into()));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a page is read by `run`"]
+pub struct PageBuilder {
+    path: Path,
+    from: From,
+    limit: usize,
+}
+
+#[derive(Debug, Clone)]
+enum From {
+    End,
+    Before(MessageId),
+    After(MessageId),
+}
+
+impl PageBuilder {
+    /// Reads the messages before this message or summary.
+    pub fn before(mut self, id: &MessageId) -> Self {
+        self.from = From::Before(id.clone());
+        self
+    }
+
+    /// Reads the messages after this message or summary, towards the leaf.
+    pub fn after(mut self, id: &MessageId) -> Self {
+        self.from = From::After(id.clone());
+        self
+    }
+
+    /// Reads at most this many messages; 50 if it is not called.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Returns the page.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the message given is not in this
+    /// session or, for [`after`](Self::after), not on the path.
+    pub fn run(self) -> Result<Page> {
+        match &self.from {
+            From::End => {
+                let cursor = self.cursor(&self.path.view, Order::NewestFirst)?;
+                self.run_before(Some(cursor), false)
+            }
+            From::Before(id) => self.run_before(self.cursor_before(id)?, true),
+            From::After(id) => self.run_after(id),
+        }
+    }
+
+    fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
+        self.path.session.provider.cursor(view, order)
+    }
+
+    /// Opens a cursor over what comes before a message or summary.
+    fn cursor_before(&self, id: &MessageId) -> Result<Option<Box<dyn Cursor>>> {
+        let session = &self.path.session;
+        let message = session.message(id)?.ok_or_else(|| session.unknown(id))?;
+        let at = |leaf: &MessageId| match self.path.view.is_raw() {
+            true => View::at(leaf).raw(),
+            false => View::at(leaf),
+        };
+        // A summary has no path of its own: it is on this path, or its parent's path holds what
+        // comes before it.
+        let own = match CompactionId::from_message(id) {
+            None => at(id),
+            Some(_) => self.path.view.clone(),
+        };
+        let mut cursor = self.cursor(&own, Order::NewestFirst)?;
+        if cursor.skip_past(id)? {
+            return Ok(Some(cursor));
+        }
+        let parent = message.parent.map(|parent| at(&parent));
+        parent.map(|view| self.cursor(&view, Order::NewestFirst)).transpose()
+    }
+
+    fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
+        let mut messages = Vec::new();
+        let mut is_start = true;
+        if let Some(mut cursor) = cursor {
+            messages = fill(&mut *cursor, self.limit)?;
+            is_start = cursor.next(1)?.is_empty();
+        }
+        messages.reverse();
+        Ok(Page {
+            before: messages.first().filter(|_| !is_start).map(|message| message.id.clone()),
+            after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
+            messages,
+        })
+    }
+
+    fn run_after(&self, id: &MessageId) -> Result<Page> {
+        let mut cursor = self.cursor(&self.path.view, Order::OldestFirst)?;
+        if !cursor.skip_past(id)? {
+            return Err(self.path.session.unknown(id));
+        }
+        let messages = fill(&mut *cursor, self.limit)?;
+        let is_end = cursor.next(1)?.is_empty();
+        Ok(Page {
+            before: messages.first().map(|message| message.id.clone()),
+            after: messages.last().filter(|_| !is_end).map(|message| message.id.clone()),
+            messages,
+        })
+    }
+}
+
+/// Reads until the page is full; a batch of a cursor may be shorter than asked for.
+fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Message>> {
+    let mut messages = Vec::new();
+    while messages.len() < limit {
+        let batch = cursor.next(limit - messages.len())?;
+        if batch.is_empty() {
+            break;
+        }
+        messages.extend(batch);
+    }
+    Ok(messages)
+}
