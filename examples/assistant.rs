@@ -69,13 +69,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = Store::open(&path)?;
     let chat = store
         .session_builder("ada")
-        .context("soul", Block::text("You are the assistant of a small shop."))
-        .context(
+        .block("soul", Block::text("You are the assistant of a small shop."))
+        .block(
             "memory",
             Block::stored().describe("What you know of the user").max_tokens(200).remind(),
         )
-        .context("skills", Block::skills(SkillFolder::open(skills.path())?))
-        .context("knowledge", Block::knowledge().describe("Sales by month"))
+        .block("skills", Block::skills(SkillFolder::open(skills.path())?))
+        .block("knowledge", Block::knowledge().describe("Sales by month"))
         .cached_prompt()
         .history_tools()
         .open()?;

@@ -34,6 +34,7 @@ mod session;
 mod storage;
 mod store;
 mod tokens;
+mod tools;
 mod tree;
 mod view;
 
@@ -49,7 +50,7 @@ pub use compaction::policy::{
 pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillFolder, SkillProvider, ToolDefinition, Tools, WriteProvider,
+    SearchProvider, SkillFolder, SkillProvider, WriteProvider,
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
@@ -72,6 +73,7 @@ pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
+pub use tools::{ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 

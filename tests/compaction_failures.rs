@@ -485,7 +485,7 @@ fn a_read_only_store_is_planned_and_counted_and_not_compacted() -> Result<()> {
 fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
     let scratch = Scratch::new()?;
     let told = Told::default();
-    let chat = builder(&scratch.store, &told).context("memory", Block::stored());
+    let chat = builder(&scratch.store, &told).block("memory", Block::stored());
     let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
     chat.append_all((0..10).map(message))?;
     let small = chat.window_usage()?;
@@ -521,7 +521,7 @@ fn a_prompt_that_cannot_be_read_is_told_once_and_read_again_when_the_window_has_
         count.fetch_add(1, Ordering::SeqCst);
         Err("out of reach".into())
     });
-    let chat = builder(&scratch.store, &told).context("far", far);
+    let chat = builder(&scratch.store, &told).block("far", far);
     let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
     // A twentieth of the threshold is 20 tokens: less than a message of 24, more than two short ones.
     chat.append(message(0))?;
@@ -548,7 +548,7 @@ fn a_frozen_prompt_is_refreshed_by_a_compaction_and_by_nothing_else() -> Result<
         })
     };
     let open = || {
-        let chat = builder(&scratch.store, &told).context("memory", Block::stored());
+        let chat = builder(&scratch.store, &told).block("memory", Block::stored());
         chat.cached_prompt()
     };
     let chat = open().summarizer(summarizer).open()?;

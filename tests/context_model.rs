@@ -335,11 +335,7 @@ impl Model {
         if spec.is_shared { &self.shared } else { &self.chats[chat].texts }
     }
 
-    fn mounted(
-        &self,
-        chat: usize,
-        label: &str,
-    ) -> std::result::Result<&'static Spec, &'static str> {
+    fn spec(&self, chat: usize, label: &str) -> std::result::Result<&'static Spec, &'static str> {
         let found = self.chats[chat].blocks.iter().find(|spec| spec.label == label);
         found.copied().ok_or("UnknownBlock")
     }
@@ -397,18 +393,26 @@ impl Model {
         sections.collect()
     }
 
-    fn drift(&self, chat: usize) -> Vec<(String, DriftKind)> {
+    /// Returns label, kind, frozen text and current text of each block that differs.
+    fn drift(&self, chat: usize) -> Vec<(String, DriftKind, String, String)> {
         let Some(frozen) = &self.chats[chat].frozen else { return Vec::new() };
         let now = self.sections(chat);
         let in_frozen = |label| frozen.iter().find(|section| section.label == label);
         let moved = now.iter().filter_map(|section| match in_frozen(section.label) {
-            None => Some((section.label, DriftKind::Added)),
+            None => Some((section.label, DriftKind::Added, "", section.content.as_str())),
             Some(was) if was.content == section.content => None,
-            Some(_) => Some((section.label, DriftKind::Changed)),
+            Some(was) => Some((
+                section.label,
+                DriftKind::Changed,
+                was.content.as_str(),
+                section.content.as_str(),
+            )),
         });
         let gone = frozen.iter().filter(|was| now.iter().all(|section| section.label != was.label));
-        let gone = gone.map(|was| (was.label, DriftKind::Removed));
-        moved.chain(gone).map(|(label, kind)| (label.to_owned(), kind)).collect()
+        let gone = gone.map(|was| (was.label, DriftKind::Removed, was.content.as_str(), ""));
+        let all = moved.chain(gone);
+        all.map(|(label, kind, was, now)| (label.to_owned(), kind, was.to_owned(), now.to_owned()))
+            .collect()
     }
 
     fn reminder(&self, chat: usize) -> Option<String> {
@@ -452,7 +456,7 @@ impl Model {
 
     /// Replaces a text or adds to it.
     fn write(&mut self, chat: usize, label: &str, text: &str, is_added: bool) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_writable() {
             return Err("BlockReadOnly");
         }
@@ -475,7 +479,7 @@ impl Model {
     }
 
     fn set_documents(&mut self, chat: usize, label: &str, all: &[Document]) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         match spec.kind {
             Kind::History => return Err("BlockReadOnly"),
             _ if !spec.is_keyed() => return Err("BlockCannot"),
@@ -491,7 +495,7 @@ impl Model {
     }
 
     fn append_document(&mut self, chat: usize, label: &str, more: &Document) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         match spec.kind {
             Kind::History => return Err("BlockReadOnly"),
             _ if !spec.is_keyed() => return Err("BlockCannot"),
@@ -511,7 +515,7 @@ impl Model {
     }
 
     fn remove_document(&mut self, chat: usize, label: &str, key: &str) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_keyed() {
             return Err("BlockCannot");
         }
@@ -524,7 +528,7 @@ impl Model {
     }
 
     fn restore(&mut self, chat: usize, label: &str, key: Option<&str>, version: u64) -> Outcome {
-        let spec = self.mounted(chat, label)?;
+        let spec = self.spec(chat, label)?;
         if !spec.is_stored() {
             return Err("BlockCannot");
         }
@@ -602,7 +606,7 @@ impl Model {
                 self.chats[chat].blocks.retain(|spec| spec.label != *label);
                 Ok(())
             }
-            Step::Give(label) => match self.mounted(chat, label) {
+            Step::Give(label) => match self.spec(chat, label) {
                 Ok(_) => Err("BlockExists"),
                 Err(_) => {
                     self.chats[chat].blocks.extend(Spec::of(label));
@@ -672,7 +676,7 @@ impl World {
         for chat in &self.model.chats {
             let mut builder = self.scratch.store.session_builder(chat.id.as_str());
             for spec in &SPECS {
-                builder = builder.context(spec.label, spec.block(&self.note));
+                builder = builder.block(spec.label, spec.block(&self.note));
             }
             self.handles.push(builder.cached_prompt().open()?);
         }
@@ -819,10 +823,8 @@ impl World {
         assert_eq!(read.collect::<Vec<_>>(), known.collect::<Vec<_>>());
 
         let drift = handle.drift()?;
-        let drift = drift.into_iter().map(|drift| {
-            assert!(drift.diff.starts_with("@@ ") || drift.kind != DriftKind::Changed);
-            (drift.label, drift.kind)
-        });
+        let drift =
+            drift.into_iter().map(|drift| (drift.label, drift.kind, drift.frozen, drift.current));
         assert_eq!(drift.collect::<Vec<_>>(), self.model.drift(at));
         assert_eq!(handle.reminder()?, self.model.reminder(at));
 

@@ -34,8 +34,8 @@ fn open_store(path: &Path) -> Result<Store> {
 fn open(store: &Store, id: &str) -> Result<Session> {
     store
         .session_builder(id)
-        .context("memory", Block::stored())
-        .context("facts", Block::knowledge())
+        .block("memory", Block::stored())
+        .block("facts", Block::knowledge())
         .cached_prompt()
         .open()
 }
@@ -86,7 +86,7 @@ fn held(chat: &Session) -> Result<Value> {
         "versions": versions.iter().map(|version| version.content.as_deref()).collect::<Vec<_>>(),
         "frozen": context.frozen_prompt()?,
         "prompt": prompt,
-        "drift": chat.drift()?.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "drift": chat.drift()?.iter().map(|drift| format!("{drift:?}")).collect::<Vec<_>>(),
     }))
 }
 
@@ -114,8 +114,8 @@ const PROMPTS: usize = 60;
 
 fn frozen_by(store: &Store, name: &str, n: usize) -> Result<String> {
     let soul = Block::text(format!("You were frozen by {name}."));
-    let builder = store.session_builder(format!("s{n}")).context("soul", soul);
-    builder.context("memory", Block::stored()).cached_prompt().open()?.prompt()
+    let builder = store.session_builder(format!("s{n}")).block("soul", soul);
+    builder.block("memory", Block::stored()).cached_prompt().open()?.prompt()
 }
 
 fn freeze(store: &Store, name: &str) -> Result<()> {

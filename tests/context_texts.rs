@@ -16,7 +16,7 @@ use talktree::{
 #[test]
 fn an_unloaded_skill_stays_hidden_when_its_message_grows() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+    let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
     chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
     let call = |name: &str, id: &str| -> Result<Message> {
         let input = json!({"label": "skills", "key": "pdf"});
@@ -90,7 +90,7 @@ fn a_version_of_another_kind_of_block_is_not_restored() -> Result<()> {
         let unknown = text.restore("memory", None, version).unwrap_err();
         assert!(unknown.is_unknown(), "{unknown}");
     }
-    assert!(text.diff("memory", None, 1, 2).is_err_and(|error| error.is_unknown()));
+    assert!(text.version("memory", None, 2).is_err_and(|error| error.is_unknown()));
     Ok(())
 }
 

@@ -15,11 +15,11 @@ const SKILL: &str = "Use pdftotext with the elephant option.";
 fn all(store: &Store, id: &str) -> SessionBuilder {
     store
         .session_builder(id)
-        .context("soul", Block::text("Be brief."))
-        .context("memory", Block::stored().max_tokens(20))
-        .context("skills", Block::stored_skills())
-        .context("facts", Block::knowledge())
-        .context("log", Block::history())
+        .block("soul", Block::text("Be brief."))
+        .block("memory", Block::stored().max_tokens(20))
+        .block("skills", Block::stored_skills())
+        .block("facts", Block::knowledge())
+        .block("log", Block::history())
         .history_tools()
         .session_search()
 }
@@ -73,10 +73,10 @@ fn only_what_something_is_there_for_is_offered_and_can_be_called() -> Result<()>
     };
     let new = || store.session_builder("s");
     assert_eq!(names(new())?, "");
-    assert_eq!(names(new().context("soul", Block::text("x")))?, "");
-    assert_eq!(names(new().context("memory", Block::stored()))?, "set_context");
-    assert_eq!(names(new().context("log", Block::history()))?, "search_context");
-    let skills = new().context("skills", Block::stored_skills());
+    assert_eq!(names(new().block("soul", Block::text("x")))?, "");
+    assert_eq!(names(new().block("memory", Block::stored()))?, "set_context");
+    assert_eq!(names(new().block("log", Block::history()))?, "search_context");
+    let skills = new().block("skills", Block::stored_skills());
     assert_eq!(names(skills)?, "set_context load_context unload_context");
     let everything = "set_context load_context unload_context search_context session_search \
                       history_search history_expand history_branches";
@@ -294,7 +294,7 @@ impl SkillProvider for Odd {
 #[test]
 fn a_document_that_reads_like_an_error_is_loaded_and_unloaded_like_any() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let chat = store.session_builder("s").context("odd", Block::skills(Odd)).open()?;
+    let chat = store.session_builder("s").block("odd", Block::skills(Odd)).open()?;
     let trap = || json!({"label": "odd", "key": "trap"});
     let answer = play(&chat, "1", "load_context", trap())?;
     assert!(!answer.starts_with("Error: ") && answer.contains("404"), "{answer}");
@@ -442,7 +442,7 @@ fn history_branches_lists_places_and_what_leads_here() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = all(&store, "s").open()?;
     let branches = |input: Value| chat.tools().call("history_branches", input);
-    assert_eq!(branches(json!({}))?, "This conversation has one course only.");
+    assert_eq!(branches(json!({}))?, "This conversation has no branches.");
     branched(&chat)?;
     let list = "After [q]:\n- [first, assistant] The elephant Jumbo\n\
                 - [second, assistant] (leads here) The elephant Babar";

@@ -86,7 +86,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         "terms in a query" => MAX_TERMS as u64,
         "words in a term" => MAX_TERM_TOKENS as u64,
         "versions kept of a text of a context block" => {
-            let chat = store.session_builder("s").context("memory", Block::stored()).open()?;
+            let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
             for version in 0..count + 9 {
                 chat.context().set("memory", &format!("version {version}"))?;
             }
@@ -94,7 +94,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "context blocks in a session" => {
             let many = (0..=count).fold(store.session_builder("s"), |builder, number| {
-                builder.context(format!("block {number}"), Block::text("x"))
+                builder.block(format!("block {number}"), Block::text("x"))
             });
             match many.open() {
                 Err(Error::TooManyBlocks { max }) => max as u64,
@@ -105,7 +105,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
             let fits = |length| {
                 store
                     .session_builder("s")
-                    .context("x".repeat(length), Block::text("x"))
+                    .block("x".repeat(length), Block::text("x"))
                     .open()
                     .is_ok()
             };
@@ -114,7 +114,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "what a tool returns to a model" => {
             let chat =
-                store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+                store.session_builder("s").block("skills", Block::stored_skills()).open()?;
             let long = Document::new("long", "word ".repeat(3 * count));
             chat.context().set_document("skills", &long)?;
             let input = json!({"label": "skills", "key": "long"});

@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["storage"],
     &["storage::sqlite"],
     &["context"],
+    &["tools"],
     &["session"],
     &["store", "import", "export", "transcript", "manager", "testing"],
 ];

@@ -433,7 +433,7 @@ impl<'a> World<'a> {
 
 fn open(scratch: &Scratch, session: usize) -> Result<Session> {
     let builder = scratch.store.session_builder(session.to_string());
-    builder.context("skills", Block::stored_skills()).open()
+    builder.block("skills", Block::stored_skills()).open()
 }
 
 /// Holds a view to what a model should see of it; returns what was written.

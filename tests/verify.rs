@@ -190,7 +190,7 @@ fn what_only_a_counter_of_the_callers_can_tell_is_not_called_wrong() -> Result<(
 fn the_figure_of_a_view_with_an_elision_adds_up() -> Result<()> {
     let (_folder, path) = store()?;
     let store = Store::open(&path)?;
-    let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
+    let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
     let text = "Say it briefly. ".repeat(40);
     chat.context().set_document("skills", &Document::new("report", text.as_str()))?;
     let (name, input) = ("load_context", json!({"label": "skills", "key": "report"}));

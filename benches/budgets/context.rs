@@ -76,7 +76,7 @@ fn with_blocks(store: &Store) -> Result<Session> {
     let builder = store.session_builder("s").cached_prompt();
     let chat = labels
         .iter()
-        .fold(builder, |builder, label| builder.context(label, Block::stored().max_tokens(10_000)))
+        .fold(builder, |builder, label| builder.block(label, Block::stored().max_tokens(10_000)))
         .open()?;
     for label in &labels {
         let text: Vec<String> = (0..5).map(|_| speaker.text()).collect();

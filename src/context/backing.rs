@@ -1,4 +1,4 @@
-//! Backing: where the texts of blocks are, and the conversation they belong to.
+//! Backing: the store that keeps the texts of blocks, and the conversation they belong to.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
 
-/// What a context stands on; a storage of one's own has no place for texts, a context by itself no conversation.
+/// A session over a [`SessionProvider`] of the caller has no store; a context without a session has no conversation.
 #[derive(Clone, Default)]
 pub(crate) struct Backing {
     pub(crate) store: Option<Arc<dyn ContextStore>>,
@@ -14,11 +14,11 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    pub(super) fn store(&self) -> Result<&dyn ContextStore> {
+    pub(crate) fn store(&self) -> Result<&dyn ContextStore> {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }
 
-    pub(super) fn conversation(&self) -> Result<&dyn SessionProvider> {
+    pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {
         let what = "a conversation beside the context";
         self.conversation.as_deref().ok_or(Error::Unsupported { what })
     }

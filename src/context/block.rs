@@ -1,21 +1,16 @@
-//! Blocks: what stands behind a label of the context.
+//! Blocks: where the text of a context block comes from, and what can be done with it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::label::collapse_whitespace;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 use crate::error::{self, BoxError, Error};
 use crate::id::shorten;
 
-/// The longest label, in characters.
-pub(crate) const MAX_LABEL_CHARS: usize = 80;
-
-/// The longest description in a list of documents, in characters: the list stands in every prompt.
-pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1_024;
-
-/// One block of what a model should know: what is behind it, and how it is shown.
+/// One block of what a model should know: its source and its settings.
 ///
 /// ```
 /// use talktree::Block;
@@ -30,15 +25,15 @@ pub struct Block {
     pub(crate) source: Source,
     pub(crate) description: Option<String>,
     pub(crate) max_tokens: Option<u64>,
-    /// Whether the model is told when the block has moved on since the prompt was frozen.
+    /// Whether the model is told when the block differs from the frozen prompt.
     pub(crate) is_reminding: bool,
-    /// Whether what is stored of it belongs to all sessions.
+    /// Whether its texts belong to all sessions.
     pub(crate) is_shared: bool,
-    /// Whether nobody writes through this block, though what is behind it could be written.
+    /// Whether writes are refused though the source could be written.
     pub(crate) is_read_only: bool,
 }
 
-/// What is behind a block.
+/// Where the content of a block comes from.
 #[derive(Clone)]
 pub(crate) enum Source {
     Text(Arc<str>),
@@ -66,7 +61,6 @@ impl Source {
         }
     }
 
-    /// Returns whether it is a text or documents in the store.
     pub(crate) fn is_stored(&self) -> bool {
         matches!(self, Self::Stored | Self::StoredSkills | Self::Knowledge)
     }
@@ -114,7 +108,7 @@ impl Block {
         Self::of(Source::Text(text.into().into()))
     }
 
-    /// Returns a block whose text a closure makes each time it is read.
+    /// Returns a block whose text is the result of a closure, called at each read.
     ///
     /// ```
     /// let user = talktree::Block::from_fn(|| Ok(std::env::var("USER")?));
@@ -123,7 +117,7 @@ impl Block {
         Self::read(FromFn(make))
     }
 
-    /// Returns a block of a text that is kept in the store, for this session alone.
+    /// Returns a block whose text is kept in the store, for this session alone.
     ///
     /// ```
     /// let memory = talktree::Block::stored().max_tokens(1_100);
@@ -132,13 +126,13 @@ impl Block {
         Self::of(Source::Stored)
     }
 
-    /// Returns a block of a text that is kept in the store, one for all sessions that have the label.
+    /// Returns a block whose text is kept in the store, shared by all sessions that have the label.
     ///
     /// ```
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let open = |id| store.session_builder(id).context("house rules", Block::shared()).open();
+    /// let open = |id| store.session_builder(id).block("house rules", Block::shared()).open();
     /// open("monday")?.context().set("house rules", "Be brief.")?;
     /// assert_eq!(open("tuesday")?.block("house rules")?.unwrap().content, "Be brief.");
     /// # Ok::<(), talktree::Error>(())
@@ -147,21 +141,21 @@ impl Block {
         Self::stored().across_sessions()
     }
 
-    /// Returns a block that a provider gives and nobody writes.
+    /// Returns a read-only block over a provider.
     ///
     /// [`ReadProvider`] has an example.
     pub fn read(provider: impl ReadProvider + 'static) -> Self {
         Self::of(Source::Read(Arc::new(provider)))
     }
 
-    /// Returns a block that a provider gives and takes.
+    /// Returns a writable block over a provider.
     ///
     /// [`WriteProvider`] has an example.
     pub fn write(provider: impl WriteProvider + 'static) -> Self {
         Self::of(Source::Write(Arc::new(provider)))
     }
 
-    /// Returns a block of documents that the model loads by key when it needs them.
+    /// Returns a block of documents, over a provider, that the model loads by key when it needs them.
     ///
     /// ```no_run
     /// use talktree::{Block, SkillFolder};
@@ -173,7 +167,7 @@ impl Block {
         Self::of(Source::Skills(Arc::new(provider)))
     }
 
-    /// Returns a block of documents in the store that the model writes, and loads by key.
+    /// Returns a block of documents in the store that the model writes and loads by key.
     ///
     /// ```
     /// let skills = talktree::Block::stored_skills().describe("How to do things here");
@@ -182,7 +176,7 @@ impl Block {
         Self::of(Source::StoredSkills)
     }
 
-    /// Returns a block that the model searches.
+    /// Returns a block, over a provider, that the model searches.
     ///
     /// [`SearchProvider`] has an example.
     pub fn searchable(provider: impl SearchProvider + 'static) -> Self {
@@ -218,19 +212,19 @@ impl Block {
         }
     }
 
-    /// Returns the block with a description, which stands beside its label; white space compactions.
+    /// Sets the description that the prompt shows beside the label. Each run of white space becomes one space.
     ///
     /// ```
     /// let memory = talktree::Block::stored().describe("Learned facts about the user");
     /// ```
     pub fn describe(self, description: impl AsRef<str>) -> Self {
-        // A line break would end the line of the header that it stands in.
+        // The header shows it in one line.
         let description = collapse_whitespace(description.as_ref());
         Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
     }
 
-    /// Returns the block with a limit, in estimated tokens; writes over it are refused. Of a block of
-    /// documents it is the limit of each document.
+    /// Sets a limit in estimated tokens; longer writes are refused. In a block of documents it is the limit of each
+    /// document.
     ///
     /// ```
     /// let memory = talktree::Block::stored().max_tokens(1_100);
@@ -239,8 +233,7 @@ impl Block {
         Self { max_tokens: Some(tokens), ..self }
     }
 
-    /// Returns the block marked: the model is reminded of it when it differs from the frozen
-    /// prompt.
+    /// Includes the block in [`Context::reminder`](crate::Context::reminder) while it differs from the frozen prompt.
     ///
     /// ```
     /// let memory = talktree::Block::stored().remind();
@@ -249,18 +242,18 @@ impl Block {
         Self { is_reminding: true, ..self }
     }
 
-    /// Returns the block with what is stored of it belonging to all sessions that have the label: one knowledge for a
-    /// whole bot. Only what is kept in the store can be shared so; a context with any other refuses to open.
+    /// Shares the texts of the block among all sessions that have the label: one knowledge for a whole bot. Only a block
+    /// that is kept in the store can be shared; with any other the context refuses to open.
     ///
     /// ```
     /// use talktree::{Block, Error, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let knowledge = Block::knowledge().across_sessions();
-    /// let monday = store.session_builder("monday").context("knowledge", knowledge).open()?;
+    /// let monday = store.session_builder("monday").block("knowledge", knowledge).open()?;
     ///
     /// let soul = Block::text("Be brief.").across_sessions();
-    /// let refused = store.session_builder("monday").context("soul", soul).open();
+    /// let refused = store.session_builder("monday").block("soul", soul).open();
     /// assert!(matches!(refused, Err(Error::BlockCannot { .. })));
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -268,8 +261,8 @@ impl Block {
         Self { is_shared: true, ..self }
     }
 
-    /// Returns the block as one that is only read: no tool writes it, and no call of the program through this context. What
-    /// a program alone shall write, it writes through a context of its own.
+    /// Makes the block read-only: neither a tool nor a call through this context writes it. The program can still write
+    /// it through another context.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -279,7 +272,7 @@ impl Block {
     /// let editor = store.context("editor").block("faq", knowledge()).open()?;
     /// editor.set_document("faq", &Document::new("hours", "We open at nine."))?;
     ///
-    /// let chat = store.session_builder("s").context("faq", knowledge().read_only()).open()?;
+    /// let chat = store.session_builder("s").block("faq", knowledge().read_only()).open()?;
     /// assert_eq!(chat.context().search("faq", "open", 5)?.len(), 1);
     /// assert!(chat.context().remove_document("faq", "hours").is_err());
     /// # Ok::<(), talktree::Error>(())
@@ -288,7 +281,6 @@ impl Block {
         Self { is_read_only: true, ..self }
     }
 
-    /// Returns the block as it reads with this content.
     pub(crate) fn info(&self, label: &str, content: String) -> BlockInfo {
         BlockInfo {
             label: label.to_owned(),
@@ -306,7 +298,6 @@ impl Block {
         self.source.is_writable() && !self.is_read_only
     }
 
-    /// Checks that a content of this many tokens is within the block's limit.
     pub(crate) fn check_tokens(&self, label: &str, tokens: u64) -> error::Result<()> {
         match self.max_tokens {
             Some(max) if tokens > max => {
@@ -317,7 +308,7 @@ impl Block {
     }
 }
 
-/// A block as it reads now.
+/// A block with its current content.
 ///
 /// ```
 /// use talktree::BlockInfo;
@@ -330,11 +321,11 @@ impl Block {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct BlockInfo {
-    /// The block's name.
+    /// The label of the block.
     pub label: String,
-    /// What it is about.
+    /// The description.
     pub description: Option<String>,
-    /// The text that stands in the prompt.
+    /// The text that the prompt shows.
     pub content: String,
     /// The size of the content, in estimated tokens.
     pub tokens: u64,
@@ -342,7 +333,7 @@ pub struct BlockInfo {
     pub max_tokens: Option<u64>,
     /// Whether it can be written.
     pub is_writable: bool,
-    /// Whether it gives documents by key.
+    /// Whether documents are loaded from it by key.
     pub is_skill: bool,
     /// Whether it can be searched.
     pub is_searchable: bool,
@@ -367,59 +358,19 @@ impl BlockInfo {
         }
     }
 
-    /// Returns whether what is written to it needs a key.
+    /// Returns whether it holds documents: a write needs a key.
     pub(crate) fn is_keyed(&self) -> bool {
         self.is_skill || self.is_searchable
     }
 }
 
-/// Returns a share in per cent, half rounded up; all of nothing is 100.
+/// Returns a share in per cent, half rounded up; 100 if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     if whole == 0 {
         return 100;
     }
     let (part, whole) = (u128::from(part), u128::from(whole));
     u64::try_from((part * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
-}
-
-/// Checks that a block may have this label.
-///
-/// It stands in one line of the prompt, and the model has to write it exactly.
-pub(crate) fn check_label(label: &str) -> error::Result<()> {
-    let chars = label.chars().count();
-    let why = if label.trim().is_empty() {
-        "it is blank".to_owned()
-    } else if chars > MAX_LABEL_CHARS {
-        format!("it has {chars} characters, over the limit of {MAX_LABEL_CHARS}")
-    } else if label.contains(breaks_line) {
-        "it has a line break or a control character".to_owned()
-    } else if label.trim() != label {
-        "it begins or ends with white space".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
-}
-
-/// Returns the text in one line, with one space for each run of white space.
-pub(crate) fn collapse_whitespace(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns whether a character would end the line of a prompt that it stands in, or is none to be read.
-pub(crate) fn breaks_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Returns the line of a document in the list of those that can be loaded.
-pub(crate) fn listed(key: &str, description: &str) -> String {
-    let description = collapse_whitespace(description);
-    match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("- {key}: {}…", &description[..end]),
-        None if description.is_empty() => format!("- {key}"),
-        None => format!("- {key}: {description}"),
-    }
 }
 
 #[cfg(test)]
@@ -505,32 +456,6 @@ mod tests {
         };
         assert_eq!(provider.get().unwrap_err().to_string(), "invalid digit found in string");
         Ok(())
-    }
-
-    #[test]
-    fn labels_are_one_line_of_at_most_80_characters() {
-        for label in
-            ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)]
-        {
-            check_label(label).unwrap_or_else(|error| panic!("{error}"));
-        }
-        let cases = [
-            ("", "it is blank"),
-            (" \u{3000}", "it is blank"),
-            ("a\nb", "it has a line break or a control character"),
-            ("a\u{2028}b", "it has a line break or a control character"),
-            ("a\0", "it has a line break or a control character"),
-            ("a\u{85}b", "it has a line break or a control character"),
-            (" memory", "it begins or ends with white space"),
-            (&"é".repeat(81), "it has 81 characters, over the limit of 80"),
-        ];
-        for (label, rule) in cases {
-            let Err(Error::InvalidName { what: "context label", why, .. }) = check_label(label)
-            else {
-                panic!("{label:?} is refused");
-            };
-            assert_eq!(why, rule, "{label:?}");
-        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Building a context.
+//! The builder of a context.
 
 use std::fmt;
 
 use super::block::Block;
-use super::mounted::Mounted;
+use super::labelled::LabelledBlock;
 use super::{Backing, Context, Options, push};
 use crate::error::Result;
 
-/// A context to be: its blocks and what else it shall do. The order of calls does not matter, but for that of blocks.
+/// Builds a [`Context`]. Only the order of its blocks matters, not that of the other calls.
 ///
 /// ```
 /// use talktree::{Block, Store};
@@ -27,14 +27,14 @@ use crate::error::Result;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct ContextBuilder {
-    places: Backing,
+    backing: Backing,
     blocks: Vec<(String, Block)>,
-    options: Options,
+    pub(crate) options: Options,
 }
 
 impl ContextBuilder {
-    pub(crate) fn over(places: Backing) -> Self {
-        Self { places, ..Self::default() }
+    pub(crate) fn over(backing: Backing) -> Self {
+        Self { backing, ..Self::default() }
     }
 
     /// Adds a block under a label.
@@ -52,29 +52,9 @@ impl ContextBuilder {
         self
     }
 
-    /// Keeps the prompt frozen: the same bytes, also after a restart, until it is refreshed.
+    /// Freezes the prompt when it is first read: the same bytes, also after a restart, until it is refreshed.
     pub fn cached_prompt(mut self) -> Self {
         self.options.is_cached = true;
-        self
-    }
-
-    /// Offers tools by which a model looks into its own conversation: `history_search`, `history_expand` (what a
-    /// summary stands for), `history_branches`.
-    pub fn history_tools(mut self) -> Self {
-        self.options.has_history_tools = true;
-        self
-    }
-
-    /// Offers a tool that searches all sessions of the store, `session_search`: only where whoever talks to the model may
-    /// read them all.
-    pub fn session_search(mut self) -> Self {
-        self.options.has_session_search = true;
-        self
-    }
-
-    /// Cuts the answers of tools to this size, in estimated tokens; 10 000 if it is not called.
-    pub fn max_answer_tokens(mut self, tokens: u64) -> Self {
-        self.options.max_answer_tokens = Some(tokens);
         self
     }
 
@@ -84,20 +64,20 @@ impl ContextBuilder {
     /// [`Error::InvalidName`](crate::Error::InvalidName) if a label is blank, longer than 80 characters or more than
     /// one line; [`Error::BlockExists`](crate::Error::BlockExists) if one is given twice.
     pub fn open(self) -> Result<Context> {
-        if let Some(store) = &self.places.store {
+        if let Some(store) = &self.backing.store {
             store.session().check()?;
         }
         let mut blocks = Vec::new();
         for (label, block) in self.blocks {
-            push(&mut blocks, Mounted::new(&label, block)?)?;
+            push(&mut blocks, LabelledBlock::new(&label, block)?)?;
         }
-        Ok(Context::over(self.places, blocks, self.options))
+        Ok(Context::over(self.backing, blocks, self.options))
     }
 }
 
 impl fmt::Debug for ContextBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { places: _, blocks, options } = self;
+        let Self { backing: _, blocks, options } = self;
         f.debug_struct("ContextBuilder")
             .field("blocks", blocks)
             .field("options", options)

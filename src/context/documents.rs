@@ -1,26 +1,16 @@
-//! Documents of a block: skills that are loaded by key, knowledge that is searched.
+//! Documents of a block: skills are loaded by key, knowledge is searched.
 
 use super::Context;
-use super::loaded::{Loaded, is_of_skills, loaded};
 use super::provider::Document;
-use super::tool::answer;
 use crate::error::Result;
-use crate::message::Message;
 use crate::search::Matched;
 use crate::storage::context::EntryInfo;
-use crate::view::{Order, View};
-
-/// How many messages back it is looked for what is loaded.
-const MAX_LOOKED_AT: usize = 10_000;
-
-/// How many of them are read at once.
-const BATCH: usize = 100;
 
 impl Context {
-    /// Stores a document of a block of skills or knowledge, in place of one under its key, and returns the key.
+    /// Stores a document in a block of skills or knowledge and returns its key. A document with the same key is replaced.
     ///
-    /// Without a key it is made of the title, else of the content: the same title has the same key, two titles never
-    /// share one.
+    /// Without a key, the key is made from the title or, without a title, from the content: equal titles have equal keys,
+    /// different titles have different keys.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -35,15 +25,15 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents,
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is no line of text; as [`set`](Self::set).
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is not one line of text; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
         let keys = self.set_documents(label, [document.clone()])?;
         Ok(keys.into_iter().next().unwrap_or_default())
     }
 
-    /// Stores many documents, as [`set_document`](Self::set_document) does one, and returns their keys.
+    /// Stores many documents as [`set_document`](Self::set_document) stores one, and returns their keys.
     ///
-    /// In the store it is all of them or none, and much faster than one by one.
+    /// In a stored block either all of them are written or none, much faster than one by one.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -63,10 +53,10 @@ impl Context {
         documents: impl IntoIterator<Item = Document>,
     ) -> Result<Vec<String>> {
         let documents = documents.into_iter().collect();
-        self.require(label)?.set_documents(self.places(), documents)
+        self.require(label)?.set_documents(self.backing(), documents)
     }
 
-    /// Takes a stored document away, `false` if there is none. Its versions stay, so that it can be restored.
+    /// Removes a stored document; `false` if there is none. Its versions stay, so that it can be restored.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -82,10 +72,10 @@ impl Context {
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block keeps no documents in the store; as every write.
     pub fn remove_document(&self, label: &str, key: &str) -> Result<bool> {
-        self.require(label)?.remove_document(self.places(), key)
+        self.require(label)?.remove_document(self.backing(), key)
     }
 
-    /// Returns the stored documents of a block, by key, without their contents.
+    /// Returns the stored documents of a block, sorted by key, without their contents.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -100,7 +90,7 @@ impl Context {
     /// # Errors
     /// As [`remove_document`](Self::remove_document).
     pub fn documents(&self, label: &str) -> Result<Vec<EntryInfo>> {
-        self.require(label)?.documents(self.places())
+        self.require(label)?.documents(self.backing())
     }
 
     /// Returns the document of this key; `None` if there is none.
@@ -111,14 +101,13 @@ impl Context {
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents to load; as
     /// [`block`](Self::block).
     pub fn load(&self, label: &str, key: &str) -> Result<Option<String>> {
-        self.require(label)?.load(self.places(), key)
+        self.require(label)?.load(self.backing(), key)
     }
 
-    /// Returns at most `limit` documents of a block that match, best first: of knowledge, of a provider, or messages of
-    /// the conversation.
+    /// Returns at most `limit` documents of a block that match, best first. A block of the history returns messages.
     ///
-    /// The query is in the language of [`Store::search`](crate::Store::search). If nothing holds all words, any word will
-    /// do.
+    /// The query is in the language of [`Store::search`](crate::Store::search). If no document has all words, those with
+    /// any of them are returned.
     ///
     /// [`set_document`](Self::set_document) has an example.
     ///
@@ -128,19 +117,20 @@ impl Context {
         Ok(self.look_up(label, query, limit)?.0)
     }
 
-    pub(super) fn look_up(
+    /// Searches as [`search`](Self::search) does, and says whether a document has all words.
+    pub(crate) fn look_up(
         &self,
         label: &str,
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Document>, Matched)> {
-        self.require(label)?.search(self.places(), query, limit)
+        self.require(label)?.search(self.backing(), query, limit)
     }
 
-    /// Adds to the content of a document, on a line of its own, and returns its key; it comes into being if it is not
-    /// there. Title and description stay as they are where the document given has none.
+    /// Adds a text to the end of a document, on a new line, and returns the key. A missing document is created. Title and
+    /// description stay as they are if the given document has none.
     ///
-    /// Of texts that several threads or processes add to a stored document, none is lost.
+    /// Several threads and processes may append to a stored document at once; no text is lost.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -156,107 +146,11 @@ impl Context {
     /// # Errors
     /// As [`set_document`](Self::set_document).
     pub fn append_document(&self, label: &str, document: &Document) -> Result<String> {
-        self.require(label)?.append_document(self.places(), document)
+        self.require(label)?.append_document(self.backing(), document)
     }
 
-    pub(super) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
-        self.require(label)?.rewrite_document(self.places(), document)
-    }
-
-    /// Returns label and key of each document that the model has loaded and not unloaded, by what the path to the head
-    /// says: the calls of `load_context` in its last 10 000 messages.
-    ///
-    /// ```
-    /// use serde_json::json;
-    /// use talktree::{Block, Document, Message, Part, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("skills", Block::stored_skills()).open()?;
-    /// chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
-    ///
-    /// let input = json!({"label": "skills", "key": "pdf"});
-    /// let answer = chat.tools().call("load_context", &input)?;
-    /// chat.append(Message::new("assistant", vec![Part::tool_call("load_context", "c1", input)]))?;
-    /// chat.append(Message::new("tool", vec![Part::tool_result("load_context", "c1", json!(answer))]))?;
-    /// assert_eq!(chat.context().loaded()?, [("skills".to_owned(), "pdf".to_owned())]);
-    ///
-    /// assert_eq!(chat.context().unload("skills", "pdf")?, Some(1)); // one copy is hidden
-    /// assert!(chat.context().loaded()?.is_empty());
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As every read.
-    pub fn loaded(&self) -> Result<Vec<(String, String)>> {
-        if !self.mounted().iter().any(|block| block.block.source.is_skill()) {
-            return Ok(Vec::new());
-        }
-        let loaded = loaded(&self.newest()?);
-        let mut documents = Vec::new();
-        for (label, key) in loaded.documents() {
-            if self.is_shown(&loaded, label, key)? {
-                documents.push((label.to_owned(), key.to_owned()));
-            }
-        }
-        Ok(documents)
-    }
-
-    /// Returns whether a copy of a document is shown: one that a program unloaded is not, though no call of the model's
-    /// says so.
-    fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
-        let Some(store) = self.store() else { return Ok(true) };
-        for (message, call) in loaded.results(label, key) {
-            if !store.is_elided(message, call)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Hides each copy of a loaded document on the path to the head, and returns how many; `None` if it is not loaded.
-    ///
-    /// Histories show a short marker in its place from then on. The stored messages stay as they are.
-    ///
-    /// [`loaded`](Self::loaded) has an example.
-    ///
-    /// # Errors
-    /// [`Error::UnknownBlock`](crate::Error::UnknownBlock); as every write.
-    pub fn unload(&self, label: &str, key: &str) -> Result<Option<usize>> {
-        let block = self.require(label)?;
-        if !block.block.source.is_skill() {
-            return Err(block.cannot("be unloaded from: it holds no skills"));
-        }
-        let loaded = loaded(&self.newest()?);
-        if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
-            return Ok(None);
-        }
-        let results = loaded.results(label, key);
-        let results: Vec<_> =
-            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
-        self.places().store()?.elide(&results, &answer::elided(label, key))?;
-        Ok(Some(results.len()))
-    }
-
-    /// Returns the calls of skills in the newest messages of the path to the head, oldest first.
-    fn newest(&self) -> Result<Vec<Message>> {
-        let Some(conversation) = &self.places().conversation else { return Ok(Vec::new()) };
-        let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
-        let (mut messages, mut looked_at) = (Vec::new(), 0);
-        while looked_at < MAX_LOOKED_AT {
-            let batch = cursor.next(BATCH)?;
-            if batch.is_empty() {
-                break;
-            }
-            looked_at += batch.len();
-            for mut message in batch {
-                // Ten thousand answers of other tools would be a lot to hold.
-                message.parts.retain(is_of_skills);
-                if !message.parts.is_empty() {
-                    messages.push(message);
-                }
-            }
-        }
-        messages.reverse();
-        Ok(messages)
+    /// Replaces the content of a document; title and description stay as they are if the given document has none.
+    pub(crate) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
+        self.require(label)?.rewrite_document(self.backing(), document)
     }
 }

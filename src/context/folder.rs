@@ -1,19 +1,19 @@
-//! A folder of skills: what a model loads by name when it needs it.
+//! A folder of skills: documents that a model loads by name when it needs them.
 //!
-//! A skill is `NAME/SKILL.md` or `NAME.md`; its name is its key. The folder is read each time it is
-//! asked, so that what is edited is seen at the next refresh.
+//! A skill is `NAME/SKILL.md` or `NAME.md`; its name is its key. Each call reads the folder, so that the next refresh of a
+//! prompt shows what was edited.
 //!
-//! Invariant: nothing outside the folder is read, whatever key, path or symbolic link says. Each
-//! document's true path is looked up and compared before the document is opened, and once more
-//! when it is open: a link may have been put in its place between the two.
+//! Invariant: nothing outside the folder is read, whatever a key, a path or a symbolic link says. The canonical path of a
+//! document is checked before the document is opened and again when it is open: it may have been replaced by a link in
+//! between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::block::{breaks_line, listed};
 use super::front_matter;
+use super::label::{breaks_line, listed};
 use super::provider::{ReadProvider, SkillProvider};
 use crate::error::{BoxError, Error, Result};
 use crate::id::shorten;
@@ -21,21 +21,21 @@ use crate::id::shorten;
 /// The largest skill document, in bytes: 1 MiB.
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// What is read of a document to find its description, in bytes.
+/// How much of a document is read to find its description, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The most skills in the list: it stands in every prompt.
+/// The most skills of a folder: every prompt lists them.
 const MAX_SKILLS: usize = 1_000;
 
 /// The longest key, in bytes: what file systems allow for a name.
 const MAX_KEY_BYTES: usize = 255;
 
-/// The document of a skill that has a folder of its own.
+/// The document in the folder of a skill.
 const DOCUMENT: &str = "SKILL.md";
 
 /// A folder of skills that a model can load: `NAME/SKILL.md` or `NAME.md`.
 ///
-/// The prompt lists keys and descriptions: of the front matter (`description: ..`), else the first
+/// The prompt lists keys and descriptions. A description is that of the front matter (`description: ..`), else the first
 /// heading or line. At most 1 000 skills of at most 1 MiB each.
 ///
 /// ```
@@ -59,16 +59,16 @@ impl SkillFolder {
     /// Returns the skills of this folder.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is missing, no folder, or cannot be looked into.
+    /// [`Error::Io`] if it is missing, is not a folder, or cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let given = path.as_ref();
-        // Absolute, so that it stays the same folder wherever the program moves to.
+        // Absolute: a program may change its working directory.
         let path = std::path::absolute(given).map_err(|source| io(given, source))?;
         fs::read_dir(&path).map_err(|source| io(given, source))?;
         Ok(Self { path, allowed: None })
     }
 
-    /// Returns the folder with only these keys; all others are as if they were not there.
+    /// Keeps only the skills with these keys; all others are ignored.
     ///
     /// ```
     /// use talktree::{ReadProvider, SkillFolder, SkillProvider};
@@ -91,7 +91,6 @@ impl SkillFolder {
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(key))
     }
 
-    /// Returns the true path of the folder.
     fn root(&self) -> Result<PathBuf> {
         self.path.canonicalize().map_err(|source| io(&self.path, source))
     }
@@ -103,7 +102,7 @@ impl SkillFolder {
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
-            // No model can name what is not text.
+            // A model cannot name a file whose name is not Unicode.
             let Some(name) = name.to_str() else { continue };
             let key = match name.strip_suffix(".md") {
                 Some(key) if !entry.path().is_dir() => key,
@@ -129,7 +128,7 @@ impl SkillFolder {
         let root = self.root()?;
         for place in [Path::new(key).join(DOCUMENT), PathBuf::from(format!("{key}.md"))] {
             let Some(path) = resolved(&root, key, &place)? else { continue };
-            // Nor is a pipe opened, which would wait for its writer.
+            // To open a named pipe would wait for its writer.
             if !path.is_file() {
                 continue;
             }
@@ -148,10 +147,10 @@ impl ReadProvider for SkillFolder {
     fn get(&self) -> std::result::Result<String, BoxError> {
         let mut list = Vec::new();
         for key in self.keys()? {
-            // It may have gone since the folder was read.
+            // It may have been removed since the folder was read.
             let (path, file) = match self.document(&key) {
                 Ok(Some(found)) => found,
-                // Such a document is as if it were not there; to load it is told as what it is.
+                // A link that leads out of the folder is not listed; loading it is an error.
                 Ok(None) | Err(Error::InvalidName { .. }) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -173,7 +172,7 @@ impl SkillProvider for SkillFolder {
         let Some((path, file)) = self.document(key)? else { return Ok(None) };
         let size = file.metadata().map_err(|source| io(&path, source))?.len();
         let mut bytes = Vec::new();
-        // It may grow while it is read.
+        // The file may grow while it is read.
         let mut limited = file.take(MAX_DOCUMENT_BYTES as u64 + 1);
         limited.read_to_end(&mut bytes).map_err(|source| io(&path, source))?;
         if bytes.len() > MAX_DOCUMENT_BYTES {
@@ -189,7 +188,7 @@ impl SkillProvider for SkillFolder {
     }
 }
 
-/// Returns the true path of a place in the folder; `None` if nothing is there.
+/// Returns the canonical path of a place in the folder; `None` if nothing is there.
 fn resolved(root: &Path, key: &str, place: &Path) -> Result<Option<PathBuf>> {
     let path = match root.join(place).canonicalize() {
         Ok(path) => path,
@@ -206,7 +205,7 @@ fn resolved(root: &Path, key: &str, place: &Path) -> Result<Option<PathBuf>> {
     })
 }
 
-/// Returns whether a file that is open is the one at a path, which is no link.
+/// Returns whether the open file is the one at a path, and the path is not a link.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -221,14 +220,13 @@ fn is_at(file: &File, path: &Path) -> Result<bool> {
     Ok((open.dev(), open.ino()) == (at.dev(), at.ino()))
 }
 
-/// Returns whether a file that is open is the one at a path: here, whether that is a file and no link.
+/// Returns whether the path is a file and not a link; this system does not tell which file is open.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> Result<bool> {
     Ok(fs::symlink_metadata(path).is_ok_and(|at| at.is_file()))
 }
 
-/// Returns whether there is simply nothing there, as a link to nowhere or a file in place of a
-/// folder.
+/// Returns whether nothing is there; a link to nowhere and a file in place of a folder count.
 fn is_absence(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -237,7 +235,7 @@ fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), source }
 }
 
-/// Checks that a key is the name of a file and nothing that a system reads as more.
+/// Checks that a key is a plain file name on every system.
 fn check_key(key: &str) -> Result<()> {
     let why = if key.trim().is_empty() {
         "it is blank".to_owned()
@@ -246,7 +244,7 @@ fn check_key(key: &str) -> Result<()> {
     } else if key.starts_with('.') {
         "it begins with a full stop".to_owned()
     } else if let Some(c) = key.chars().find(|c| matches!(c, '/' | '\\' | ':')) {
-        // A colon stands after a drive and before a stream of a file.
+        // On Windows a colon separates a drive or an alternate data stream.
         format!("it has a {c:?}; a key is the name of a skill, no path")
     } else if key.contains(breaks_line) {
         "it has a control character".to_owned()
@@ -256,7 +254,6 @@ fn check_key(key: &str) -> Result<()> {
     Err(Error::InvalidName { what: "skill key", given: shorten(key).into_owned(), why })
 }
 
-/// Returns what a document says it is about.
 fn description(document: &str) -> String {
     let (mut fields, body): (BTreeMap<_, _>, _) = front_matter::split(document);
     let stated = fields.remove("description").filter(|text| !text.trim().is_empty());
@@ -281,7 +278,7 @@ mod tests {
 
     type Outcome = std::result::Result<(), BoxError>;
 
-    /// A folder of these files, in a folder that has another file beside it.
+    /// A folder of these files, inside a folder with files that must not be read.
     fn folder(files: &[(&str, &str)]) -> io::Result<(tempfile::TempDir, PathBuf)> {
         let outer = tempfile::tempdir()?;
         fs::write(outer.path().join("secret.md"), "secret")?;

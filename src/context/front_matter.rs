@@ -1,13 +1,13 @@
-//! Front matter: the few fields above a Markdown document, between two lines of `---`.
+//! Front matter: the fields above a Markdown document, between two lines of `---`.
 //!
-//! What skills use of YAML, and no more: `key: value` with plain, quoted, compacted (`>`) and literal
-//! (`|`) values. What is nested is passed over.
+//! Only the part of YAML that skills use: `key: value` with plain, quoted, folded (`>`) and literal (`|`) values. Nested
+//! values are ignored.
 
 use std::collections::BTreeMap;
 
-use super::block::collapse_whitespace;
+use super::label::collapse_whitespace;
 
-/// Returns the fields and the document below them; a text without front matter has none.
+/// Returns the fields and the document below them; no fields and the whole text if there is no front matter.
 pub(crate) fn split(text: &str) -> (BTreeMap<String, String>, &str) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let none = (BTreeMap::new(), text);
@@ -60,7 +60,7 @@ fn is_further(line: &str) -> bool {
 fn value_of(first: &str, below: &[&str]) -> Option<String> {
     let mut letters = first.chars();
     match letters.next() {
-        Some('>') => Some(compacted(below)),
+        Some('>') => Some(folded(below)),
         Some('|') => Some(literal(below).join("\n").trim_end().to_owned()),
         Some(quote @ ('"' | '\'')) => {
             let mut text = letters.as_str().to_owned();
@@ -70,7 +70,7 @@ fn value_of(first: &str, below: &[&str]) -> Option<String> {
             }
             Some(if quote == '"' { double_quoted(&text) } else { single_quoted(&text) })
         }
-        // A list or fields of its own.
+        // A list or a nested map.
         None if below.iter().find(|line| !line.trim().is_empty()).is_some_and(|line| {
             let line = line.trim();
             line.starts_with('-') || field(line).is_some()
@@ -95,7 +95,7 @@ fn literal<'a>(below: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Returns the lines of a block, joined by spaces; an empty line is a line break.
-fn compacted(below: &[&str]) -> String {
+fn folded(below: &[&str]) -> String {
     let mut text = String::new();
     for line in literal(below) {
         let line = line.trim();
@@ -111,7 +111,6 @@ fn compacted(below: &[&str]) -> String {
     text.trim().to_owned()
 }
 
-/// Returns what stands before a comment.
 fn without_comment(line: &str) -> &str {
     if line.starts_with('#') {
         return "";

@@ -1,22 +1,21 @@
 //! Blocks as one Markdown document, and back.
 //!
-//! A block is a heading with its label, its description as a quote, its content as it stands. A
-//! content that would not be read back the same, as one with a heading of its own, stands between
-//! fences marked `context`, longer than any in it. Text above the first heading is a block, too, so
-//! that any document can be read.
+//! A block is a heading with its label, its description as a quote, its content as it is. A content that would not be
+//! read back the same, such as one with a heading, is put between fences marked `context`, longer than any in it. Text
+//! above the first heading is a block, too, so that any document can be read.
 
 use std::borrow::Cow;
 
-use super::block::check_label;
+use super::label::check_label;
 use crate::error::Result;
 
-/// The label of what stands above the first heading.
+/// The label of the text above the first heading.
 const PREAMBLE: &str = "system";
 
-/// What the opening fence of a content says beside its ticks.
+/// The word after the ticks of the opening fence of a content.
 const MARK: &str = "context";
 
-/// A block as it stands in a document.
+/// A block in a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Passage {
     pub(crate) label: String,
@@ -24,7 +23,6 @@ pub(crate) struct Passage {
     pub(crate) content: String,
 }
 
-/// Returns the document of these blocks.
 pub(crate) fn write(passages: &[Passage]) -> String {
     let sections: Vec<_> = passages.iter().map(section).collect();
     sections.join("\n")
@@ -48,8 +46,8 @@ fn section(passage: &Passage) -> String {
     }
     let content = &passage.content;
     let plain = format!("{text}\n{content}\n");
-    // Reading it is the test that no rule of reading can be forgotten in. The heading after it
-    // shows that the content does not reach into the next block.
+    // Reading it back tests every rule of reading at once. The heading after it shows that the content does not reach into
+    // the next block.
     let read = sections(&format!("{plain}\n# {MARK}\n"));
     if matches!(&read[..], [first, last] if first == passage && last.label == MARK) {
         return plain;
@@ -91,8 +89,7 @@ fn sections(document: &str) -> Vec<Passage> {
     passages
 }
 
-/// Returns the document with one kind of line breaks; only one that has the other throughout is
-/// changed.
+/// Makes each line end with a line feed alone, if the first line ends with a carriage return and a line feed.
 fn with_line_feeds(document: &str) -> Cow<'_, str> {
     let is_other = document.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
     if is_other { document.replace("\r\n", "\n").into() } else { document.into() }
@@ -104,7 +101,7 @@ fn opening(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let rest = line.trim_start_matches(mark);
     let length = line.len() - rest.len();
-    // Ticks after the ticks are code in a line of text.
+    // More ticks in the line make it inline code.
     (length >= 3 && (mark == '~' || !rest.contains('`'))).then_some((mark, length))
 }
 
@@ -113,7 +110,7 @@ fn closes(line: &str, (mark, length): (char, usize)) -> bool {
     line.len() >= length && line.chars().all(|c| c == mark)
 }
 
-/// Returns the block of a heading and the lines under it; nothing above the first heading is none.
+/// Returns the block of a heading and the lines below it; `None` for blank lines above the first heading.
 fn passage(label: Option<&str>, lines: &[&str]) -> Option<Passage> {
     let lines = without_blank_ends(lines);
     let Some(label) = label else {
@@ -132,7 +129,7 @@ fn passage(label: Option<&str>, lines: &[&str]) -> Option<Passage> {
     Some(Passage { label: label.to_owned(), description, content })
 }
 
-/// Returns the lines between the marked fences, if that is what they are.
+/// Returns the lines between marked fences, or all lines if there are none around them.
 fn unfenced<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let [first, inner @ .., last] = lines else { return lines };
     let Some(ticks) = first.strip_suffix(MARK) else { return lines };

@@ -1,33 +1,30 @@
 //! Context: what a model should know beside the conversation.
 //!
-//! A [`Context`] holds [`Block`]s under labels, in the order they were given. What a block can do follows from what is
-//! behind it: to be read, to be written, to give documents by key (skills), to be searched. All blocks, rendered one
-//! below the other, are the *prompt*; frozen, it stays the same, byte for byte, until it is refreshed, so that a
-//! provider's cache of it holds, and *drift* says where the blocks have moved on since. *Tools* let the model itself
-//! write, load and search.
+//! A [`Context`] holds [`Block`]s under labels, in the order they were given. The source of a block decides what the block
+//! can do: be read, be written, give documents by key (skills), be searched. All blocks, rendered one below the other, are
+//! the *prompt*. A frozen prompt stays the same, byte for byte, until it is refreshed, so that a provider's cache of it
+//! stays valid; *drift* lists the blocks that have changed since. The tools for a model are in [`tools`](crate::tools).
 //!
-//! `mounted` is a block at work, `tool` what a model is offered and answered; most of the other files are pure: they are
-//! given texts and give texts.
+//! `labelled` reads and writes a block under its label. Most of the other files do no I/O: they take texts and return texts.
 //!
-//! Invariant: what a block holds is what stands behind it, at every call; nothing is kept beside it.
+//! Invariant: the content of a block is read from its source at every call; nothing is cached.
 
 mod backing;
 mod block;
 mod builder;
 mod documents;
 mod drift;
-mod exchange;
 mod folder;
 mod front_matter;
-mod frozen;
-mod loaded;
+mod frozen_prompt;
+mod import;
+mod label;
+mod labelled;
 mod markdown;
-mod mounted;
-mod prompt;
 mod provider;
-mod slug;
-mod tool;
-mod versions;
+pub(crate) mod slug;
+mod stored;
+mod system_prompt;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,13 +37,12 @@ pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
 pub use folder::SkillFolder;
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
-pub use tool::{ToolDefinition, Tools};
 
 pub(crate) use backing::Backing;
-use mounted::Mounted;
-use tool::{Reach, answer};
+pub(crate) use label::collapse_whitespace;
+use labelled::LabelledBlock;
 
-/// The most blocks of one context: each stands in every prompt.
+/// The most blocks of one context: every prompt shows each of them.
 const MAX_BLOCKS: usize = 1_000;
 
 /// What a model should know: blocks under labels, the prompt they make, and tools to work with them.
@@ -74,38 +70,46 @@ pub struct Context {
 }
 
 struct Shared {
-    blocks: RwLock<Vec<Arc<Mounted>>>,
-    places: Backing,
+    blocks: RwLock<Vec<Arc<LabelledBlock>>>,
+    backing: Backing,
     options: Options,
 }
 
-/// What was asked for beside blocks.
+/// What the builder sets besides blocks.
 #[derive(Debug, Clone, Copy, Default)]
-struct Options {
+pub(crate) struct Options {
     /// Whether the prompt stays frozen until it is refreshed.
     is_cached: bool,
-    has_history_tools: bool,
-    has_session_search: bool,
-    /// The longest answer of a tool, in estimated tokens, if not the usual.
-    max_answer_tokens: Option<u64>,
+    pub(crate) tools: ToolOptions,
+}
+
+/// What `tools` offers beyond the blocks; kept here because a context is what they are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ToolOptions {
+    /// Offers the search of all sessions.
+    pub(crate) has_sessions: bool,
+    /// Offers what looks into the session's own history.
+    pub(crate) has_history: bool,
+    /// The longest answer, in estimated tokens, if not the default.
+    pub(crate) max_answer_tokens: Option<u64>,
 }
 
 impl Context {
-    /// Returns a context of no blocks.
-    pub(crate) fn empty(places: Backing) -> Self {
-        Self::over(places, Vec::new(), Options::default())
+    /// Returns a context without blocks.
+    pub(crate) fn empty(backing: Backing) -> Self {
+        Self::over(backing, Vec::new(), Options::default())
     }
 
-    fn over(places: Backing, blocks: Vec<Arc<Mounted>>, options: Options) -> Self {
-        Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), places, options }) }
+    fn over(backing: Backing, blocks: Vec<Arc<LabelledBlock>>, options: Options) -> Self {
+        Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), backing, options }) }
     }
 
-    /// Returns a context of the same blocks over other places: that of a fork.
-    pub(crate) fn moved_to(&self, places: Backing) -> Self {
-        Self::over(places, self.mounted(), self.shared.options)
+    /// Returns a context of the same blocks for another session, as for a fork.
+    pub(crate) fn moved_to(&self, backing: Backing) -> Self {
+        Self::over(backing, self.all(), self.shared.options)
     }
 
-    /// Returns the block of this label as it reads now; `None` if there is none.
+    /// Returns the block of this label with its current content; `None` if there is none.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -119,12 +123,12 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Provider`] if what is behind it fails; as every read.
+    /// [`Error::Provider`] if its provider fails; as every read.
     pub fn block(&self, label: &str) -> Result<Option<BlockInfo>> {
-        self.find(label).map(|block| block.info(self.places())).transpose()
+        self.find(label).map(|block| block.info(self.backing())).transpose()
     }
 
-    /// Returns all blocks as they read now, in the order they were given.
+    /// Returns all blocks with their current contents, in the order they were given.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -144,10 +148,10 @@ impl Context {
     /// # Errors
     /// As [`block`](Self::block).
     pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
-        self.mounted().iter().map(|block| block.info(self.places())).collect()
+        self.all().iter().map(|block| block.info(self.backing())).collect()
     }
 
-    /// Replaces the content of a block. Of a stored one, this makes a new version.
+    /// Replaces the content of a block. A stored block gets a new version.
     ///
     /// ```
     /// use talktree::{Block, Error, Store};
@@ -165,14 +169,14 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`], [`Error::BlockOverLimit`],
-    /// [`Error::Provider`]; as every write. The block is then as it was.
+    /// [`Error::Provider`]; as every write. After an error the block is unchanged.
     pub fn set(&self, label: &str, content: &str) -> Result<BlockInfo> {
-        self.require(label)?.set(self.places(), content)
+        self.require(label)?.set(self.backing(), content)
     }
 
-    /// Adds a text to the content of a block, on a line of its own unless the text begins with a line break.
+    /// Adds a text to the end of a block, on a new line unless the text begins with a line break.
     ///
-    /// Of texts that several threads or processes add to a stored block, none is lost.
+    /// Several threads and processes may append to a stored block at once; no text is lost.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -188,10 +192,10 @@ impl Context {
     /// # Errors
     /// As [`set`](Self::set).
     pub fn append(&self, label: &str, text: &str) -> Result<BlockInfo> {
-        self.require(label)?.append(self.places(), text)
+        self.require(label)?.append(self.backing(), text)
     }
 
-    /// Puts a block behind the others. A frozen prompt has it from the next refresh on.
+    /// Adds a block after the others. A frozen prompt shows it from the next refresh on.
     ///
     /// ```
     /// use talktree::{Block, Error, Store};
@@ -205,12 +209,12 @@ impl Context {
     /// # Errors
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
-        let mounted = Mounted::new(label, block)?;
+        let block = LabelledBlock::new(label, block)?;
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        push(&mut blocks, mounted)
+        push(&mut blocks, block)
     }
 
-    /// Takes a block away, `false` if there is none. What is stored of it stays in the store.
+    /// Removes a block; `false` if there is none. Its texts stay in the store.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -228,52 +232,40 @@ impl Context {
         blocks.len() < count
     }
 
-    /// Returns the tools that a model needs for these blocks.
-    ///
-    /// [`Tools`] has an example.
-    pub fn tools(&self) -> Tools {
-        let options = self.shared.options;
-        let reach = Reach {
-            has_sessions: options.has_session_search,
-            has_history: options.has_history_tools,
-        };
-        Tools::of(self.clone(), reach)
+    /// Returns what each block can do, with empty contents: no provider is called.
+    pub(crate) fn kinds(&self) -> Vec<BlockInfo> {
+        self.all().iter().map(|block| block.kind()).collect()
     }
 
-    /// Returns what the blocks can do; their contents are not read.
-    fn kinds(&self) -> Vec<BlockInfo> {
-        self.mounted().iter().map(|block| block.kind()).collect()
+    pub(crate) fn tool_options(&self) -> ToolOptions {
+        self.shared.options.tools
     }
 
-    fn max_answer_tokens(&self) -> u64 {
-        self.shared.options.max_answer_tokens.unwrap_or(answer::MAX_TOKENS)
-    }
-
-    fn mounted(&self) -> Vec<Arc<Mounted>> {
+    pub(crate) fn all(&self) -> Vec<Arc<LabelledBlock>> {
         self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn find(&self, label: &str) -> Option<Arc<Mounted>> {
+    fn find(&self, label: &str) -> Option<Arc<LabelledBlock>> {
         let blocks = self.shared.blocks.read().unwrap_or_else(PoisonError::into_inner);
         blocks.iter().find(|block| block.label == label).cloned()
     }
 
-    fn require(&self, label: &str) -> Result<Arc<Mounted>> {
+    pub(crate) fn require(&self, label: &str) -> Result<Arc<LabelledBlock>> {
         self.find(label).ok_or_else(|| Error::UnknownBlock { label: label.to_owned() })
     }
 
     pub(crate) fn store(&self) -> Option<&dyn ContextStore> {
-        self.shared.places.store.as_deref()
+        self.shared.backing.store.as_deref()
     }
 
-    fn places(&self) -> &Backing {
-        &self.shared.places
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.shared.backing
     }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let blocks = self.mounted();
+        let blocks = self.all();
         let labels = blocks.iter().map(|block| &block.label);
         f.debug_struct("Context")
             .field("blocks", &labels.collect::<Vec<_>>())
@@ -281,8 +273,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Puts a block behind the others, unless its label is taken.
-fn push(blocks: &mut Vec<Arc<Mounted>>, block: Mounted) -> Result<()> {
+fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: LabelledBlock) -> Result<()> {
     if blocks.iter().any(|known| known.label == block.label) {
         return Err(Error::BlockExists { label: block.label });
     }

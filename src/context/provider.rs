@@ -1,11 +1,11 @@
-//! Providers: what can stand behind a context block.
+//! Providers: sources of context blocks that a program implements.
 //!
-//! Every provider can be read; what it can do beyond that is its trait. None is called before its
-//! `init`, and none while a write to the store is open.
+//! Every provider can be read; its trait says what else it can do. `init` is called before anything else, and no provider
+//! is called while a write to the store is open.
 
 use crate::error::BoxError;
 
-/// A text under a key: what skills and knowledge are made of.
+/// A text under a key. Skills and knowledge are documents.
 ///
 /// ```
 /// use talktree::Document;
@@ -16,11 +16,11 @@ use crate::error::BoxError;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Document {
-    /// What it is asked for by, unique in its block.
+    /// The name it is loaded by, unique in its block.
     pub key: String,
-    /// What people call it.
+    /// The title, for people.
     pub title: Option<String>,
-    /// What it is about, in one line.
+    /// What the document is about, in one line.
     pub description: Option<String>,
     /// The text.
     pub content: String,
@@ -65,7 +65,7 @@ impl Document {
     }
 }
 
-/// What a context block can be read from.
+/// A source that a context block is read from.
 ///
 /// ```
 /// use talktree::{Block, BoxError, ReadProvider};
@@ -81,23 +81,23 @@ impl Document {
 /// let block = Block::read(Motd).describe("Message of the day");
 /// ```
 pub trait ReadProvider: Send + Sync {
-    /// Is called once, with the label of its block, before anything else.
+    /// Is called once with the label of the block, before anything else.
     ///
     /// # Errors
-    /// What keeps the provider from working.
+    /// Whatever keeps the provider from working.
     fn init(&self, label: &str) -> Result<(), BoxError> {
         let _ = label;
         Ok(())
     }
 
-    /// Returns the present content of the block.
+    /// Returns the current content of the block.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// Whatever keeps it from being read.
     fn get(&self) -> Result<String, BoxError>;
 }
 
-/// What a context block can be read from and written to.
+/// A source that a context block is read from and written to.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -124,11 +124,11 @@ pub trait WriteProvider: ReadProvider {
     /// Replaces the content.
     ///
     /// # Errors
-    /// What keeps it from being written; the content is then as it was.
+    /// Whatever keeps it from being written; the content must then be unchanged.
     fn set(&self, content: &str) -> Result<(), BoxError>;
 }
 
-/// What gives documents by key; its content is the list of them.
+/// A source of documents that are loaded by key. Its content lists them.
 ///
 /// ```
 /// use talktree::{Block, BoxError, ReadProvider, SkillProvider};
@@ -150,10 +150,10 @@ pub trait WriteProvider: ReadProvider {
 /// let block = Block::skills(Greeting);
 /// ```
 pub trait SkillProvider: ReadProvider {
-    /// Returns the document of this key, `None` if there is none.
+    /// Returns the document of this key; `None` if there is none.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// Whatever keeps it from being read.
     fn load(&self, key: &str) -> Result<Option<String>, BoxError>;
 
     /// Returns whether documents can be written.
@@ -161,16 +161,16 @@ pub trait SkillProvider: ReadProvider {
         false
     }
 
-    /// Stores a document under its key, in place of one that is there.
+    /// Stores a document under its key; one with the same key is replaced.
     ///
     /// # Errors
-    /// What keeps it from being written; without an implementation, always.
+    /// Whatever keeps it from being written; the default implementation always fails.
     fn set_keyed(&self, document: &Document) -> Result<(), BoxError> {
         Err(refused(document))
     }
 }
 
-/// What can be searched; its content says what there is to find.
+/// A source that is searched. Its content says what there is to find.
 ///
 /// ```
 /// use talktree::{Block, BoxError, Document, ReadProvider, SearchProvider};
@@ -196,7 +196,7 @@ pub trait SearchProvider: ReadProvider {
     /// Returns at most `limit` documents that match, best first.
     ///
     /// # Errors
-    /// What keeps it from being searched.
+    /// Whatever keeps it from being searched.
     fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>, BoxError>;
 
     /// Returns whether documents can be written.
@@ -204,10 +204,10 @@ pub trait SearchProvider: ReadProvider {
         false
     }
 
-    /// Stores a document under its key, in place of one that is there.
+    /// Stores a document under its key; one with the same key is replaced.
     ///
     /// # Errors
-    /// What keeps it from being written; without an implementation, always.
+    /// Whatever keeps it from being written; the default implementation always fails.
     fn set_keyed(&self, document: &Document) -> Result<(), BoxError> {
         Err(refused(document))
     }

@@ -1,8 +1,7 @@
-//! Keys of documents that come without one.
+//! Keys for documents that are given none.
 //!
-//! A key is readable first: the letters and digits of the title, in any script. Where that alone
-//! would not tell two titles apart, a hash of the title follows. Keys are stored, so that neither
-//! rule may ever change.
+//! A key begins with the letters and digits of the title, in any script. If these alone would not tell two titles apart, a
+//! hash of the title follows. Keys are stored, so the rules must never change.
 //!
 //! Invariant: two different titles have different keys, up to a collision of 64 bits.
 
@@ -12,7 +11,7 @@ const MAX_SLUG_CHARS: usize = 60;
 /// The length of a hash in a key: what 64 bits take in 36 digits.
 const HASH_CHARS: usize = 13;
 
-/// Returns the key of a document: of its title, or of its content if that is missing or blank.
+/// Returns the key for a title or, if it is missing or blank, for a content.
 pub(crate) fn key(title: Option<&str>, content: &str) -> String {
     match title.filter(|title| !title.trim().is_empty()) {
         Some(title) => of_title(title),
@@ -22,17 +21,16 @@ pub(crate) fn key(title: Option<&str>, content: &str) -> String {
 
 fn of_title(title: &str) -> String {
     let slug = slug(title);
-    // A title that reads like a slug with a hash would else be the key of the one that has the
-    // hash.
+    // A title that looks like a slug with a hash could be the key of another title.
     if slug == title && !ends_in_hash(title) {
         return slug;
     }
     with_hash(&slug, fnv(&[title.as_bytes()]))
 }
 
-/// Without a title, equal contents have one key: storing the same twice stores it once.
+/// Equal contents have equal keys: storing one twice stores it once.
 fn of_content(content: &str) -> String {
-    // The prefix keeps a content from having the key of a title that reads the same.
+    // The prefix tells a content from a title of the same words.
     with_hash(&slug(content), fnv(&[b"content\0", content.as_bytes()]))
 }
 
@@ -44,7 +42,7 @@ fn slug(text: &str) -> String {
             break;
         }
         if c.is_alphanumeric() {
-            // The dot of a Turkish capital comes as a mark of its own, which is no letter.
+            // `İ` becomes `i` and a combining dot, which is not a letter.
             for lower in c.to_lowercase().filter(|c| c.is_alphanumeric()) {
                 slug.push(lower);
                 chars += 1;
@@ -74,7 +72,7 @@ fn ends_in_hash(title: &str) -> bool {
     tail.len() == HASH_CHARS && tail.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
 }
 
-/// FNV-1a with 64 bits: the same everywhere and for ever, unlike the hash of the standard library.
+/// FNV-1a with 64 bits: the hash of the standard library may change between versions of Rust.
 fn fnv(pieces: &[&[u8]]) -> u64 {
     let bytes = pieces.iter().flat_map(|piece| piece.iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::search::query::{Clause, MAX_TERM_TOKENS, Query, Term};
+use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_cut;
 use crate::search::stem::stem;
 use crate::search::stop::is_stop;
@@ -25,6 +25,15 @@ pub(crate) struct Unit {
     pub(crate) term: Term,
     /// The stems of its words, in a row; of a prefix, the last is the start of words.
     pub(crate) stems: Vec<String>,
+}
+
+impl Unit {
+    /// Returns the FTS5 expression that finds the unit in these columns.
+    pub(crate) fn to_fts(&self, columns: Columns) -> Option<String> {
+        let mut query = Query { clauses: vec![vec![self.term.clone()]], ..Query::default() };
+        query.filters.columns = columns;
+        query.to_fts_all()
+    }
 }
 
 /// A query with what ranking needs to know of it.

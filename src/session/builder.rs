@@ -24,8 +24,8 @@ use crate::tokens::TokenCounter;
 /// let store = Store::open_in_memory()?;
 /// let chat = store
 ///     .session_builder("telegram:4711")
-///     .context("soul", Block::text("You are a helpful assistant."))
-///     .context("memory", Block::stored().describe("Learned facts about the user").max_tokens(1_100))
+///     .block("soul", Block::text("You are a helpful assistant."))
+///     .block("memory", Block::stored().describe("Learned facts about the user").max_tokens(1_100))
 ///     .cached_prompt()
 ///     .open()?;
 ///
@@ -52,10 +52,10 @@ impl SessionBuilder {
         in_progress: InProgress,
         store: Option<Arc<dyn ContextStore>>,
     ) -> Self {
-        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
         let compaction =
             CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
-        Self { provider, events, context: ContextBuilder::over(places), compaction }
+        Self { provider, events, context: ContextBuilder::over(backing), compaction }
     }
 
     /// Adds a context block under a label.
@@ -64,11 +64,11 @@ impl SessionBuilder {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).open()?;
     /// assert_eq!(chat.blocks()?[0].label, "soul");
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn context(self, label: impl Into<String>, block: Block) -> Self {
+    pub fn block(self, label: impl Into<String>, block: Block) -> Self {
         self.with(|context| context.block(label, block))
     }
 

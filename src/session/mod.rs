@@ -6,8 +6,8 @@
 
 mod builder;
 mod compact;
+mod context;
 mod head;
-mod knowing;
 mod page;
 mod path;
 mod read;
@@ -73,11 +73,11 @@ impl Session {
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         let provider: Arc<dyn SessionProvider> = Arc::new(provider);
-        let places = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
         Self {
             provider,
             events: Events::default(),
-            context: Context::empty(places),
+            context: Context::empty(backing),
             compaction: CompactionSettingsBuilder::default().build(),
         }
     }
@@ -91,7 +91,7 @@ impl Session {
     /// use talktree::{Block, Session};
     ///
     /// let storage = MemorySession::new("s".into());
-    /// let chat = Session::builder(storage).context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = Session::builder(storage).block("soul", Block::text("Be brief.")).open()?;
     /// assert!(chat.prompt()?.ends_with("Be brief."));
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -265,8 +265,8 @@ impl Session {
     /// Returns a session over another storage of the same store, with the same settings.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
         let store = self.context.store().map(|store| store.of(provider.id()));
-        let places = Backing { store, conversation: Some(Arc::clone(&provider)) };
-        let context = self.context.moved_to(places);
+        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let context = self.context.moved_to(backing);
         Self {
             provider,
             events: self.events.clone(),

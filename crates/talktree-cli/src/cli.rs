@@ -1,4 +1,4 @@
-//! The command line: what stands before the subcommand.
+//! The command line: global options and the list of commands.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::{Parser, ValueEnum};
 
 use crate::commands::Command;
 
-/// Conversations as trees: import, browse, branch, compact and search them.
+/// Import, browse, branch, compact and search conversations that are stored as trees.
 ///
-/// A SESSION is named by its id, the beginning or the end of an id, or its exact name. A MESSAGE is
-/// named by its id, the beginning or the end of an id, a label, or `head`.
+/// Name a SESSION by its id, the start or the end of its id, or its exact name. Name a MESSAGE by its
+/// id, the start or the end of its id, a label, or `head`.
 #[derive(Debug, Parser)]
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(
@@ -18,30 +18,48 @@ use crate::commands::Command;
     arg_required_else_help = true
 )]
 pub(crate) struct Cli {
-    /// The store; talktree/talktree.db in your data folder if it is not given.
+    /// The store file [default: talktree/talktree.db in your data folder].
     #[arg(
         long,
         value_name = "FILE",
         env = "TALKTREE_STORE",
         hide_env_values = true,
-        global = true
+        global = true,
+        help_heading = GLOBAL_OPTIONS
     )]
     pub(crate) store: Option<PathBuf>,
 
-    /// Answer with JSON, one object a line.
-    #[arg(long, global = true)]
+    /// Print JSON, one object per line.
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub(crate) json: bool,
 
-    /// Whether to colour: `auto` does on a terminal, unless NO_COLOR is set.
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    /// When to use colour; `auto`: on a terminal, unless NO_COLOR is set.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        global = true,
+        help_heading = GLOBAL_OPTIONS
+    )]
     pub(crate) color: Colour,
 
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, or found; 1 nothing found; 2 wrong usage, or what can never be done \
-as asked; 3 the store is not there, is full or failed; 4 the store is damaged, whichever command finds it; 5 a file cannot be imported or read; 6 the output cannot be written; 7 no summary came, or what it is of changed meanwhile; 130 stopped by Ctrl-C";
+const GLOBAL_OPTIONS: &str = "Global options";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    the command succeeded
+  1    nothing was found: no match, or no session, message, label or compaction of that name
+  2    wrong usage, or a request that can never succeed
+  3    the store is missing, full, busy or read-only, or it failed
+  4    the store is damaged
+  5    an input file cannot be read or imported
+  6    the output cannot be written
+  7    no summary was made, or the messages to compact changed
+  130  stopped by Ctrl-C";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Colour {

@@ -1,4 +1,4 @@
-//! What every command works with: the store, the output, and how to answer.
+//! What every command needs: the store, the output and its format.
 
 use std::path::{Path, PathBuf};
 
@@ -8,59 +8,59 @@ use crate::cli::Cli;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
-/// What every command works with.
+/// What every command needs.
 pub(crate) struct Context {
-    /// Where the store is, if that was said.
-    pub(crate) stated: Option<PathBuf>,
+    /// The value of `--store`.
+    pub(crate) store_option: Option<PathBuf>,
     pub(crate) out: Output,
     pub(crate) is_json: bool,
-    /// Whether a new store is no news.
+    /// Whether the tour runs; it does not report its new store.
     pub(crate) is_tour: bool,
 }
 
 impl Context {
     pub(crate) fn new(cli: &Cli) -> Self {
         Self {
-            stated: cli.store.clone(),
+            store_option: cli.store.clone(),
             out: Output::stdout(cli.color.into()),
             is_json: cli.json,
             is_tour: false,
         }
     }
 
-    /// Returns where the store is: as it was said, or in the user's data folder.
+    /// Returns the path of the store: the value of `--store`, or the default in the user's data folder.
     pub(crate) fn store_path(&self) -> Result<PathBuf> {
         use etcetera::BaseStrategy;
-        match &self.stated {
+        match &self.store_option {
             Some(path) => Ok(path.clone()),
             None => etcetera::choose_base_strategy()
                 .map(|folders| folders.data_dir().join("talktree").join("talktree.db"))
                 .map_err(|error| {
                     Failure::Usage(format!(
-                        "there is no data folder ({error}); name a store with --store"
+                        "there is no data folder for the default store ({error}); name a store with --store"
                     ))
                 }),
         }
     }
 
-    /// Opens the store for reading; it must be there.
+    /// Opens the store for reading; it must exist.
     pub(crate) fn reader(&self) -> Result<Store> {
         let path = self.existing()?;
         Ok(Store::open_read_only(path)?)
     }
 
-    /// Opens the store for writing; it must be there.
+    /// Opens the store for writing; it must exist.
     pub(crate) fn writer(&self) -> Result<Store> {
         let path = self.existing()?;
         Ok(Store::open(path)?)
     }
 
-    /// Opens the store for reading, in a way that lets it keep its index up to date if it may.
+    /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
         match Store::open(&path) {
-            // SQLite says of a medium where its lock files cannot be made that the file cannot be
-            // opened: what is wrong with it beyond that is found again.
+            // On a medium where SQLite cannot create its lock files it reports that it cannot open
+            // the file. If something else is wrong, opening read-only fails with it again.
             Err(
                 Error::ReadOnly | Error::Io { .. } | Error::Busy { .. } | Error::Storage { .. },
             ) => Ok(Store::open_read_only(path)?),
@@ -68,16 +68,16 @@ impl Context {
         }
     }
 
-    /// Opens the store for writing; if it is not there it is made, in a folder that is there.
+    /// Opens the store for writing and creates it if it is missing.
     ///
-    /// Only the folder of the default store is made: one that was named may be mistyped.
+    /// Only the folder of the default store is created: a folder that the user named may be mistyped.
     pub(crate) fn maker(&self) -> Result<Store> {
         let path = self.store_path()?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            if self.stated.is_some() {
+            if self.store_option.is_some() {
                 return Err(Failure::Store(format!(
-                    "there is no folder {} to make a store in",
+                    "there is no folder {} for a new store; create it, or name another store with --store",
                     folder.display()
                 )));
             }
@@ -88,7 +88,7 @@ impl Context {
 
     fn existing(&self) -> Result<PathBuf> {
         let path = self.store_path()?;
-        // An empty file would become a store by being opened.
+        // Opening an empty file would turn it into a store.
         let is_there = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0);
         match is_there {
             true => Ok(path),
@@ -96,7 +96,7 @@ impl Context {
                 Err(Failure::Store(format!("{} is a folder, not a store", path.display())))
             }
             false => Err(Failure::Store(format!(
-                "there is no store at {}; `talktree import FILE` makes one, --store names another",
+                "there is no store at {}; create one with `talktree import FILE`, or name another with --store",
                 path.display()
             ))),
         }
@@ -104,5 +104,5 @@ impl Context {
 }
 
 fn no_folder(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::Store(format!("the folder {} cannot be made: {error}", folder.display()))
+    Failure::Store(format!("the folder {} cannot be created: {error}", folder.display()))
 }

@@ -1,51 +1,60 @@
-//! How a command ends when it does not end well: an exit code, and a line for people.
+//! Failures of a command: each has an exit code and a message for people.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use talktree::Error;
 
-use crate::clean::clean;
+use crate::text::escape;
 
-/// The answer of a command.
+/// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a command did not do what was asked.
+/// Why a command failed; each variant has its own exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nothing was found: no hit, or no session, message, label, summary or text of that name.
+    /// Nothing was found: no match, or no session, message, label, compaction or text of that name.
     NotFound(String),
-    /// What was asked can never be done as it was asked.
+    /// The request can never succeed.
     Usage(String),
-    /// The store is not there, is full, or could not be read or written.
+    /// The store is missing or full, or it cannot be read or written.
     Store(String),
-    /// The store is damaged; what the damage is, if it was not told already.
-    Damaged(Option<String>),
-    /// A file or a text that was given could not be read or understood.
+    /// The store is damaged.
+    Damaged(Damage),
+    /// An input file or text cannot be read or understood.
     Input(String),
-    /// What was found could not be written.
+    /// The output cannot be written.
     Output(io::Error),
-    /// No summary came, or what was to be compacted changed meanwhile.
+    /// No summary was made, or the messages to compact changed.
     Summary(String),
-    /// A signal of this number came.
+    /// A signal of this number stopped the command.
     Stopped(u8),
 }
 
+/// How a damaged store is reported.
+#[derive(Debug)]
+pub(crate) enum Damage {
+    /// A command met this damage.
+    Met(String),
+    /// This damage stops even `verify`.
+    StopsVerify(String),
+    /// The command has already printed every damage.
+    Printed,
+}
+
 impl Failure {
-    /// Returns the failure as `verify` tells it, which has nothing more to tell.
+    /// Returns the failure as `verify` reports it: it cannot advise to run `verify`.
     pub(crate) fn of_verify(self) -> Self {
         match self {
-            Self::Damaged(Some(why)) => {
-                Self::Damaged(Some(format!("{}\n{RESTORE}", why.replace(TELLS_MORE, ""))))
-            }
+            Self::Damaged(Damage::Met(what)) => Self::Damaged(Damage::StopsVerify(what)),
             failure => failure,
         }
     }
 
-    /// Returns the exit code: each is documented in docs/command.md.
+    /// Returns the exit code; `--help` and docs/command.md document each.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            // Who reads has seen enough (`| head`).
+            // The reader closed the pipe, as `| head` does.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::NotFound(_) => ExitCode::from(1),
             Self::Usage(_) => ExitCode::from(2),
@@ -54,40 +63,45 @@ impl Failure {
             Self::Input(_) => ExitCode::from(5),
             Self::Output(_) => ExitCode::from(6),
             Self::Summary(_) => ExitCode::from(7),
-            // As shells have it.
+            // The convention of shells.
             Self::Stopped(signal) => ExitCode::from(signal.saturating_add(128)),
         }
     }
 
-    /// Tells it on stderr.
+    /// Writes the message to stderr.
     pub(crate) fn report(&self) {
         match self {
             Self::NotFound(why)
             | Self::Usage(why)
             | Self::Store(why)
-            | Self::Damaged(Some(why))
             | Self::Input(why)
             | Self::Summary(why) => tell(why),
-            Self::Damaged(None) => {}
+            Self::Damaged(Damage::Met(what)) => {
+                tell(&format!("the store is damaged: {what}\n{VERIFY}"));
+            }
+            Self::Damaged(Damage::StopsVerify(what)) => {
+                tell(&format!("the store is damaged: {what}\n{RESTORE}"));
+            }
+            Self::Damaged(Damage::Printed) => {}
             Self::Stopped(_) => tell("stopped"),
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            Self::Output(error) => tell(&format!("what was found could not be written: {error}")),
+            Self::Output(error) => tell(&format!("the output cannot be written: {error}")),
         }
     }
 }
 
-/// What damage is told with by everything but `verify` itself.
-const TELLS_MORE: &str = "; `verify` tells more";
+/// The advice for damage that a command meets.
+const VERIFY: &str = "`talktree verify` lists every damage and its remedy";
 
-/// What to do about damage that not even `verify` gets past.
-const RESTORE: &str = "restore a backup, or take what can be read: `talktree export --all --skip-damaged -o FILE`, and `import` that into a new store";
+/// The advice for damage that stops `verify`.
+const RESTORE: &str = "restore a backup; or save the readable sessions with `talktree export --all --skip-damaged -o FILE` and import FILE into a new store";
 
-/// Writes a line for people to stderr.
+/// Writes a message for people to stderr.
 pub(crate) fn tell(text: &str) {
     let mut stderr = io::stderr().lock();
     for line in text.lines() {
-        // If stderr is closed, nobody wants to know.
-        let _ = writeln!(stderr, "talktree: {}", clean(line));
+        // If stderr is closed there is nowhere to report it.
+        let _ = writeln!(stderr, "talktree: {}", escape(line));
     }
 }
 
@@ -99,7 +113,7 @@ impl From<Error> for Failure {
                 Self::Output(source)
             }
             _ if error.is_unknown() => Self::NotFound(text),
-            // What was given is at fault: other words would have done.
+            // The arguments are at fault: others would have succeeded.
             Error::InvalidName { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
@@ -114,21 +128,16 @@ impl From<Error> for Failure {
             | Error::BlockExists { .. }
             | Error::TooManyBlocks { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
-            // Whichever command came upon it, `verify` or not.
-            Error::Corrupt { .. } => Self::Damaged(Some(text)),
-            // No command takes JSON, so it is what is stored.
-            Error::Json { .. } => {
-                Self::Damaged(Some(format!("the store is damaged: {text}{TELLS_MORE}")))
-            }
-            // It begins as a store does: its header is what was hit.
-            Error::NotAStore { ref why, .. } if why.contains("file is not a database") => {
-                Self::Damaged(Some(text))
+            Error::Corrupt { what } => Self::Damaged(Damage::Met(what)),
+            // No command takes JSON as an argument, so the stored JSON is at fault.
+            Error::Json { .. } => Self::Damaged(Damage::Met(text)),
+            // The file starts like a store, so its header is damaged.
+            Error::NotAStore { path, why } if why.contains("file is not a database") => {
+                Self::Damaged(Damage::Met(format!("{}: {why}", path.display())))
             }
             Error::Import { .. } => Self::Input(text),
-            Error::Stale { .. } => {
-                Self::Summary(format!("{text}; run it again, with what is there now"))
-            }
-            // The store is at fault, or the place it lies in: full, busy, read-only, none, newer.
+            Error::Stale { .. } => Self::Summary(format!("{text}; run the command again")),
+            // The store or its disk is at fault: full, busy, read-only, missing, newer.
             _ => Self::Store(text),
         }
     }
@@ -147,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_says_who_is_at_fault() {
+    fn each_error_has_its_exit_code() {
         let id = || "a".into();
         for (error, code) in [
             (Error::UnknownSession { id: "s".into() }, 1),

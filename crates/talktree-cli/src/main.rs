@@ -1,22 +1,23 @@
 //! The `talktree` command: import, browse, branch, compact and search conversations.
 //!
-//! Each subcommand is one file in `commands`, with its arguments and what it does. They write
-//! through [`output::Output`], which lets no control character of stored text through, and end with
-//! a [`failure::Failure`], which is an exit code and a line for people.
+//! Each subcommand has its own file or folder in `commands`, with its arguments and its `run`.
+//! Commands write through [`output::Output`], which escapes control characters in stored text. A
+//! command that fails returns a [`failure::Failure`]: an exit code and a message for people.
 
-mod clean;
 mod cli;
 mod commands;
 mod context;
 mod failure;
-mod find;
+mod lookup;
 mod output;
-mod paint;
 mod progress;
-mod quote;
+mod shell;
+mod short_ids;
 mod stdin;
+mod style;
 mod summarizer;
 mod table;
+mod text;
 
 use std::process::ExitCode;
 
@@ -32,7 +33,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // What was found before the failure is still shown; that it cannot be is less news.
+            // Output from before the failure is still written. If that fails too, the first failure
+            // is the one to report.
             let _ = context.out.flush();
             failure.report();
             failure.exit_code()

@@ -1,7 +1,7 @@
-//! What a command writes to stdout: styled lines for people, or JSON lines for programs.
+//! Standard output: styled lines for people, or JSON lines for programs.
 //!
-//! Invariant: no control character of stored text reaches a terminal. Lines are cleaned piece by
-//! piece as they are written, and JSON has them as escapes.
+//! Invariant: no control character of stored text reaches a terminal. Lines are escaped piece by
+//! piece as they are written; JSON has its own escapes.
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -12,22 +12,21 @@ use anstyle::Style;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-use crate::clean::{clean, cut, is_unsafe};
+use crate::text::{cut, escape, is_unsafe};
 
-/// A piece of a line.
+/// A styled piece of a line.
 pub(crate) type Piece<'a> = (Style, &'a str);
 
-/// Where a command writes.
+/// The destination of a command's output.
 pub(crate) struct Output {
     writer: Box<dyn Write>,
     is_coloured: bool,
     is_terminal: bool,
-    /// The columns of the terminal, if it is one.
+    /// The number of columns, if the output is a terminal.
     width: Option<usize>,
 }
 
 impl Output {
-    /// Returns the output to stdout.
     pub(crate) fn stdout(colour: ColorChoice) -> Self {
         let choice = match colour {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
@@ -35,7 +34,8 @@ impl Output {
         };
         let is_terminal = io::stdout().is_terminal();
         let is_coloured = choice != ColorChoice::Never;
-        // Without colour no style is written, and what is exported must not be stripped of any.
+        // Without colour no style is written. `AutoStream` would also strip escape codes from
+        // exported text, so it is not used there.
         let writer: Box<dyn Write> = match is_coloured {
             true => Box::new(BufWriter::new(AutoStream::new(io::stdout(), choice))),
             false => Box::new(BufWriter::new(io::stdout())),
@@ -43,22 +43,22 @@ impl Output {
         Self { writer, is_coloured, is_terminal, width: width(is_terminal) }
     }
 
-    /// Returns an output to memory, and where it writes.
+    /// Returns an output to memory, with the buffer it writes to.
     pub(crate) fn memory() -> (Self, Rc<RefCell<Vec<u8>>>) {
         let memory = Rc::new(RefCell::new(Vec::new()));
         let writer = Box::new(Memory(Rc::clone(&memory)));
         (Self { writer, is_coloured: false, is_terminal: false, width: None }, memory)
     }
 
-    /// Returns whether matches and the like show in colour, and need no other mark.
+    /// Returns whether colour marks matches, so that they need no other mark.
     pub(crate) fn is_coloured(&self) -> bool {
         self.is_coloured
     }
 
-    /// Writes a line of styled pieces, cleaned.
+    /// Writes a line of styled pieces, escaped.
     pub(crate) fn line(&mut self, pieces: &[Piece<'_>]) -> io::Result<()> {
         for (style, text) in pieces.iter().filter(|(_, text)| !text.is_empty()) {
-            let text = clean(text);
+            let text = escape(text);
             match self.is_coloured && *style != Style::new() {
                 true => write!(self.writer, "{style}{text}{style:#}")?,
                 false => self.writer.write_all(text.as_bytes())?,
@@ -73,7 +73,7 @@ impl Output {
         let mut left = width;
         let mut shown: Vec<(Style, String)> = Vec::new();
         for (style, text) in pieces {
-            let text = clean(text);
+            let text = escape(text);
             let text = cut(&text, left);
             left -= unicode_width::UnicodeWidthStr::width(&*text).min(left);
             shown.push((*style, text.into_owned()));
@@ -82,7 +82,7 @@ impl Output {
         self.line(&shown)
     }
 
-    /// Writes a text of any number of lines, each with this before it.
+    /// Writes a text of any number of lines, each after the indent.
     pub(crate) fn block(&mut self, style: Style, indent: &str, text: &str) -> io::Result<()> {
         for line in text.lines() {
             match line.is_empty() {
@@ -106,14 +106,12 @@ impl Output {
     }
 }
 
-/// Writes as it is to a file or a pipe; to a terminal line by line, cleaned.
-///
-/// For what is exported: a file must hold what is stored, to the letter.
+/// A writer for exports: byte for byte to a file or a pipe, escaped line by line to a terminal.
 pub(crate) struct Exact<'a> {
     out: &'a mut Output,
-    /// The line that is not complete yet, where it is to be cleaned.
+    /// The incomplete last line; used for a terminal only.
     line: Vec<u8>,
-    /// Whether what is written is JSON, and is to stay so.
+    /// Whether the content is JSON, so that escapes must be valid JSON.
     is_json: bool,
 }
 
@@ -167,14 +165,14 @@ impl Write for Memory {
     }
 }
 
-/// Returns the columns to fit lines into; none when a program reads.
+/// Returns the number of columns to fit lines into; none if the output is not a terminal.
 fn width(is_terminal: bool) -> Option<usize> {
     let stated = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     is_terminal.then(|| stated.or_else(seen)).flatten().filter(|width| *width >= 20)
 }
 
-/// Writes JSON on one line, and as escapes what a terminal would act on.
+/// Formats JSON on one line, with unsafe characters as escapes.
 struct SafeFormatter;
 
 impl SafeFormatter {
@@ -183,7 +181,7 @@ impl SafeFormatter {
         for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe(*c) || *c == '\t') {
             writer.write_all(&text.as_bytes()[from..at])?;
             match c {
-                // In JSON kept as text these stand between values only.
+                // Raw JSON has these between values only.
                 '\n' | '\r' | '\t' if is_raw => writer.write_all(b" ")?,
                 c => write!(writer, "\\u{:04x}", u32::from(c))?,
             }
@@ -224,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_one_line_without_anything_a_terminal_acts_on() -> Result<(), serde_json::Error> {
+    fn json_is_one_line_with_unsafe_characters_as_escapes() -> Result<(), serde_json::Error> {
         let raw =
             talktree::Json::parse("{\n\t\"a\": \"\u{9b}x\"\r\n}").unwrap_or_else(|e| panic!("{e}"));
         let value = (raw, "b\u{202e}\n\u{7f}é");

@@ -1,11 +1,11 @@
-//! Progress bars: on stderr, where it is a terminal, and gone when the work is done.
+//! Progress bars: shown on stderr if it is a terminal, and cleared when the work is done.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use talktree::Progress;
 
-/// A bar for long work.
+/// A progress bar or spinner; dropping it clears it.
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
@@ -19,7 +19,7 @@ impl Bar {
         Self::new(what, "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
     }
 
-    /// Returns a sign that turns: nobody knows how far what is waited for is.
+    /// Returns a spinner with the elapsed time, for work of unknown length.
     pub(crate) fn of_waiting(what: &str) -> Self {
         let bar = Self::new(what, "{spinner} {wide_msg} {elapsed}");
         bar.0.enable_steady_tick(Duration::from_millis(100));
@@ -27,16 +27,15 @@ impl Bar {
     }
 
     fn new(what: &str, template: &str) -> Self {
-        // Hidden by itself where stderr is no terminal.
+        // indicatif hides it if stderr is not a terminal.
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(crate::clean::one_line(what));
+        bar.set_message(crate::text::one_line(what));
         Self(bar)
     }
 
-    /// Shows how far the work is.
     pub(crate) fn show(&self, progress: Progress) {
         self.0.set_length(progress.total);
         self.0.set_position(progress.done);

@@ -1,10 +1,10 @@
-//! Texts that come by standard input.
+//! Text from standard input.
 
 use std::io::Read;
 
 use crate::failure::{Failure, Result};
 
-/// Returns all of stdin; `what` names the text where it cannot be read.
+/// Returns all of stdin; the error names the text as `what`.
 pub(crate) fn read(what: &str) -> Result<String> {
     let mut text = String::new();
     match std::io::stdin().read_to_string(&mut text) {

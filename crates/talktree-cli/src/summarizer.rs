@@ -1,11 +1,11 @@
-//! A summarizer that is a command of the shell: it reads the prompt on stdin and writes the summary
-//! to stdout.
+//! A summarizer that is a shell command: it reads the prompt on stdin and writes the summary to
+//! stdout.
 //!
-//! Three threads hold the ends of its pipes and one waits for its end; all they see comes as an
-//! [`Event`] to the one that asks, which alone decides. So nothing that the command does or leaves
-//! undone with its pipes is waited for for ever.
+//! One thread writes the prompt to stdin, two read stdout and stderr, and one waits for the exit. The
+//! last three send [`Event`]s to the caller's thread, which alone decides when to stop. So a command
+//! that does not read its stdin, or leaves its pipes open, cannot block the caller.
 //!
-//! Invariant: a command that is given up is ended, with all it started.
+//! Invariant: a command that is stopped is killed together with all processes it started.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,50 +16,53 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::clean::plural;
 use crate::failure::{Failure, Result};
+use crate::text::plural;
 
-/// The longest answer that is read, in bytes: many times what the largest window of a model holds.
-const MAX_ANSWER: usize = 16 << 20;
-/// How much of the end of its stderr is told, in bytes.
-const MAX_COMPLAINT: usize = 2_000;
-/// How often it is looked whether the time is up or a signal came.
+/// The maximum length of an answer, in bytes: many times the largest context window of a model.
+const MAX_STDOUT: usize = 16 << 20;
+/// The maximum length of the end of stderr that an error shows, in bytes.
+const MAX_STDERR: usize = 2_000;
+/// How often the time limit and signals are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// How long its pipes may stay open when the command has ended: what it left behind may hold them.
-const LINGER: Duration = Duration::from_secs(1);
-/// How long a command has to end when it is told to.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long the pipes may stay open after the command has exited: a process it left behind may hold
+/// them open.
+const PIPE_GRACE: Duration = Duration::from_secs(1);
+/// How long a command has to exit after SIGTERM, before SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// A command that answers a prompt with a summary.
+/// A shell command that answers a prompt with a summary.
 pub(crate) struct Summarizer {
     command: String,
     time_limit: Option<Duration>,
-    /// The signal that came, or 0.
+    /// The number of the signal that arrived, or 0.
     signal: Arc<AtomicUsize>,
 }
 
-/// What is seen of a running command.
+/// An event of a running command.
 enum Event {
-    /// It wrote to stdout; nothing, if it never will again.
-    Answer(Vec<u8>),
-    /// The same of stderr.
-    Complaint(Vec<u8>),
-    Ended(io::Result<ExitStatus>),
+    /// Bytes of stdout; none at its end.
+    Stdout(Vec<u8>),
+    /// Bytes of stderr; none at its end.
+    Stderr(Vec<u8>),
+    Exited(io::Result<ExitStatus>),
 }
 
 impl Summarizer {
-    /// Returns the command as a summarizer; from now on a signal ends it, and then talktree.
+    /// Returns the summarizer; from now on a signal stops its command first, then talktree.
     pub(crate) fn new(command: String, time_limit: Option<Duration>) -> Result<Self> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM] {
-            let noted = Arc::clone(&signal);
-            signal_hook::flag::register_usize(number, noted, number.unsigned_abs() as usize)
-                .map_err(|error| Failure::Summary(format!("no signal can be heard: {error}")))?;
+            let flag = Arc::clone(&signal);
+            signal_hook::flag::register_usize(number, flag, number.unsigned_abs() as usize)
+                .map_err(|error| {
+                    Failure::Summary(format!("no signal handler can be installed: {error}"))
+                })?;
         }
         Ok(Self { command, time_limit, signal })
     }
 
-    /// Returns what the command answers.
+    /// Runs the command on the prompt and returns its answer.
     pub(crate) fn ask(&self, prompt: &str) -> Result<String> {
         self.check_signal()?;
         let child = shell(&self.command)
@@ -71,13 +74,13 @@ impl Summarizer {
                 Failure::Summary(format!("the summarizer cannot be started: {error}"))
             })?;
         let group = child.id();
-        let events = watch(child, prompt);
-        let asked = self.follow(&events);
-        if asked.is_err() {
-            end(group, &events);
+        let events = start_threads(child, prompt);
+        let answered = self.wait(&events);
+        if answered.is_err() {
+            stop(group, &events);
         }
-        let (status, seen) = asked?;
-        seen.judged(status)
+        let (status, captured) = answered?;
+        captured.into_answer(status)
     }
 
     fn check_signal(&self) -> Result<()> {
@@ -87,100 +90,105 @@ impl Summarizer {
         }
     }
 
-    fn check_time(&self, start: Instant, seen: &Seen) -> Result<()> {
+    fn check_time(&self, start: Instant, captured: &Captured) -> Result<()> {
         match self.time_limit {
             Some(limit) if start.elapsed() >= limit => {
                 let limit = plural(limit.as_secs(), "second");
-                Err(seen.failure(&format!(
-                    "the summarizer took longer than {limit}; --timeout gives it more"
+                Err(captured.failure(&format!(
+                    "the summarizer took longer than {limit}; raise the limit with --timeout"
                 )))
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns how the command ended and what it wrote, or why it is no longer waited for.
-    fn follow(&self, events: &Receiver<Event>) -> Result<(ExitStatus, Seen)> {
+    /// Waits until the command has exited and its output is complete.
+    fn wait(&self, events: &Receiver<Event>) -> Result<(ExitStatus, Captured)> {
         let start = Instant::now();
-        let mut seen = Seen::default();
-        let mut ended: Option<(ExitStatus, Instant)> = None;
+        let mut captured = Captured::default();
+        let mut exited: Option<(ExitStatus, Instant)> = None;
         loop {
             self.check_signal()?;
-            match ended {
-                Some((status, at)) if seen.is_over(status) || at.elapsed() >= LINGER => {
-                    return Ok((status, seen));
+            match exited {
+                Some((status, at))
+                    if captured.is_complete(status) || at.elapsed() >= PIPE_GRACE =>
+                {
+                    return Ok((status, captured));
                 }
                 Some(_) => {}
-                None => self.check_time(start, &seen)?,
+                None => self.check_time(start, &captured)?,
             }
-            seen.check_length()?;
+            captured.check_length()?;
             match events.recv_timeout(TICK) {
-                Ok(Event::Ended(status)) => {
+                Ok(Event::Exited(status)) => {
                     let status = status.map_err(|error| {
-                        Failure::Summary(format!("the summarizer was lost: {error}"))
+                        Failure::Summary(format!(
+                            "the exit status of the summarizer cannot be read: {error}"
+                        ))
                     })?;
-                    ended = Some((status, Instant::now()));
+                    exited = Some((status, Instant::now()));
                 }
-                Ok(event) => seen.add(event),
+                Ok(event) => captured.add(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(seen.failure("the summarizer was lost sight of"));
+                    return Err(captured.failure("the exit of the summarizer was not reported"));
                 }
             }
         }
     }
 }
 
-/// What a command has written so far.
+/// The output of a command so far.
 #[derive(Default)]
-struct Seen {
-    answer: Vec<u8>,
-    /// The end of it.
-    complaint: Vec<u8>,
-    is_answer_over: bool,
-    is_complaint_over: bool,
+struct Captured {
+    stdout: Vec<u8>,
+    /// The last [`MAX_STDERR`] bytes.
+    stderr: Vec<u8>,
+    is_stdout_closed: bool,
+    is_stderr_closed: bool,
 }
 
-impl Seen {
+impl Captured {
     fn add(&mut self, event: Event) {
         match event {
-            Event::Answer(bytes) => {
-                self.is_answer_over |= bytes.is_empty();
-                self.answer.extend(bytes);
+            Event::Stdout(bytes) => {
+                self.is_stdout_closed |= bytes.is_empty();
+                self.stdout.extend(bytes);
             }
-            Event::Complaint(bytes) => {
-                self.is_complaint_over |= bytes.is_empty();
-                self.complaint.extend(bytes);
-                let too_much = self.complaint.len().saturating_sub(MAX_COMPLAINT);
-                self.complaint.drain(..too_much);
+            Event::Stderr(bytes) => {
+                self.is_stderr_closed |= bytes.is_empty();
+                self.stderr.extend(bytes);
+                let excess = self.stderr.len().saturating_sub(MAX_STDERR);
+                self.stderr.drain(..excess);
             }
-            Event::Ended(_) => {}
+            Event::Exited(_) => {}
         }
     }
 
-    /// Returns whether all is known of a command that ended like this: what one that did well
-    /// complained of nobody asks.
-    fn is_over(&self, status: ExitStatus) -> bool {
-        self.is_answer_over && (self.is_complaint_over || status.success())
+    /// Returns whether all needed output has arrived; stderr is needed only if the command failed.
+    fn is_complete(&self, status: ExitStatus) -> bool {
+        self.is_stdout_closed && (self.is_stderr_closed || status.success())
     }
 
     fn check_length(&self) -> Result<()> {
-        match self.answer.len() {
-            0..=MAX_ANSWER => Ok(()),
+        match self.stdout.len() {
+            0..=MAX_STDOUT => Ok(()),
             _ => Err(self.failure(&format!(
-                "the summarizer's answer is too long, over {MAX_ANSWER} bytes; it should be the summary alone"
+                "the summarizer's answer is too long, over {MAX_STDOUT} bytes; it must write only the summary"
             ))),
         }
     }
 
-    /// Returns the answer of a command that ended like this.
-    fn judged(mut self, status: ExitStatus) -> Result<String> {
+    /// Returns the answer of a command that exited with this status.
+    fn into_answer(mut self, status: ExitStatus) -> Result<String> {
         if !status.success() {
-            return Err(self.failure(&told(status)));
+            return Err(self.failure(&description(status)));
         }
-        let answer = String::from_utf8(std::mem::take(&mut self.answer)).map_err(|error| {
-            let good = error.utf8_error().valid_up_to();
-            self.failure(&format!("the summarizer's answer is no UTF-8 text after {good} bytes; it should be nothing else"))
+        let answer = String::from_utf8(std::mem::take(&mut self.stdout)).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            self.failure(&format!(
+                "the summarizer's answer is not UTF-8 text after byte {valid}; it must write only the summary"
+            ))
         })?;
         match answer.trim() {
             "" => Err(self.failure("the summarizer wrote no summary to its standard output")),
@@ -188,10 +196,10 @@ impl Seen {
         }
     }
 
-    /// Returns a failure, with the end of what the command complained of.
+    /// Returns a failure that shows the end of stderr.
     fn failure(&self, why: &str) -> Failure {
         let mut why = why.to_owned();
-        for line in String::from_utf8_lossy(&self.complaint).lines() {
+        for line in String::from_utf8_lossy(&self.stderr).lines() {
             why.push_str("\n  ");
             why.push_str(line);
         }
@@ -199,37 +207,37 @@ impl Seen {
     }
 }
 
-/// Returns how a command ended that did not end well.
-fn told(status: ExitStatus) -> String {
+/// Returns how a command failed.
+fn description(status: ExitStatus) -> String {
     match status.code() {
-        // So shells say it.
+        // The shell's status for an unknown command.
         Some(127) => "the summarizer was not found (status 127)".to_owned(),
-        Some(code) => format!("the summarizer ended with status {code}"),
-        None => format!("the summarizer was ended: {status}"),
+        Some(code) => format!("the summarizer exited with status {code}"),
+        None => format!("the summarizer was killed: {status}"),
     }
 }
 
-/// Feeds the command and listens to it, and returns where what is seen of it arrives.
-fn watch(mut child: Child, prompt: &str) -> Receiver<Event> {
-    // Few at a time, so that a command that says too much is stopped before it has said it.
+/// Starts the threads that serve the command, and returns the receiver of their events.
+fn start_threads(mut child: Child, prompt: &str) -> Receiver<Event> {
+    // A small buffer, so that a command that writes too much is stopped early.
     let (sender, events) = mpsc::sync_channel(16);
     if let Some(mut stdin) = child.stdin.take() {
         let prompt = prompt.to_owned();
-        // Whether it reads all of it is its own affair.
+        // A command may exit without reading the whole prompt; that is no error.
         std::thread::spawn(move || stdin.write_all(prompt.as_bytes()));
     }
     if let Some(stdout) = child.stdout.take() {
-        listen(stdout, sender.clone(), Event::Answer);
+        forward(stdout, sender.clone(), Event::Stdout);
     }
     if let Some(stderr) = child.stderr.take() {
-        listen(stderr, sender.clone(), Event::Complaint);
+        forward(stderr, sender.clone(), Event::Stderr);
     }
-    std::thread::spawn(move || sender.send(Event::Ended(child.wait())));
+    std::thread::spawn(move || sender.send(Event::Exited(child.wait())));
     events
 }
 
-/// Sends on what comes, until the end or until nobody listens any more.
-fn listen(
+/// Forwards the bytes of a pipe as events, until its end or until the receiver is gone.
+fn forward(
     mut pipe: impl Read + Send + 'static,
     events: SyncSender<Event>,
     event: fn(Vec<u8>) -> Event,
@@ -248,28 +256,28 @@ fn listen(
     });
 }
 
-/// Ends a command and all it started: it is told to, and made to if it does not.
-fn end(group: u32, events: &Receiver<Event>) {
-    signal(group, Force::Ask);
+/// Stops a command and all processes it started: terminates them, then kills what still runs.
+fn stop(group: u32, events: &Receiver<Event>) {
+    signal(group, Stop::Terminate);
     let start = Instant::now();
-    while let Some(left) = GRACE.checked_sub(start.elapsed()) {
-        // What it still says is read, so that it is not held up by that.
+    while let Some(left) = TERM_GRACE.checked_sub(start.elapsed()) {
+        // Output is still drained, so that a full pipe does not keep the command from exiting.
         match events.recv_timeout(left) {
-            Ok(Event::Ended(_)) | Err(_) => break,
+            Ok(Event::Exited(_)) | Err(_) => break,
             Ok(_) => {}
         }
     }
-    signal(group, Force::Make);
+    signal(group, Stop::Kill);
 }
 
-/// How a command is ended.
+/// How processes are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Force {
-    Ask,
-    Make,
+enum Stop {
+    Terminate,
+    Kill,
 }
 
-/// Returns the shell on a command, in a group of its own: it can be ended as a whole.
+/// Returns a shell that runs the command in a new process group, which can be signalled as a whole.
 #[cfg(unix)]
 fn shell(command: &str) -> Command {
     use std::os::unix::process::CommandExt;
@@ -279,16 +287,16 @@ fn shell(command: &str) -> Command {
 }
 
 #[cfg(unix)]
-fn signal(group: u32, force: Force) {
+fn signal(group: u32, stop: Stop) {
     use rustix::process::{Pid, Signal, kill_process_group};
-    let signal = if force == Force::Ask { Signal::TERM } else { Signal::KILL };
+    let signal = if stop == Stop::Terminate { Signal::TERM } else { Signal::KILL };
     if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
-        // If none of it is left, that is what was wanted.
+        // It fails if no process is left, which is the aim.
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Returns the shell on a command.
+/// Returns a shell that runs the command.
 #[cfg(windows)]
 fn shell(command: &str) -> Command {
     use std::os::windows::process::CommandExt;
@@ -298,12 +306,12 @@ fn shell(command: &str) -> Command {
 }
 
 #[cfg(windows)]
-fn signal(group: u32, force: Force) {
-    if force == Force::Make {
+fn signal(group: u32, stop: Stop) {
+    if stop == Stop::Terminate {
         return;
     }
     let mut kill = Command::new("taskkill");
     kill.args(["/T", "/F", "/PID", &group.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-    // If none of it is left, that is what was wanted.
+    // It fails if no process is left, which is the aim.
     let _ = kill.status();
 }

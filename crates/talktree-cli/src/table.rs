@@ -1,4 +1,4 @@
-//! Columns of text, each as wide as its widest cell; the last is cut at the edge of the terminal.
+//! Tables: each column is as wide as its widest cell; the last is cut at the edge of the terminal.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use anstyle::Style;
 use chrono::{DateTime, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use crate::clean::{clean, cut};
 use crate::output::{Output, Piece};
-use crate::paint;
+use crate::style;
+use crate::text::{cut, escape};
 
-/// The widest a column before the last gets.
+/// The maximum width of a column other than the last.
 const MAX_WIDTH: usize = 40;
 
 /// Rows of cells under a heading.
@@ -27,8 +27,9 @@ impl Table {
     }
 
     pub(crate) fn push<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows
-            .push(cells.iter().map(|cell| clean(&cut(cell, MAX_WIDTH * 4)).into_owned()).collect());
+        self.rows.push(
+            cells.iter().map(|cell| escape(&cut(cell, MAX_WIDTH * 4)).into_owned()).collect(),
+        );
     }
 
     pub(crate) fn write(&self, out: &mut Output) -> io::Result<()> {
@@ -39,7 +40,7 @@ impl Table {
         };
         let widths: Vec<usize> = (0..last).map(widest).collect();
         let heading: Vec<String> = self.heading.iter().map(|cell| (*cell).to_owned()).collect();
-        let faint = vec![paint::FAINT; self.heading.len()];
+        let faint = vec![style::FAINT; self.heading.len()];
         let rows = self.rows.iter().map(|row| (row, &self.styles));
         for (row, styles) in std::iter::once((&heading, &faint)).chain(rows) {
             let mut cells: Vec<(Style, String)> = Vec::new();
@@ -50,7 +51,7 @@ impl Table {
                         let cell = cut(cell, *width);
                         let blanks = " ".repeat(width.saturating_sub(cell.width()) + 2);
                         cells.push((styles[column], cell.into_owned()));
-                        cells.push((paint::PLAIN, blanks));
+                        cells.push((style::PLAIN, blanks));
                     }
                 }
             }
@@ -62,7 +63,7 @@ impl Table {
     }
 }
 
-/// Returns a time as tables show it.
+/// Returns the time to the minute, as tables show it.
 pub(crate) fn minute(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M").to_string()
 }

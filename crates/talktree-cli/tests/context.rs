@@ -409,7 +409,7 @@ fn the_frozen_prompt_is_read_and_what_has_moved_on_since() -> Outcome {
     assert_eq!(answer["prompt"], prompt);
     let answer = rig.run(["context", "drift", "tour"]);
     assert_eq!((answer.code, &*answer.stdout), (0, ""), "{answer:?}");
-    assert!(answer.stderr.contains("as the frozen prompt has it"), "{answer:?}");
+    assert!(answer.stderr.contains("differs from the frozen prompt"), "{answer:?}");
     assert_eq!(rig.json(["context", "drift", "tour"]).len(), 0);
 
     rig.ok(["context", "set", "tour", "memory", "Likes tea.\nLives in Bern."]);
@@ -426,7 +426,7 @@ fn the_frozen_prompt_is_read_and_what_has_moved_on_since() -> Outcome {
     let coloured = rig.ok(["context", "drift", "tour", "--color", "always"]);
     assert!(coloured.contains("\u{1b}[32m+Likes tea.\u{1b}[0m"), "{coloured}");
     let rows = rig.json(["context", "drift", "tour"]);
-    assert_eq!(fields(&rows[0]), ["diff", "kind", "label"]);
+    assert_eq!(fields(&rows[0]), ["current", "diff", "frozen", "kind", "label"]);
     let kinds: Vec<&Value> = rows.iter().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, ["changed", "added", "changed"]);
     Ok(())

@@ -56,7 +56,8 @@ fn helped(rig: &Rig, path: &[String], all: &mut Flags) {
             .map(str::to_owned)
             .collect()
     };
-    let options = listed("Options:").into_iter().filter_map(|line| {
+    let lines = [listed("Options:"), listed("Global options:")].concat();
+    let options = lines.into_iter().filter_map(|line| {
         let line = line.trim_start();
         let line = if line.get(2..4) == Some(", ") { &line[4..] } else { line };
         flags(line).next().filter(|_| line.starts_with("--"))

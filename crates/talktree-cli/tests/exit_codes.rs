@@ -1,11 +1,11 @@
-//! The exit codes: what a script can tell from them.
+//! The exit codes.
 
 mod common;
 
 use common::{Outcome, Rig, text};
 
 #[test]
-fn reading_never_makes_a_store() {
+fn other_commands_than_import_create_no_store() {
     let rig = Rig::empty();
     for args in [
         &["sessions"][..],
@@ -27,14 +27,14 @@ fn reading_never_makes_a_store() {
         &["rename", "x", "y"],
         &["rm", "x", "--yes"],
     ] {
-        let told = rig.fails(3, args);
-        assert!(told.contains("there is no store at"), "{args:?}: {told}");
+        let printed = rig.fails(3, args);
+        assert!(printed.contains("there is no store at"), "{args:?}: {printed}");
     }
     assert!(!rig.store().exists());
 }
 
 #[test]
-fn reading_never_makes_a_session() {
+fn reading_creates_no_session() {
     let rig = Rig::toured();
     for args in [
         &["log", "nobody"][..],
@@ -47,17 +47,17 @@ fn reading_never_makes_a_session() {
         &["compact", "nobody", "--summarizer-cmd", "cat"],
         &["expand", "nobody", "x"],
     ] {
-        let told = rig.fails(1, args);
-        assert!(told.contains("talktree sessions"), "{args:?}: {told}");
+        let printed = rig.fails(1, args);
+        assert!(printed.contains("talktree sessions"), "{args:?}: {printed}");
     }
     assert_eq!(rig.json(["sessions"]).len(), 1);
 }
 
 #[test]
-fn an_unknown_message_is_told_with_a_hint() {
+fn an_unknown_message_comes_with_a_hint() {
     let rig = Rig::toured();
-    let told = rig.fails(1, ["show", "tour", "nobody"]);
-    assert!(told.contains("talktree tree tour"), "{told}");
+    let printed = rig.fails(1, ["show", "tour", "nobody"]);
+    assert!(printed.contains("talktree tree tour"), "{printed}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn wrong_usage_is_two() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_three() {
+fn a_file_that_is_not_a_store_is_three() {
     let rig = Rig::empty();
     for (name, content) in [
         ("text", "not a database, but long enough to look at".repeat(99)),
@@ -117,7 +117,7 @@ fn a_file_that_is_no_store_is_three() {
 fn a_damaged_store_is_four() -> Outcome {
     let rig = Rig::toured();
     rig.ok(["backup", &text(&rig.path("copy.db"))]);
-    // The text of a message is overwritten where it lies in the file.
+    // Overwrites the text of a message in the file.
     let mut bytes = std::fs::read(rig.path("copy.db"))?;
     let needle = b"Do we need tickets for the planetarium?";
     let at =
@@ -126,13 +126,13 @@ fn a_damaged_store_is_four() -> Outcome {
     std::fs::write(rig.path("copy.db"), bytes)?;
     let answer = rig.run(["--store", &text(&rig.path("copy.db")), "verify"]);
     assert_eq!(answer.code, 4, "{answer:?}");
-    // Whichever command comes upon it.
-    let told = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
-    assert!(told.contains("damaged"), "{told}");
+    // Every command reports it with the same code.
+    let printed = rig.fails(4, ["--store", &text(&rig.path("copy.db")), "log", "tour", "--raw"]);
+    assert!(printed.contains("damaged"), "{printed}");
     Ok(())
 }
 
-/// A store that cannot even be opened once was a failing store, code 3.
+/// A damaged store that could not be opened used to exit with 3.
 #[test]
 fn a_truncated_store_is_four_for_every_command() -> Outcome {
     let rig = Rig::toured();
@@ -150,13 +150,13 @@ fn a_truncated_store_is_four_for_every_command() -> Outcome {
             &["import", &sample],
             &["verify"],
         ] {
-            // Opened anew each time: a command may have left its lock files.
+            // Each command gets its own copy: the one before may have left lock files.
             let store = text(&rig.file(&format!("{length}-{}.db", args[0]), &whole[..length]));
-            let told = rig.fails(4, ["--store", &store].iter().chain(args));
-            assert_eq!(told.contains("tells more"), args[0] != "verify", "{told}");
+            let printed = rig.fails(4, ["--store", &store].iter().chain(args));
+            assert_eq!(printed.contains("talktree verify"), args[0] != "verify", "{printed}");
         }
     }
-    // The first page is the head of the file; its marks are wrong here.
+    // Damages the header, which is in the first page.
     let mut bytes = whole;
     bytes[16..24].fill(0xFF);
     let store = text(&rig.file("marks.db", bytes));
@@ -165,17 +165,17 @@ fn a_truncated_store_is_four_for_every_command() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_imported_is_five() {
+fn a_file_that_cannot_be_imported_is_five() {
     let rig = Rig::empty();
     rig.fails(5, ["import", "not-there.jsonl"]);
-    assert!(!rig.store().exists(), "no store is made for nothing");
+    assert!(!rig.store().exists(), "no store is created for a missing file");
     let file = text(&rig.file("recipe.json", r#"{"flour": 500}"#));
     rig.fails(5, ["import", &file]);
     rig.fails(5, ["import", "--format", "openai", &file]);
-    assert!(!rig.store().exists(), "what was made for nothing is gone");
+    assert!(!rig.store().exists(), "the store created for a failed import is removed");
     let nowhere = text(&rig.path("nowhere/talk.db"));
-    let told = rig.fails(3, ["--store", &nowhere, "import", &text(&rig.file("a.json", "[]"))]);
-    assert!(told.contains("there is no folder"), "{told}");
+    let printed = rig.fails(3, ["--store", &nowhere, "import", &text(&rig.file("a.json", "[]"))]);
+    assert!(printed.contains("there is no folder"), "{printed}");
     assert!(!rig.path("nowhere").exists());
     let damaged = text(&rig.file("damaged.json", r#"[{"role":"user","content":"hi"},7]"#));
     rig.fails(5, ["import", "--strict", &damaged]);
@@ -194,7 +194,7 @@ fn output_that_cannot_be_written_is_six() -> Outcome {
 }
 
 #[test]
-fn a_summary_of_nothing_is_wrong_usage() {
+fn compacting_only_hidden_messages_is_wrong_usage() {
     let rig = Rig::empty();
     let file = concat!(
         "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
@@ -204,14 +204,14 @@ fn a_summary_of_nothing_is_wrong_usage() {
     rig.fails(2, ["compact", "s", "--summary", "x", "--from", "a", "--to", "a"]);
 }
 
-/// `search` and `verify` once failed where `log` did not.
+/// `search` and `verify` used to fail where `log` succeeded.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_on_a_read_only_medium_can_be_read() -> Outcome {
     let rig = Rig::toured();
     rig.ok(["backup", &text(&rig.path("copy.db"))]);
     std::fs::create_dir(rig.path("medium"))?;
-    // A medium of its own, which nobody else sees and which goes with its process.
+    // A mount in its own namespace: no other process sees it and it ends with this one.
     let script = "mount -t tmpfs none medium && cp copy.db medium && mount -o remount,ro medium \
                   || exit 99; \"$0\" --store medium/copy.db \"$@\"";
     for args in [&["log", "tour"][..], &["search", "planetarium"], &["verify"], &["stats"]] {

@@ -1,4 +1,4 @@
-//! What can be given to `import`: files, folders, archives, stdin.
+//! The inputs of `import`: files, folders, archives, stdin.
 
 mod common;
 
@@ -10,12 +10,12 @@ use common::{Answer, Outcome, Rig, text};
 const CHAT: &str = r#"{"id":"chat","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}]}"#;
 
 #[test]
-fn a_store_that_is_made_is_named() {
+fn a_new_store_is_reported() {
     let rig = Rig::empty();
     let file = text(&rig.file("chat.json", CHAT));
     let answer = rig.run(["import", &file]);
     assert!(
-        answer.stderr.contains(&format!("made a new store: {}", rig.store().display())),
+        answer.stderr.contains(&format!("created a new store: {}", rig.store().display())),
         "{answer:?}"
     );
     assert!(
@@ -28,7 +28,7 @@ fn a_store_that_is_made_is_named() {
 }
 
 #[test]
-fn the_store_lies_in_the_data_folder_if_none_is_named() -> Outcome {
+fn the_default_store_is_in_the_data_folder() -> Outcome {
     let rig = Rig::empty();
     let file = text(&rig.file("chat.json", CHAT));
     let data = rig.path("data");
@@ -60,7 +60,7 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_folder_brings_every_conversation_below_it() {
+fn a_folder_is_searched_for_conversations() {
     let rig = Rig::empty();
     rig.file("projects/a/one.json", CHAT.replace("chat", "one"));
     rig.file(
@@ -68,14 +68,13 @@ fn a_folder_brings_every_conversation_below_it() {
         "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":\"user\",\"content\":\"y\"}\n",
     );
     rig.file("projects/b/settings.json", r#"{"theme":"dark"}"#);
-    rig.file("projects/b/notes.txt", "not looked at");
+    rig.file("projects/b/notes.txt", "not read");
     let projects = text(&rig.path("projects"));
     let answer = rig.run(["import", &projects]);
     assert_eq!(answer.code, 0, "{answer:?}");
     assert!(answer.stdout.contains("imported: 4 new messages, 2 sessions, 2 files"), "{answer:?}");
     assert!(
-        answer.stderr.contains("settings.json")
-            && answer.stderr.contains("1 files were passed over"),
+        answer.stderr.contains("settings.json") && answer.stderr.contains("skipped files: 1"),
         "{answer:?}"
     );
     rig.fails(5, ["import", "--strict", &projects]);
@@ -83,7 +82,7 @@ fn a_folder_brings_every_conversation_below_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_circle_of_links_ends() -> Outcome {
+fn a_cycle_of_links_is_followed_once() -> Outcome {
     let rig = Rig::empty();
     rig.file("projects/one.json", CHAT);
     std::os::unix::fs::symlink(rig.path("projects"), rig.path("projects/again"))?;
@@ -92,7 +91,7 @@ fn a_circle_of_links_ends() -> Outcome {
 }
 
 #[test]
-fn an_archive_brings_its_conversations() -> Outcome {
+fn the_conversations_of_an_archive_are_imported() -> Outcome {
     let rig = Rig::empty();
     let node = |id: &str, parent: &str, role: &str, text: &str| {
         format!(

@@ -1,11 +1,11 @@
-//! The JSON of each verb: one object a line, and the field names that docs/command.md documents.
+//! The JSON of each command: one object per line, with the field names that docs/command.md documents.
 
 mod common;
 
 use common::{Rig, fields, text};
 
 #[test]
-fn stats_counts_the_store() {
+fn stats_is_one_object() {
     let rig = Rig::toured();
     let stats = &rig.json(["stats"])[0];
     assert_eq!(
@@ -31,7 +31,7 @@ fn stats_counts_the_store() {
 }
 
 #[test]
-fn import_is_one_object_a_file() {
+fn import_is_one_object_per_file() {
     let rig = Rig::empty();
     let one = text(&rig.file("one.json", r#"[{"role":"user","content":"hi"},7]"#));
     let two = text(&rig.file("two.json", r#"[{"role":"user","content":"ho"}]"#));
@@ -61,7 +61,7 @@ fn import_is_one_object_a_file() {
 }
 
 #[test]
-fn sessions_is_one_object_a_session() {
+fn sessions_is_one_object_per_session() {
     let rig = Rig::toured();
     rig.ok(["fork", "tour", "look-up", "What if"]);
     let sessions = rig.json(["sessions"]);
@@ -120,7 +120,7 @@ fn tree_is_one_object_of_segments() {
 }
 
 #[test]
-fn search_is_one_object_a_hit() {
+fn search_is_one_object_per_hit() {
     let rig = Rig::toured();
     let hits = rig.json(["search", "planetarium tickets"]);
     assert_eq!(
@@ -144,7 +144,7 @@ fn search_is_one_object_a_hit() {
 }
 
 #[test]
-fn writing_verbs_tell_what_they_did() {
+fn writing_commands_print_what_they_changed() {
     let rig = Rig::toured();
     assert_eq!(
         fields(&rig.json(["compact", "tour", "--summary", "s", "--from", "ask", "--to", "ask"])[0]),

@@ -1,4 +1,4 @@
-//! What may reach a terminal: no control character of stored text, and colour only where it is wanted.
+//! What reaches a terminal: no control characters of stored text, and colour only where it is wanted.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use common::{Outcome, Rig, text};
 
-/// A conversation that tries to take over the terminal wherever it can.
+/// A conversation with control characters in every field.
 const HOSTILE: &str = concat!(
     r#"{"id":"s\u001b[2J","messages":["#,
     r#"{"id":"m\u009b1","role":"us\u001ber","parts":[{"type":"text","text":"clear \u001b[2J bell \u0007 turn \u202e back \u009b1A word"}]},"#,
@@ -31,8 +31,8 @@ fn no_control_character_of_stored_text_is_printed() {
     rig.ok(["label", &session, "l\u{1b}[1m", "m2"]);
     rig.ok(["rename", &session, "n\u{9b}31m\u{202e}"]);
     let summary = ["compact", &session, "--summary", "s\u{1b}[8m", "--model", "m\u{9b}2J"];
-    let laid = rig.json([&summary[..], &["--from", "m2", "--to", "m2"]].concat());
-    let summary = laid[0]["id"].as_str().unwrap();
+    let added = rig.json([&summary[..], &["--from", "m2", "--to", "m2"]].concat());
+    let summary = added[0]["id"].as_str().unwrap();
     for args in [
         &["sessions"][..],
         &["log", &session],
@@ -61,7 +61,7 @@ fn no_control_character_of_stored_text_is_printed() {
 }
 
 #[test]
-fn json_gives_stored_text_back_to_the_letter() {
+fn json_holds_stored_text_unchanged() {
     let rig = Rig::empty();
     let file = text(&rig.file("hostile.json", HOSTILE));
     let session = rig.json(["import", &file, "--format", "ui-message"])[0]["sessions"][0]
@@ -77,7 +77,7 @@ fn json_gives_stored_text_back_to_the_letter() {
 }
 
 #[test]
-fn colour_is_for_terminals_unless_it_is_asked_for() -> Outcome {
+fn colour_is_only_for_terminals_unless_requested() -> Outcome {
     let rig = Rig::toured();
     for args in
         [&["log", "tour"][..], &["tree", "tour"], &["sessions"], &["stats"], &["search", "friday"]]
@@ -94,7 +94,7 @@ fn colour_is_for_terminals_unless_it_is_asked_for() -> Outcome {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() -> Outcome {
+fn a_closed_pipe_is_not_a_failure() -> Outcome {
     let rig = Rig::empty();
     let messages: Vec<String> =
         (0..20_000).map(|n| format!(r#"{{"role":"user","content":"message {n}"}}"#)).collect();
@@ -120,11 +120,10 @@ fn a_reader_that_has_seen_enough_is_no_failure() -> Outcome {
 }
 
 #[test]
-fn every_verb_has_a_help_text_and_stands_in_the_readme() {
+fn every_command_has_a_help_text() {
     let rig = Rig::empty();
-    let readme = include_str!("../../../README.md");
     let help = rig.ok(["--help"]);
-    assert!(help.contains("Exit codes: 0 done"), "{help}");
+    assert!(help.contains("Exit codes:\n  0 "), "{help}");
     let verbs: Vec<&str> = help
         .lines()
         .skip_while(|line| *line != "Commands:")
@@ -160,13 +159,13 @@ fn every_verb_has_a_help_text_and_stands_in_the_readme() {
     );
     for verb in verbs {
         assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
-        assert!(verb == "help" || readme.contains(&format!("`{verb}")), "{verb}");
     }
 }
 
-/// Hearts are as wide as two of their characters; a column of them once ended the command.
+/// A heart with its variation selector is wider than the sum of its characters; a column of hearts
+/// used to crash the command.
 #[test]
-fn a_table_holds_text_whose_width_is_not_that_of_its_characters() {
+fn a_table_can_hold_text_wider_or_narrower_than_its_characters() {
     let rig = Rig::empty();
     for (name, source) in [("s", "\u{2764}\u{fe0f}".repeat(21)), ("t", "\u{200b}".repeat(99))] {
         let file = format!(

@@ -1,4 +1,4 @@
-//! The tour: every command that it prints works when it is pasted.
+//! The tour: every command it prints works when it is pasted.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 use common::{Answer, Outcome, Rig};
 
 #[test]
-fn the_tour_shows_what_it_promises() {
+fn the_tour_shows_trees_compactions_and_search() {
     let rig = Rig::empty();
     let answer = rig.run(["tour"]);
     assert_eq!(answer.code, 0, "{answer:?}");
@@ -22,22 +22,22 @@ fn the_tour_shows_what_it_promises() {
     }
     assert!(
         !answer.stderr.contains("line"),
-        "the sample is imported without remarks: {}",
+        "the sample is imported without notes: {}",
         answer.stderr
     );
-    assert!(!rig.store().exists(), "the tour leaves the user's store alone");
+    assert!(!rig.store().exists(), "the tour does not touch the user's store");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_the_tour_prints_can_be_pasted() -> Outcome {
+fn the_printed_commands_can_be_pasted() -> Outcome {
     let rig = Rig::empty();
     let tour = rig.ok(["tour"]);
     let commands: Vec<&str> = tour.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     assert!(commands.len() > 10, "{tour}");
     for command in &commands {
         let answer = Answer::of(Command::new("sh").args(["-c", command]).output()?);
-        // The summary was taken off by the tour itself, and the head's way back is gone.
+        // The tour has already removed the compaction and undone the move of the head.
         let is_spent = command.contains("--remove") || command.contains("--undo");
         assert!(answer.code == 0 || (is_spent && answer.code == 1), "{command}: {answer:?}");
     }
@@ -45,7 +45,7 @@ fn what_the_tour_prints_can_be_pasted() -> Outcome {
 }
 
 #[test]
-fn the_tour_as_json_is_one_object_a_step() {
+fn the_tour_as_json_is_one_object_per_step() {
     let rig = Rig::empty();
     let steps = rig.json(["tour"]);
     assert!(steps.len() > 10);

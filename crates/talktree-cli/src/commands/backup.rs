@@ -1,4 +1,4 @@
-//! `talktree backup`: a copy of the live store.
+//! `talktree backup`: copies the store.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use talktree::Error;
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
 use crate::progress::Bar;
+use crate::style;
 
-/// Copy the store, as it is at one moment, to a new file; others may go on writing
+/// Copy the store to a new file; the copy is a snapshot, and writers may continue
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree backup [OPTIONS] <FILE>")]
 pub(crate) struct Args {
-    /// The file to make; it must not be there yet.
+    /// The file to create; it must not exist yet.
     file: PathBuf,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         && source.kind() == std::io::ErrorKind::AlreadyExists
     {
         return Err(Failure::Usage(format!(
-            "{} is there already; nothing was copied",
+            "{} already exists; nothing was copied",
             path.display()
         )));
     }
@@ -43,5 +43,5 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(&Answer { path, bytes })?);
     }
-    Ok(context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &format!("  {bytes} bytes"))])?)
+    Ok(context.out.line(&[(style::PLAIN, &path), (style::FAINT, &format!("  {bytes} bytes"))])?)
 }

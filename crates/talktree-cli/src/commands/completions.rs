@@ -1,4 +1,4 @@
-//! `talktree completions`: what a shell needs to complete the command.
+//! `talktree completions`: completion scripts for shells.
 
 use std::io::Write;
 
@@ -14,6 +14,7 @@ use crate::output::Exact;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree completions [OPTIONS] <SHELL>")]
 pub(crate) struct Args {
+    /// The shell.
     shell: Shell,
 }
 

@@ -1,35 +1,36 @@
-//! `talktree expand`: what a summary stands for.
+//! `talktree expand`: prints what a compaction replaces.
 
 use super::message::{self, Extent};
 use crate::context::Context;
 use crate::failure::Result;
-use crate::find;
+use crate::lookup;
 
-/// Read what a summary stands for, oldest first; it stays where it is
+/// Print the messages that a compaction replaces, oldest first
 ///
-/// That is messages, and the summaries it took in: these can be expanded in turn.
+/// The compaction is not changed. If it contains other compactions, their summaries are printed;
+/// expand them in turn, or print all their messages with --raw.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree expand [OPTIONS] <SESSION> <SUMMARY>")]
+#[command(override_usage = "talktree expand [OPTIONS] <SESSION> <COMPACTION>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The summary: its id, or the beginning or the end of it.
-    summary: String,
+    /// The compaction: its id, or the start or the end of its id.
+    compaction: String,
 
-    /// Read the messages themselves, however often they were compacted.
+    /// Print only stored messages, including those of nested compactions.
     #[arg(long)]
     raw: bool,
 
-    /// Show all of what tools took and gave.
+    /// Print tool inputs and outputs in full [default: 6 lines of each].
     #[arg(long)]
     full: bool,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = find::session(&store, &args.session)?;
-    let id = find::compaction(&session, &args.summary)?;
+    let session = lookup::session(&store, &args.session)?;
+    let id = lookup::compaction(&session, &args.compaction)?;
     let messages = if args.raw { session.expand_raw(&id)? } else { session.expand(&id)? };
     let notes = message::notes(&session)?;
     let extent = if args.full { Extent::Full } else { Extent::Brief };

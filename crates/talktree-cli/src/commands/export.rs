@@ -1,4 +1,4 @@
-//! `talktree export`: a conversation as a file.
+//! `talktree export`: writes a session or the store to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,55 +9,55 @@ use serde::Serialize;
 use talktree::{Error, Store};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Damage, Failure, Result, tell};
 use crate::output::Exact;
-use crate::{find, paint};
+use crate::{lookup, style};
 
-/// Write a conversation as talktree's JSON lines, Markdown, or OpenAI chat messages
+/// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
 ///
-/// `talktree` holds all branches and loses nothing; the other two hold the branch to the head as a
-/// model should see it.
+/// The `talktree` format holds everything: all branches, compactions and labels. The other two hold
+/// only the history: the path to the head as a model should see it.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all"
 )]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name; none with --all.
+    /// The session: its id, the start or the end of its id, or its name; not with --all.
     #[arg(required_unless_present = "all")]
     session: Option<String>,
 
-    /// How to write it.
+    /// The output format.
     #[arg(long, default_value = "talktree")]
     format: Format,
 
-    /// The branch that leads to this message, instead of the one to the head.
+    /// Write the path to this message instead of the path to the head.
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
 
-    /// What is stored, without summaries and with hidden.
+    /// Write the stored messages: without summaries, with hidden messages.
     #[arg(long)]
     raw: bool,
 
-    /// The whole store.
+    /// Write all sessions of the store.
     #[arg(long, conflicts_with_all = ["session", "at", "raw"])]
     all: bool,
 
-    /// With --all: leave out the conversations that cannot be read whole, and name them.
+    /// With --all: skip the sessions that cannot be read completely, and report them.
     #[arg(long, requires = "all")]
     skip_damaged: bool,
 
-    /// Write to this file, which must not be there yet, instead of stdout.
+    /// Write to this file instead of stdout; it must not exist yet.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// JSON lines: every branch, summary and label; `talktree import` reads them.
+    /// JSON lines with all branches, compactions and labels; `talktree import` reads them.
     Talktree,
-    /// A page for people.
+    /// A Markdown page for people.
     Markdown,
-    /// One JSON object with `messages`, as the OpenAI chat API takes them.
+    /// One JSON object with the `messages` of an OpenAI chat request.
     Openai,
 }
 
@@ -68,43 +68,45 @@ struct Answer {
     bytes: u64,
 }
 
-enum What {
+enum Selection {
     Store(Store),
     Path(talktree::Path),
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.format != Format::Talktree && args.all {
-        return Err(Failure::Usage("--all writes the talktree format only".to_owned()));
+        return Err(Failure::Usage(
+            "--all writes only the talktree format; leave out --format".to_owned(),
+        ));
     }
     if args.format == Format::Talktree && (args.raw || args.at.is_some()) {
-        let why = "the talktree format holds every branch as it is stored; --at and --raw are for the others";
+        let why = "the talktree format always holds every stored message; --at and --raw need --format markdown or openai";
         return Err(Failure::Usage(why.to_owned()));
     }
     let store = context.reader()?;
-    let what = match &args.session {
-        None => What::Store(store),
+    let selection = match &args.session {
+        None => Selection::Store(store),
         Some(session) => {
-            let session = find::session(&store, session)?;
-            let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
+            let session = lookup::session(&store, session)?;
+            let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
             let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
-            What::Path(if args.raw { path.raw() } else { path })
+            Selection::Path(if args.raw { path.raw() } else { path })
         }
     };
     let Some(path) = &args.output else {
         let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
-        let skipped = write(&what, &args, &mut out)?;
+        let skipped = write(&selection, &args, &mut out)?;
         out.flush()?;
         return all_or_damaged(skipped);
     };
     let cannot = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{} is there already; nothing was written", path.display()))
+            Failure::Usage(format!("{} already exists; nothing was written", path.display()))
         }
         _ => Failure::Output(error),
     };
     let mut file = BufWriter::new(File::create_new(path).map_err(cannot)?);
-    let skipped = write(&what, &args, &mut file)?;
+    let skipped = write(&selection, &args, &mut file)?;
     file.flush().map_err(cannot)?;
     let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
     let format = args
@@ -116,33 +118,38 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         context.out.json(&Answer { path, format, bytes })?;
     } else {
         let bytes = format!("  {bytes} bytes");
-        context.out.line(&[(paint::PLAIN, &path), (paint::FAINT, &bytes)])?;
+        context.out.line(&[(style::PLAIN, &path), (style::FAINT, &bytes)])?;
     }
     all_or_damaged(skipped)
 }
 
-/// What was left out was told where it was met.
+/// Fails if sessions were skipped; each was reported when it was skipped.
 fn all_or_damaged(skipped: u64) -> Result<()> {
-    if skipped == 0 { Ok(()) } else { Err(Failure::Damaged(None)) }
+    if skipped == 0 { Ok(()) } else { Err(Failure::Damaged(Damage::Printed)) }
 }
 
-/// Writes what was asked for and returns how many conversations were left out.
-fn write(what: &What, args: &Args, output: &mut impl Write) -> Result<u64> {
+/// Writes the selection and returns the number of skipped sessions.
+fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<u64> {
     let mut skipped = 0;
-    let written = match (what, args.format) {
-        (What::Store(store), _) if args.skip_damaged => {
+    let written = match (selection, args.format) {
+        (Selection::Store(store), _) if args.skip_damaged => {
             store.export_readable_jsonl(output, |id, error| {
                 skipped += 1;
-                tell(&format!("{id} is left out: {error}"));
+                // Without the advice to run `verify`, which the error's own text ends with.
+                let why = match error {
+                    Error::Corrupt { what } => what.clone(),
+                    error => error.to_string(),
+                };
+                tell(&format!("session {id} is skipped: {why}"));
             })
         }
-        (What::Store(store), _) => store.export_jsonl(output),
-        (What::Path(path), Format::Talktree) => path.session().export_jsonl(output),
-        (What::Path(path), Format::Markdown) => path.export_markdown(output),
-        (What::Path(path), Format::Openai) => path.export_openai(output),
+        (Selection::Store(store), _) => store.export_jsonl(output),
+        (Selection::Path(path), Format::Talktree) => path.session().export_jsonl(output),
+        (Selection::Path(path), Format::Markdown) => path.export_markdown(output),
+        (Selection::Path(path), Format::Openai) => path.export_openai(output),
     };
     written.map_err(|error| match error {
-        // The store's own errors of this kind are of opening it.
+        // The store returns this kind of error only when it is opened, so this one is the output's.
         Error::Io { source, .. } => Failure::Output(source),
         error => error.into(),
     })?;

@@ -1,20 +1,20 @@
-//! `talktree fork`: a new session from a path.
+//! `talktree fork`: copies a path into a new session.
 
 use serde::Serialize;
 use talktree::{MessageId, SessionId};
 
 use crate::context::Context;
 use crate::failure::Result;
-use crate::{find, paint};
+use crate::{lookup, style};
 
-/// Make a new session that begins with a copy of the path to a message
+/// Create a session that starts with a copy of the path to a message
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree fork [OPTIONS] <SESSION> <AT> <NAME>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The last message of the copy.
+    /// The last message to copy.
     at: String,
 
     /// The name of the new session.
@@ -32,8 +32,8 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let session = find::session(&store, &args.session)?;
-    let at = find::message(&session, &args.at)?;
+    let session = lookup::session(&store, &args.session)?;
+    let at = lookup::message(&session, &args.at)?;
     let fork = session.fork(&at, &args.name)?;
     let path_length = fork.path_length()?;
     if context.is_json {
@@ -43,9 +43,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return Ok(context.out.json(&answer)?);
     }
     Ok(context.out.line(&[
-        (paint::ID, fork.id().as_str()),
-        (paint::PLAIN, "  "),
-        (paint::STRONG, &args.name),
-        (paint::FAINT, &format!("  {path_length} messages")),
+        (style::ID, fork.id().as_str()),
+        (style::PLAIN, "  "),
+        (style::STRONG, &args.name),
+        (style::FAINT, &format!("  {path_length} messages")),
     ])?)
 }

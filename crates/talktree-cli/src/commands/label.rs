@@ -1,40 +1,40 @@
-//! `talktree label`: names for messages.
+//! `talktree label`: sets, removes and lists the labels of a session.
 
 use talktree::{Label, MessageId, Session};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::{find, paint};
+use crate::{lookup, style};
 
-/// Point a label at a message, take one away, or list them
+/// Set a label on a message, remove a label, or list all labels
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree label [OPTIONS] <SESSION> <NAME> <MESSAGE>\n       talktree label [OPTIONS] <SESSION> --remove <NAME>\n       talktree label [OPTIONS] <SESSION> --list"
 )]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The label; it is moved if it stands.
+    /// The label; an existing label moves to the message.
     #[arg(requires = "message", required_unless_present_any = ["remove", "list"])]
     name: Option<String>,
 
-    /// The message it is to point at.
+    /// The message to label.
     message: Option<String>,
 
-    /// Take this label away.
+    /// Remove this label.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "list"])]
     remove: Option<String>,
 
-    /// List the labels.
+    /// List all labels of the session.
     #[arg(long, conflicts_with = "name")]
     list: bool,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = if args.list { context.reader()? } else { context.writer()? };
-    let session = find::session(&store, &args.session)?;
+    let session = lookup::session(&store, &args.session)?;
     if args.list {
         for label in session.labels()? {
             write(&mut context.out, &label, context.is_json)?;
@@ -45,23 +45,27 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let labels = session.labels()?;
         let label = labels.iter().find(|label| label.name == *name);
         let label = label.ok_or_else(|| {
-            Failure::NotFound(format!("session {:?} has no label {name:?}", session.id()))
+            Failure::NotFound(format!(
+                "session {:?} has no label {name:?}; `talktree label {} --list` lists all",
+                session.id(),
+                session.id()
+            ))
         })?;
         session.unlabel(name)?;
         if context.is_json {
             return Ok(context.out.json(label)?);
         }
-        let title = find::title(&session)?;
+        let title = lookup::title(&session)?;
         return Ok(context.out.line(&[
-            (paint::PLAIN, &title),
-            (paint::PLAIN, ": label "),
-            (paint::LABEL, &label.name),
-            (paint::PLAIN, " removed"),
+            (style::PLAIN, &title),
+            (style::PLAIN, ": label "),
+            (style::LABEL, &label.name),
+            (style::PLAIN, " removed"),
         ])?);
     }
     if let (Some(name), Some(message)) = (&args.name, &args.message) {
         refuse_taken(&session, name)?;
-        let id = find::message(&session, message)?;
+        let id = lookup::message(&session, message)?;
         session.label(name, &id)?;
         if context.is_json {
             let labels = session.labels()?;
@@ -70,26 +74,28 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             }
             return Ok(());
         }
-        let title = find::title(&session)?;
+        let title = lookup::title(&session)?;
         context.out.line(&[
-            (paint::PLAIN, &title),
-            (paint::PLAIN, ": label "),
-            (paint::LABEL, name),
-            (paint::PLAIN, " points at "),
-            (paint::ID, id.as_str()),
+            (style::PLAIN, &title),
+            (style::PLAIN, ": label "),
+            (style::LABEL, name),
+            (style::PLAIN, " points at "),
+            (style::ID, id.as_str()),
         ])?;
     }
     Ok(())
 }
 
-/// Refuses a label that would never be looked up: these words mean a message already.
+/// Refuses a label that lookup would never reach: `head` and message ids come first.
 fn refuse_taken(session: &Session, name: &str) -> Result<()> {
-    if name == find::HEAD {
-        return Err(Failure::Usage("the label \"head\" is kept for the head".to_owned()));
+    if name == lookup::HEAD {
+        return Err(Failure::Usage(
+            "\"head\" cannot be a label: it always means the head".to_owned(),
+        ));
     }
     if session.message(&MessageId::from(name))?.is_some() {
         return Err(Failure::Usage(format!(
-            "the label {name:?} is the id of a message of this session"
+            "{name:?} cannot be a label: it is the id of a message of this session"
         )));
     }
     Ok(())
@@ -100,6 +106,6 @@ fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {
         return Ok(out.json(label)?);
     }
     let pieces =
-        [(paint::LABEL, &*label.name), (paint::PLAIN, "  "), (paint::ID, label.id.as_str())];
+        [(style::LABEL, &*label.name), (style::PLAIN, "  "), (style::ID, label.id.as_str())];
     Ok(out.line(&pieces)?)
 }

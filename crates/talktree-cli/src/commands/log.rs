@@ -1,40 +1,40 @@
-//! `talktree log`: a conversation, message by message.
+//! `talktree log`: prints a history.
 
 use talktree::Message;
 
 use super::message::{self, Extent};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::find;
+use crate::lookup;
 
-/// Read a conversation as a model should see it, oldest first
+/// Print the history of a session as a model should see it, oldest first
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree log [OPTIONS] <SESSION>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// Read what is stored: no summaries, and hidden, too.
+    /// Print the stored messages: without summaries, with hidden messages.
     #[arg(long)]
     raw: bool,
 
-    /// Read the branch that leads to this message, instead of the one to the head.
+    /// Print the path to this message instead of the path to the head.
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
 
-    /// Read the newest N messages only.
+    /// Print only the newest N messages [default: all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Show all of what tools took and gave.
+    /// Print tool inputs and outputs in full [default: 6 lines of each].
     #[arg(long)]
     full: bool,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = find::session(&store, &args.session)?;
-    let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
+    let session = lookup::session(&store, &args.session)?;
+    let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
     let mut path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
     if args.raw {
         path = path.raw();
@@ -63,7 +63,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
     }
     if count == 0 && !context.is_json {
-        tell("there are no messages here");
+        tell("the history is empty");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One message for people to read, as `log`, `show` and `expand` write it.
+//! Messages for people to read, as `log`, `show` and `expand` print them.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,23 +6,23 @@ use std::io;
 use talktree::{CompactionId, Message, MessageId, Part, Session};
 
 use crate::output::Output;
-use crate::paint;
+use crate::style;
 
 /// How much of a message is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What tools took and gave is cut after some lines.
+    /// Tool inputs and outputs are cut after some lines.
     Brief,
-    /// All of it.
+    /// Everything.
     Full,
 }
 
-/// How many lines of a tool's input or output are shown in brief.
+/// The maximum number of lines of a tool's input or output in brief.
 const BRIEF_LINES: usize = 6;
-/// How many characters of each of these lines.
+/// The maximum number of characters in each of these lines.
 const BRIEF_CHARS: usize = 400;
 
-/// Returns what is noted beside messages: their labels.
+/// Returns the labels of each message as one text.
 pub(crate) fn notes(session: &Session) -> talktree::Result<HashMap<MessageId, String>> {
     let mut notes: HashMap<MessageId, String> = HashMap::new();
     for label in session.labels()? {
@@ -43,20 +43,20 @@ pub(crate) fn write(
     let is_summary = CompactionId::from_message(&message.id).is_some();
     let time = message.created_at.format("%Y-%m-%d %H:%M:%S").to_string();
     let mut heading = vec![
-        (paint::role(&message.role), message.role.as_str()),
-        (paint::PLAIN, "  "),
-        (paint::FAINT, &time),
-        (paint::PLAIN, "  "),
-        (paint::ID, message.id.as_str()),
+        (style::role(&message.role), message.role.as_str()),
+        (style::PLAIN, "  "),
+        (style::FAINT, &time),
+        (style::PLAIN, "  "),
+        (style::ID, message.id.as_str()),
     ];
     if !note.is_empty() {
-        heading.extend([(paint::PLAIN, "  "), (paint::LABEL, note)]);
+        heading.extend([(style::PLAIN, "  "), (style::LABEL, note)]);
     }
     if is_summary {
-        heading.push((paint::COMPACTION, "  [summary]"));
+        heading.push((style::COMPACTION, "  [summary]"));
     }
     if message.is_hidden {
-        heading.push((paint::FAINT, "  [hidden]"));
+        heading.push((style::FAINT, "  [hidden]"));
     }
     out.line(&heading)?;
     for part in &message.parts {
@@ -66,24 +66,24 @@ pub(crate) fn write(
 }
 
 fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> io::Result<()> {
-    let style = if is_faint { paint::FAINT } else { paint::PLAIN };
+    let style = if is_faint { style::FAINT } else { style::PLAIN };
     match part {
         Part::Text(text) => out.block(style, "  ", &text.text),
         Part::Reasoning(reasoning) => {
-            out.line(&[(paint::FAINT, "  [thinks]")])?;
+            out.line(&[(style::FAINT, "  [reasoning]")])?;
             write_some(out, &reasoning.text, extent)
         }
         Part::Tool(tool) => {
             for (word, json) in [("calls", &tool.input), ("result of", &tool.output)] {
                 let Some(json) = json else { continue };
                 out.line(&[
-                    (paint::COMPACTION, "  ["),
-                    (paint::COMPACTION, word),
-                    (paint::COMPACTION, " "),
-                    (paint::COMPACTION, &tool.name),
-                    (paint::COMPACTION, "]"),
+                    (style::COMPACTION, "  ["),
+                    (style::COMPACTION, word),
+                    (style::COMPACTION, " "),
+                    (style::COMPACTION, &tool.name),
+                    (style::COMPACTION, "]"),
                 ])?;
-                // A text reads better without its quotes and escapes.
+                // A JSON string reads better without its quotes and escapes.
                 let value = json.value();
                 match value.as_str() {
                     Some(text) => write_some(out, text, extent)?,
@@ -92,9 +92,9 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
             }
             if let Some(error) = &tool.error_text {
                 out.line(&[
-                    (paint::BAD, "  [failed: "),
-                    (paint::BAD, &tool.name),
-                    (paint::BAD, "]"),
+                    (style::BAD, "  [failed: "),
+                    (style::BAD, &tool.name),
+                    (style::BAD, "]"),
                 ])?;
                 write_some(out, error, extent)?;
             }
@@ -102,21 +102,21 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
         }
         Part::File(file) => {
             let name = file.filename.as_deref().unwrap_or_default();
-            let place = if file.url.starts_with("data:") { "" } else { &file.url };
+            let url = if file.url.starts_with("data:") { "" } else { &file.url };
             out.line(&[
-                (paint::COMPACTION, "  [file] "),
+                (style::COMPACTION, "  [file] "),
                 (style, name),
                 (style, if name.is_empty() { "" } else { "  " }),
                 (style, &file.media_type),
                 (style, "  "),
-                (style, place),
+                (style, url),
             ])
         }
         Part::Other(json) => {
             out.line(&[
-                (paint::COMPACTION, "  ["),
-                (paint::COMPACTION, &part.kind()),
-                (paint::COMPACTION, "]"),
+                (style::COMPACTION, "  ["),
+                (style::COMPACTION, &part.kind()),
+                (style::COMPACTION, "]"),
             ])?;
             write_some(out, json.as_str(), extent)
         }
@@ -126,23 +126,23 @@ fn write_part(out: &mut Output, part: &Part, extent: Extent, is_faint: bool) -> 
 
 fn write_some(out: &mut Output, text: &str, extent: Extent) -> io::Result<()> {
     if extent == Extent::Full {
-        return out.block(paint::FAINT, "  ", text);
+        return out.block(style::FAINT, "  ", text);
     }
     let mut lines = text.lines();
     for line in lines.by_ref().take(BRIEF_LINES) {
         match line.char_indices().nth(BRIEF_CHARS) {
-            None => out.block(paint::FAINT, "  ", line)?,
+            None => out.block(style::FAINT, "  ", line)?,
             Some((end, _)) => {
                 out.line(&[
-                    (paint::FAINT, "  "),
-                    (paint::FAINT, &line[..end]),
-                    (paint::FAINT, " …"),
+                    (style::FAINT, "  "),
+                    (style::FAINT, &line[..end]),
+                    (style::FAINT, " …"),
                 ])?;
             }
         }
     }
     match lines.count() {
         0 => Ok(()),
-        more => out.line(&[(paint::FAINT, &format!("  … {more} more lines"))]),
+        more => out.line(&[(style::FAINT, &format!("  … {more} more lines"))]),
     }
 }

@@ -1,4 +1,4 @@
-//! The subcommands, one file each.
+//! The subcommands, one file or folder each.
 
 mod backup;
 mod checkout;
@@ -51,7 +51,6 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
-/// Does what was asked.
 pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
     match command {
         Command::Import(args) => import::run(args, context),

@@ -1,20 +1,20 @@
-//! `talktree rename`: the name people know a session by.
+//! `talktree rename`: names a session.
 
 use serde::Serialize;
 use talktree::SessionId;
 
 use crate::context::Context;
 use crate::failure::Result;
-use crate::{find, paint};
+use crate::{lookup, style};
 
 /// Give a session a name
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree rename [OPTIONS] <SESSION> <NAME>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// Its new name.
+    /// The new name.
     name: String,
 }
 
@@ -26,14 +26,14 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let session = find::session(&store, &args.session)?;
+    let session = lookup::session(&store, &args.session)?;
     store.rename(session.id(), &args.name)?;
     if context.is_json {
         return Ok(context.out.json(&Answer { session: session.id(), name: &args.name })?);
     }
     Ok(context.out.line(&[
-        (paint::ID, session.id().as_str()),
-        (paint::PLAIN, "  "),
-        (paint::STRONG, &args.name),
+        (style::ID, session.id().as_str()),
+        (style::PLAIN, "  "),
+        (style::STRONG, &args.name),
     ])?)
 }

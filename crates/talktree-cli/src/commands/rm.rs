@@ -1,33 +1,34 @@
-//! `talktree rm`: deleting messages, branches and sessions.
+//! `talktree rm`: deletes messages, branches and sessions.
 
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
 use talktree::{CompactionId, Deleted, MessageId, SessionId};
 
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{find, paint};
+use crate::text::plural;
+use crate::{lookup, style};
 
 /// Delete messages, a branch, or a whole session
 ///
-/// A message with others below it leaves its place, so that their history stays whole. Before a
-/// session or a branch is deleted you are asked; where nobody can be asked, --yes has to be there.
+/// A deleted message that others follow leaves a tombstone, so that their paths stay intact. Before
+/// it deletes a session or a branch, the command asks for confirmation; without a terminal it
+/// requires --yes.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The messages to delete; none for the session.
+    /// The messages to delete; without any, the whole session is deleted.
     messages: Vec<String>,
 
-    /// Delete what is below the messages, too.
+    /// Delete the messages and all messages below them.
     #[arg(long, requires = "messages")]
     branch: bool,
 
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 }
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Answer<'a> {
     session: &'a SessionId,
-    /// Whether the session itself is gone.
+    /// Whether the session itself was deleted.
     removed: bool,
     messages: Vec<MessageId>,
     covered_by: Vec<CompactionId>,
@@ -45,18 +46,24 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let session = find::session(&store, &args.session)?;
-    let ids: Vec<MessageId> =
-        args.messages.iter().map(|given| find::message(&session, given)).collect::<Result<_>>()?;
-    let title = find::title(&session)?;
+    let session = lookup::session(&store, &args.session)?;
+    let ids: Vec<MessageId> = args
+        .messages
+        .iter()
+        .map(|given| lookup::message(&session, given))
+        .collect::<Result<_>>()?;
+    let title = lookup::title(&session)?;
     let mut deleted = Deleted::default();
     if ids.is_empty() {
-        confirm(&args, &format!("the session {title} with all its messages"))?;
+        confirm(&args, &format!("session {title} with all its messages"))?;
         store.remove(session.id())?;
     } else if args.branch {
-        confirm(&args, &format!("everything from {} on in {title}", args.messages.join(", ")))?;
+        confirm(
+            &args,
+            &format!("{} and all messages below, in session {title}", args.messages.join(", ")),
+        )?;
         for id in &ids {
-            // One branch may lie in another.
+            // It may have been deleted with another of the branches.
             if session.message(id)?.is_some() {
                 extend(&mut deleted, session.delete_branch(id)?);
             }
@@ -77,25 +84,25 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let out = &mut context.out;
     match ids.is_empty() {
         true => out.line(&[
-            (paint::PLAIN, "session "),
-            (paint::ID, &title),
-            (paint::PLAIN, " deleted"),
+            (style::PLAIN, "session "),
+            (style::ID, &title),
+            (style::PLAIN, " deleted"),
         ])?,
         false => out.line(&[
-            (paint::PLAIN, &title),
+            (style::PLAIN, &title),
             (
-                paint::PLAIN,
+                style::PLAIN,
                 &format!(": {} deleted", plural(deleted.messages.len() as u64, "message")),
             ),
         ])?,
     }
     for (ids, what) in [
-        (&deleted.covered_by, "its summary may still tell what was deleted: "),
-        (&deleted.compactions_gone, "this summary went with what it covered: "),
-        (&deleted.compactions_back, "this summary shows again: "),
+        (&deleted.covered_by, "compaction whose summary may still contain deleted text: "),
+        (&deleted.compactions_gone, "compaction removed with its messages: "),
+        (&deleted.compactions_back, "compaction visible again: "),
     ] {
         for id in ids {
-            out.line(&[(paint::PLAIN, what), (paint::COMPACTION, id.as_str())])?;
+            out.line(&[(style::PLAIN, what), (style::COMPACTION, id.as_str())])?;
         }
     }
     Ok(())
@@ -108,21 +115,21 @@ fn extend(all: &mut Deleted, more: Deleted) {
     all.compactions_back.extend(more.compactions_back);
 }
 
-/// Asks on a terminal; refuses where there is none.
+/// Asks for confirmation; without a terminal it fails.
 fn confirm(args: &Args, what: &str) -> Result<()> {
     if args.yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!("nothing deleted: say --yes to delete {what}")));
+        return Err(Failure::Usage(format!("nothing was deleted: pass --yes to delete {what}")));
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "Delete {}? [y/N] ", crate::clean::clean(what))?;
+    write!(stderr, "Delete {}? [y/N] ", crate::text::escape(what))?;
     stderr.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::Usage("nothing deleted".to_owned())),
+        _ => Err(Failure::Usage("nothing was deleted".to_owned())),
     }
 }

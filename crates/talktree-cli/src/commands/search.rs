@@ -1,59 +1,60 @@
-//! `talktree search`: messages or conversations that hold what is asked for.
+//! `talktree search`: finds messages or sessions.
 
 use clap::ValueEnum;
-use talktree::{Found, Hit, Matched, Query, SessionId, Snippet, Store};
+use talktree::{Hit, Matched, Query, SessionId, Snippet, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
-use crate::find::ShortIds;
 use crate::output::{Output, Piece};
-use crate::{find, paint};
+use crate::short_ids::ShortIds;
+use crate::text::plural;
+use crate::{lookup, style};
 
-/// Find messages, best first
+/// Find messages or sessions, best match first
 ///
-/// Words (all must match), "a phrase", prefix*, -not, OR, role:user, session:ID, after:2026-01-31,
-/// before:.., in:tools. Put a query with `-not` in quotes, and one that begins with a minus after `--`:
-/// `talktree search "python -code"`, `talktree search -- -blue`.
+/// A query may contain words (all must match), "a phrase", prefix*, -not, OR, role:user, session:ID,
+/// after:2026-01-31, before:2026-01-31 and in:tools. Quote a query that contains `-not`, and put one
+/// that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct Args {
-    /// What to look for.
+    /// The words to find, and filters.
     #[arg(required = true)]
     query: Vec<String>,
 
-    /// Search this session only.
+    /// Search only this session.
     #[arg(long)]
     session: Option<String>,
 
-    /// Search the branch that leads to this message only: an id, a label, or `head`.
+    /// Search only the path to this message: an id, a label, or `head`.
     #[arg(long, value_name = "MESSAGE", requires = "session")]
     branch: Option<String>,
 
-    /// Find messages of this role only; may be repeated.
+    /// Find only messages of this role; repeat it for several roles.
     #[arg(long)]
     role: Vec<String>,
 
-    /// Find messages of this UTC day, or instant, and later.
+    /// Find only messages from this UTC day or instant on, as 2026-01-31 or 2026-01-31T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
 
-    /// Find messages before this UTC day, or instant.
+    /// Find only messages before this UTC day or instant.
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
 
-    /// Look at what was said, at reasoning and tools, or at both.
+    /// Search text, or reasoning and tool calls (`tools`), or both (`all`) [default: text].
     #[arg(long = "in", value_name = "WHERE")]
     column: Option<Column>,
 
-    /// Show this many at the most.
+    /// Print at most N results.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
-    /// Leave out this many of the best.
+    /// Skip the first N results.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
 
-    /// Find whole conversations.
+    /// Find sessions instead of messages.
     #[arg(long, conflicts_with = "branch")]
     sessions: bool,
 }
@@ -68,34 +69,37 @@ enum Column {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let text = args.text()?;
     let store = context.searcher()?;
-    let session = args.session.as_deref().map(|given| find::session(&store, given)).transpose()?;
+    let session =
+        args.session.as_deref().map(|given| lookup::session(&store, given)).transpose()?;
+    let search = match (&session, &args.branch) {
+        (Some(session), Some(leaf)) => session.at(&lookup::message(session, leaf)?).search(text),
+        (Some(session), None) => session.search(text),
+        (None, _) => store.search(text),
+    };
+    let search = search.limit(args.limit).offset(args.offset);
     if args.sessions {
-        let mut search = store.search(text).limit(args.limit).offset(args.offset);
-        if let Some(session) = &session {
-            search = search.session(session.id());
-        }
         let found = search.by_session().run()?;
         notice(&found.notices, found.matched, found.sessions.is_empty());
         if found.sessions.is_empty() {
             return Err(nothing());
         }
         let names = Names::of(&store)?;
-        for conversation in &found.sessions {
+        for session in &found.sessions {
             if context.is_json {
-                context.out.json(conversation)?;
+                context.out.json(session)?;
                 continue;
             }
-            let name = crate::clean::one_line(conversation.name.as_deref().unwrap_or_default());
+            let name = crate::text::one_line(session.name.as_deref().unwrap_or_default());
             context.out.line_cut(&[
-                (paint::ID, names.0.of(conversation.session.as_str())),
-                (paint::PLAIN, "  "),
-                (paint::STRONG, &name),
+                (style::ID, names.0.of(session.session.as_str())),
+                (style::PLAIN, "  "),
+                (style::STRONG, &name),
             ])?;
-            for hit in conversation.hits.iter().take(3) {
+            for hit in session.hits.iter().take(3) {
                 let mut pieces = vec![
-                    (paint::PLAIN, "  "),
-                    (paint::role(&hit.role), hit.role.as_str()),
-                    (paint::PLAIN, "  "),
+                    (style::PLAIN, "  "),
+                    (style::role(&hit.role), hit.role.as_str()),
+                    (style::PLAIN, "  "),
                 ];
                 pieces.extend(snippet(&hit.snippet, context.out.is_coloured()));
                 context.out.line(&pieces)?;
@@ -104,16 +108,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
         return Ok(());
     }
-    let found: Found = match (&session, &args.branch) {
-        (Some(session), Some(leaf)) => {
-            let path = session.at(&find::message(session, leaf)?);
-            path.search(text).limit(args.limit).offset(args.offset).run()?
-        }
-        (Some(session), None) => {
-            session.search(text).limit(args.limit).offset(args.offset).run()?
-        }
-        (None, _) => store.search(text).limit(args.limit).offset(args.offset).run()?,
-    };
+    let found = search.run()?;
     notice(&found.notices, found.matched, found.hits.is_empty());
     if found.hits.is_empty() {
         return Err(nothing());
@@ -129,10 +124,10 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 }
 
 impl Args {
-    /// Returns the query with what the options ask for.
+    /// Returns the query, with the options as filters.
     fn text(&self) -> Result<String> {
         if self.query.iter().all(|word| word.trim().is_empty()) {
-            return Err(Failure::Usage("the query is empty: there is nothing to find".to_owned()));
+            return Err(Failure::Usage("the query is empty; give at least one word".to_owned()));
         }
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
@@ -141,7 +136,7 @@ impl Args {
             let filters = Query::parse(&filter).filters;
             if filters.after.or(filters.before).is_none() || value.contains(char::is_whitespace) {
                 return Err(Failure::Usage(format!(
-                    "--{option} {value:?} is no time; give a day, 2026-01-31, or an instant, 2026-01-31T12:00:00Z"
+                    "--{option} {value:?} is not a time; give a day as 2026-01-31, or an instant as 2026-01-31T12:00:00Z"
                 )));
             }
             text.push_str(&filter);
@@ -157,7 +152,7 @@ impl Args {
                 Column::All => "in:all ",
             });
         }
-        // Last, so that a quote that is not closed takes no filter with it.
+        // Last, because an unclosed quote would swallow the filters after it.
         Ok(text + &self.query.join(" "))
     }
 }
@@ -169,11 +164,11 @@ fn nothing() -> Failure {
 fn notice(notices: &[String], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
     if matched == Matched::Relaxed && !is_empty {
-        tell("these hold some of the words, the best first");
+        tell("too few messages have all the words; these have some of them, best match first");
     }
 }
 
-/// The names of the sessions, to show beside hits.
+/// The short ids and the names of the sessions, to print beside hits.
 struct Names(ShortIds, std::collections::HashMap<SessionId, String>);
 
 impl Names {
@@ -182,50 +177,51 @@ impl Names {
         let short = ShortIds::new(sessions.iter().map(|info| info.id.as_str()));
         let names = sessions
             .into_iter()
-            .filter_map(|info| Some((info.id, crate::clean::one_line(&info.name?))));
+            .filter_map(|info| Some((info.id, crate::text::one_line(&info.name?))));
         Ok(Self(short, names.collect()))
     }
 }
 
 fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     let time = crate::table::minute(hit.created_at);
-    let place = match (&hit.under, hit.on_path) {
-        (Some(id), _) => format!("under summary {}", crate::clean::one_line(id.as_str())),
+    let note = match (&hit.under, hit.on_path) {
+        (Some(id), _) => format!("in compaction {}", crate::text::one_line(id.as_str())),
         (None, true) => String::new(),
         (None, false) => "on another branch".to_owned(),
     };
     let name = names.1.get(&hit.session).map_or("", String::as_str);
     out.line(&[
-        (paint::ID, names.0.of(hit.session.as_str())),
-        (paint::PLAIN, if name.is_empty() { "" } else { "  " }),
-        (paint::STRONG, name),
-        (paint::PLAIN, "  "),
-        (paint::role(&hit.role), hit.role.as_str()),
-        (paint::PLAIN, "  "),
-        (paint::FAINT, &time),
-        (paint::PLAIN, "  "),
-        (paint::ID, hit.id.as_str()),
-        (paint::PLAIN, if place.is_empty() { "" } else { "  " }),
-        (paint::COMPACTION, &place),
+        (style::ID, names.0.of(hit.session.as_str())),
+        (style::PLAIN, if name.is_empty() { "" } else { "  " }),
+        (style::STRONG, name),
+        (style::PLAIN, "  "),
+        (style::role(&hit.role), hit.role.as_str()),
+        (style::PLAIN, "  "),
+        (style::FAINT, &time),
+        (style::PLAIN, "  "),
+        (style::ID, hit.id.as_str()),
+        (style::PLAIN, if note.is_empty() { "" } else { "  " }),
+        (style::COMPACTION, &note),
     ])?;
-    let mut pieces = vec![(paint::PLAIN, "  ")];
+    let mut pieces = vec![(style::PLAIN, "  ")];
     pieces.extend(snippet(&hit.snippet, out.is_coloured()));
     out.line(&pieces)?;
     if hit.sessions.len() > 1 {
-        out.line(&[(paint::FAINT, &format!("  also in {} more", hit.sessions.len() - 1))])?;
+        let others = plural(hit.sessions.len() as u64 - 1, "other session");
+        out.line(&[(style::FAINT, &format!("  also in {others}"))])?;
     }
     Ok(out.line(&[])?)
 }
 
-/// Returns a snippet with its matches in colour or, without colour, between stars.
+/// Returns the pieces of a snippet; without colour its matches are between `**`.
 fn snippet(snippet: &Snippet, is_coloured: bool) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for (text, is_match) in snippet.pieces() {
         match (is_match, is_coloured) {
-            (false, _) => pieces.push((paint::PLAIN, text)),
-            (true, true) => pieces.push((paint::MATCH, text)),
+            (false, _) => pieces.push((style::PLAIN, text)),
+            (true, true) => pieces.push((style::MATCH, text)),
             (true, false) => {
-                pieces.extend([(paint::PLAIN, "**"), (paint::PLAIN, text), (paint::PLAIN, "**")])
+                pieces.extend([(style::PLAIN, "**"), (style::PLAIN, text), (style::PLAIN, "**")])
             }
         }
     }

@@ -1,22 +1,22 @@
-//! `talktree sessions`: what conversations there are.
+//! `talktree sessions`: lists the sessions.
 
 use serde::Serialize;
 use talktree::SessionInfo;
 
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::find::ShortIds;
-use crate::paint;
+use crate::short_ids::ShortIds;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::one_line;
 
-/// List the conversations, the one written to last first
+/// List the sessions, last written first
 ///
-/// `path` is how many messages lead to the head; other branches are not in it.
+/// `path` is the number of messages on the path to the head; other branches are not counted.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree sessions [OPTIONS]")]
 pub(crate) struct Args {
-    /// List this many at the most.
+    /// List at most N sessions [default: all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -33,11 +33,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let sessions = store.sessions()?;
     let short = ShortIds::new(sessions.iter().map(|info| info.id.as_str()));
     let mut table = Table::new([
-        ("session", paint::ID),
-        ("path", paint::PLAIN),
-        ("written", paint::FAINT),
-        ("from", paint::FAINT),
-        ("name", paint::STRONG),
+        ("session", style::ID),
+        ("path", style::PLAIN),
+        ("written", style::FAINT),
+        ("from", style::FAINT),
+        ("name", style::STRONG),
     ]);
     for info in sessions.iter().take(args.limit.unwrap_or(usize::MAX)) {
         let path_length = store.session(&info.id)?.path_length()?;

@@ -1,28 +1,29 @@
-//! `talktree show`: one message, whole.
+//! `talktree show`: prints one message in full.
 
 use super::message::{self, Extent};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{find, paint};
+use crate::{lookup, style};
 
-/// Show one message, whole
+/// Print one message in full
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree show [OPTIONS] <SESSION> <MESSAGE>")]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The message, or a summary by its id.
+    /// The message: its id, the start or the end of its id, a label, or `head`.
     message: String,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = find::session(&store, &args.session)?;
-    let id = find::message(&session, &args.message)?;
+    let session = lookup::session(&store, &args.session)?;
+    let id = lookup::message(&session, &args.message)?;
     let message = session.message(&id)?;
-    // Found a moment ago: another process may have deleted it since.
-    let message = message.ok_or_else(|| Failure::NotFound(format!("message {id:?} is gone")))?;
+    // Another process may have deleted it since the lookup.
+    let message =
+        message.ok_or_else(|| Failure::NotFound(format!("message {id:?} was deleted")))?;
     if context.is_json {
         return Ok(context.out.json(&message)?);
     }
@@ -33,16 +34,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     message::write(&mut context.out, &message, &notes.join(", "), Extent::Full)?;
     let mut about = vec![(
-        "follows",
-        message.parent.as_ref().map_or("nothing", |parent| parent.as_str()).to_owned(),
+        "parent",
+        message.parent.as_ref().map_or("none", |parent| parent.as_str()).to_owned(),
     )];
     if talktree::CompactionId::from_message(&id).is_none() {
         let next: Vec<String> =
             session.branches(&id)?.into_iter().map(|child| child.id.to_string()).collect();
-        about.push((
-            "followed by",
-            if next.is_empty() { "nothing".to_owned() } else { next.join(" ") },
-        ));
+        about.push(("children", if next.is_empty() { "none".to_owned() } else { next.join(" ") }));
     }
     if let Some(metadata) = &message.metadata {
         about.push(("metadata", metadata.as_str().to_owned()));
@@ -50,9 +48,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     about.push(("tokens", format!("about {}", message.tokens())));
     for (what, value) in about {
         context.out.line(&[
-            (paint::FAINT, what),
-            (paint::PLAIN, "  "),
-            (paint::PLAIN, &crate::clean::one_line(&value)),
+            (style::FAINT, what),
+            (style::PLAIN, "  "),
+            (style::PLAIN, &crate::text::one_line(&value)),
         ])?;
     }
     Ok(())

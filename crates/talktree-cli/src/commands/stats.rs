@@ -1,8 +1,8 @@
-//! `talktree stats`: the figures of the store.
+//! `talktree stats`: counts what the store holds.
 
 use crate::context::Context;
 use crate::failure::Result;
-use crate::paint;
+use crate::style;
 
 /// Count what the store holds
 #[derive(Debug, clap::Args)]
@@ -17,19 +17,19 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
     for (what, count) in [
         ("sessions", stats.sessions),
         ("messages", stats.messages),
-        ("hidden", stats.hidden),
+        ("hidden messages", stats.hidden),
         ("branching messages", stats.branching_messages),
-        ("most children of one", stats.max_children),
+        ("most children", stats.max_children),
         ("longest path", stats.max_depth),
-        ("summaries", stats.compactions),
+        ("compactions", stats.compactions),
         ("context texts", stats.context_entries),
-        ("former versions", stats.context_versions),
+        ("older versions", stats.context_versions),
         ("elisions", stats.elisions),
         ("bytes", stats.bytes),
     ] {
         context.out.line(&[
-            (paint::FAINT, &format!("{what:<22}")),
-            (paint::STRONG, &format!("{count:>14}")),
+            (style::FAINT, &format!("{what:<22}")),
+            (style::STRONG, &format!("{count:>14}")),
         ])?;
     }
     Ok(())

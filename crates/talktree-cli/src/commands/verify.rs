@@ -1,21 +1,21 @@
-//! `talktree verify`: whether the store is sound.
+//! `talktree verify`: checks the store for damage.
 
 use talktree::{Error, Store, Verified};
 
-use crate::clean::plural;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::failure::{self, Failure, Result};
 use crate::progress::Bar;
+use crate::style;
+use crate::text::plural;
 
-/// Check every invariant of the store and name each damage
+/// Check every invariant of the store, and list each damage with its remedy
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree verify [OPTIONS]")]
 pub(crate) struct Args {
-    /// Build the search index anew before checking.
+    /// Rebuild the search index before the check.
     #[arg(long)]
     rebuild_index: bool,
-    /// Count tokens anew where figures do not add up, before checking.
+    /// Correct wrong token counts before the check.
     #[arg(long)]
     recount_tokens: bool,
 }
@@ -26,25 +26,29 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if context.is_json {
         context.out.json(&verified)?;
     } else {
-        let sound = format!("{} checked: ", plural(verified.messages, "message"));
+        let checked = format!("{} checked: ", plural(verified.messages, "message"));
         match verified.damages.len() {
-            0 => {
-                context.out.line(&[(paint::PLAIN, &sound), (paint::GOOD, "the store is sound")])?
-            }
+            0 => context
+                .out
+                .line(&[(style::PLAIN, &checked), (style::GOOD, "the store is sound")])?,
             count => context
                 .out
-                .line(&[(paint::PLAIN, &sound), (paint::BAD, &plural(count as u64, "damage"))])?,
+                .line(&[(style::PLAIN, &checked), (style::BAD, &plural(count as u64, "damage"))])?,
         }
         for damage in &verified.damages {
             context.out.line(&[
-                (paint::BAD, damage.kind),
-                (paint::PLAIN, "  "),
-                (paint::PLAIN, &damage.what.replace("; `verify` tells more", "")),
+                (style::BAD, damage.kind),
+                (style::PLAIN, "  "),
+                (style::PLAIN, &damage.what),
             ])?;
-            context.out.line(&[(paint::FAINT, "  "), (paint::FAINT, damage.remedy)])?;
+            context.out.line(&[(style::FAINT, "  remedy: "), (style::FAINT, damage.remedy)])?;
         }
     }
-    if verified.damages.is_empty() { Ok(()) } else { Err(Failure::Damaged(None)) }
+    if verified.damages.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Damaged(failure::Damage::Printed))
+    }
 }
 
 fn check(args: &Args, store: &Store) -> Result<Verified, Error> {

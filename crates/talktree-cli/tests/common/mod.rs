@@ -1,6 +1,6 @@
-//! The real binary on a store of its own.
+//! A test rig: the real binary with a temporary store.
 
-#![allow(dead_code, reason = "each test file uses what it needs")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A folder with a store that is not there yet.
+/// A temporary folder for a store, which does not exist at first.
 pub(crate) struct Rig {
     folder: tempfile::TempDir,
 }
 
-/// What a command answered.
+/// The exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -28,7 +28,7 @@ impl Rig {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Returns a rig whose store holds the conversation of the tour: session `tour`, two branches.
+    /// Returns a rig whose store holds the tour's sample: session `tour` with two branches.
     pub(crate) fn toured() -> Self {
         let rig = Self::empty();
         let sample = rig.file("sample.jsonl", include_str!("../../src/commands/tour/sample.jsonl"));
@@ -54,7 +54,7 @@ impl Rig {
     pub(crate) fn command(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_talktree"));
         command.args(args).env("TALKTREE_STORE", self.store()).stdin(Stdio::null());
-        // What the tour leaves behind goes with the rig.
+        // So that the tour's folder is deleted with the rig.
         command.env("TMPDIR", self.folder.path());
         for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
             command.env_remove(name);
@@ -66,7 +66,7 @@ impl Rig {
         Answer::of(self.command(args).output().unwrap())
     }
 
-    /// Runs a command that must succeed, and returns what it printed.
+    /// Runs a command that must succeed, and returns its stdout.
     #[track_caller]
     pub(crate) fn ok(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
         let answer = self.run(args);
@@ -74,7 +74,7 @@ impl Rig {
         answer.stdout
     }
 
-    /// Runs a command that must end with this code, and returns what it said on stderr.
+    /// Runs a command that must exit with this code, and returns its stderr.
     #[track_caller]
     pub(crate) fn fails(
         &self,
@@ -83,11 +83,11 @@ impl Rig {
     ) -> String {
         let answer = self.run(args);
         assert_eq!(answer.code, code, "{answer:?}");
-        assert!(!answer.stderr.is_empty(), "a failure says why");
+        assert!(!answer.stderr.is_empty(), "a failure must say why");
         answer.stderr
     }
 
-    /// Runs a command with `--json` that must succeed, and returns its lines.
+    /// Runs a command with `--json` that must succeed, and returns its lines as values.
     #[track_caller]
     pub(crate) fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<Value> {
         let args = args.into_iter().map(|arg| arg.as_ref().to_owned());

@@ -227,9 +227,8 @@ impl ContextStore for SqliteContext {
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)> {
         let watch = self.database.interrupt_signal().watch();
-        let request = search::Request::of(query, limit);
         self.database.read_long(|conn| match self.block(conn, owner, label)? {
-            Some(block) => request.run(conn, block, &watch),
+            Some(block) => search::search(conn, block, (query, limit), &watch),
             None => Ok((Vec::new(), Matched::All)),
         })
     }

@@ -1,71 +1,53 @@
-//! Searching the texts of one block.
+//! Searching the texts of one block, by the search of messages: see [`ranked`](super::super::search::ranked).
 //!
-//! All words must be found; where no text holds them all, any of them will do. What matches is
-//! ranked as messages are, by figures of the block alone. Of more than can be looked at FTS5 chooses
-//! the best; its own figures count the words over all blocks.
-//!
-//! Everything is asked for within the block's range of addresses, which FTS5 skips to.
+//! Everything is asked for within the block's range of addresses, which FTS5 skips to. How common a word is, is counted in
+//! the block alone: FTS5's own figures are those of all blocks.
 
 use rusqlite::{Connection, params};
 
 use super::super::fault::Outcome;
 use super::super::interrupt::Watch;
-use super::super::search::among;
+use super::super::search::ranked::{
+    Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts,
+};
 use super::entry;
-use crate::search::choose::choose;
-use crate::search::rank::{Candidate, Corpus, rank};
+use crate::search::rank::Candidate;
 use crate::search::reading::Reading;
 use crate::search::scan::Scanner;
 use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
 
-/// Up to so many texts that match are all ranked here; of more FTS5 chooses the best.
-const MAX_ALL: usize = 1_000;
-/// How many of those that FTS5 chose are ranked here.
-const RANKED: usize = 200;
-/// How much of a text is looked at for ranking.
-const MAX_SCAN_BYTES: usize = 64 << 10;
-
-/// What is looked for.
-pub(super) struct Request {
-    reading: Reading,
-    limit: usize,
+/// Returns the texts of a block that match, best first, and how.
+pub(super) fn search(
+    conn: &Connection,
+    block: i64,
+    (query, limit): (&str, usize),
+    watch: &Watch,
+) -> Outcome<(Vec<Entry>, Matched)> {
+    let reading = read(query);
+    let Some(all) = reading.all().filter(|_| limit > 0) else {
+        return Ok((Vec::new(), Matched::All));
+    };
+    let search = Search { conn, reading: &reading, range: Address::range_of(block), watch };
+    let ranked = Ranked::find(&search, &all, limit)?;
+    // Only the best are read again: a thousand are ranked, each as large as the store allows.
+    let best = ranked.messages.iter().take(limit);
+    let found: Vec<Entry> = best
+        .map(|(address, _)| entry::at(conn, *address))
+        .collect::<Outcome<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let matched = if found.is_empty() { Matched::All } else { ranked.matched };
+    Ok((found, matched))
 }
 
-impl Request {
-    pub(super) fn of(text: &str, limit: usize) -> Self {
-        let mut query = Query::parse(text);
-        // What narrows messages says nothing of documents; their names and texts are searched together.
-        query.filters = Filters { columns: Columns::All, ..Filters::default() };
-        Self { reading: Reading::of(query, text), limit }
-    }
-
-    /// Searches a block.
-    pub(super) fn run(
-        &self,
-        conn: &Connection,
-        block: i64,
-        watch: &Watch,
-    ) -> Outcome<(Vec<Entry>, Matched)> {
-        let search =
-            Search { conn, reading: &self.reading, range: Address::range_of(block), watch };
-        let Some(all) = self.reading.all().filter(|_| self.limit > 0) else {
-            return Ok((Vec::new(), Matched::All));
-        };
-        let found = search.found(&all, self.limit)?;
-        if !found.is_empty() || self.reading.is_fixed() {
-            return Ok((found, Matched::All));
-        }
-        let any = self.reading.any(0..self.reading.units.len());
-        let found = match any {
-            Some(any) => search.relaxed(&any, self.limit)?,
-            None => Vec::new(),
-        };
-        // Nothing is found by any word as by all.
-        let matched = if found.is_empty() { Matched::All } else { Matched::Relaxed };
-        Ok((found, matched))
-    }
+fn read(text: &str) -> Reading {
+    let mut query = Query::parse(text);
+    // Roles, sessions and times are of messages; names and texts of documents are searched together.
+    query.filters = Filters { columns: Columns::All, ..Filters::default() };
+    Reading::of(query, text)
 }
 
 /// A search at one moment.
@@ -77,39 +59,6 @@ struct Search<'c> {
 }
 
 impl Search<'_> {
-    /// Returns what matches an expression, best first.
-    fn found(&self, expression: &str, limit: usize) -> Outcome<Vec<Entry>> {
-        if let Some(all) = self.all_of(expression)? {
-            return self.rank(&all, None, limit);
-        }
-        let best = self.best_of(expression, limit)?;
-        let (frequencies, corpus) = self.figures()?;
-        self.rank(&best, Some((frequencies, corpus)), limit)
-    }
-
-    /// Returns what any word finds; of too much, what the rare words find.
-    fn relaxed(&self, expression: &str, limit: usize) -> Outcome<Vec<Entry>> {
-        if let Some(all) = self.all_of(expression)? {
-            return self.rank(&all, None, limit);
-        }
-        let (frequencies, corpus) = self.figures()?;
-        let choice = choose(frequencies, corpus.messages);
-        let any = self.reading.any(choice.looked_for.into_iter());
-        let best = any.map(|any| self.best_of(&any, limit)).transpose()?.unwrap_or_default();
-        self.rank(&best, Some((choice.frequencies, corpus)), limit)
-    }
-
-    /// Returns all that matches, if that is little enough to be ranked here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
-        let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
-        Ok((found.len() <= MAX_ALL).then_some(found))
-    }
-
-    /// Returns the best that match, as far as FTS5 tells.
-    fn best_of(&self, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
-        self.addresses(BEST, expression, limit.max(RANKED))
-    }
-
     fn addresses(&self, sql: &str, expression: &str, limit: usize) -> Outcome<Vec<Address>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.conn.prepare_cached(sql)?;
@@ -121,15 +70,33 @@ impl Search<'_> {
         }
         Ok(found)
     }
+}
 
-    /// Returns in how many texts of the block each unit stands, and how many there are.
-    fn figures(&self) -> Outcome<(Vec<f64>, Corpus)> {
+impl Texts for Search<'_> {
+    fn reading(&self) -> &Reading {
+        self.reading
+    }
+
+    /// A document that has all words of a question answers it best; a message rarely repeats the words of its question.
+    fn is_relaxed_at_once(&self) -> bool {
+        false
+    }
+
+    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+        let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
+        Ok((found.len() <= MAX_ALL).then_some(found))
+    }
+
+    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
+        let best = self.addresses(BEST, expression, wanted.max(RANKED))?;
+        Ok(Gathered { best, rest: Vec::new() })
+    }
+
+    fn figures(&self) -> Outcome<Figures> {
         let mut frequencies = Vec::new();
         for unit in &self.reading.units {
             self.watch.check()?;
-            let mut query = Query { clauses: vec![vec![unit.term.clone()]], ..Query::default() };
-            query.filters.columns = Columns::All;
-            let count: i64 = match query.to_fts_all() {
+            let count: i64 = match unit.to_fts(Columns::All) {
                 Some(expression) => self
                     .conn
                     .prepare_cached(HOW_MANY)?
@@ -138,54 +105,33 @@ impl Search<'_> {
             };
             frequencies.push(count as f64);
         }
-        let messages: i64 = self
+        let texts: i64 = self
             .conn
             .prepare_cached(IN_BLOCK)?
             .query_row([self.range.0.session()], |row| row.get(0))?;
-        // The mean length is set once some of them are read.
-        let corpus = Corpus { messages: messages as f64, mean_length: 0.0, sessions: 1.0 };
-        Ok((frequencies, corpus))
+        Ok(Figures { frequencies, texts: texts as f64, sessions: 1.0, mean_length: None })
     }
 
-    /// Returns the texts at these addresses, best first; without figures they are all that matches.
-    fn rank(
+    fn candidates(
         &self,
-        addresses: &[Address],
-        known: Option<(Vec<f64>, Corpus)>,
-        limit: usize,
-    ) -> Outcome<Vec<Entry>> {
-        let pairs = self
-            .reading
-            .pairs(|unit| known.as_ref().is_none_or(|(frequencies, _)| frequencies[unit] > 0.0));
-        let scanner = Scanner::new(&self.reading.units, &pairs);
-        let (mut found, mut candidates) = (Vec::new(), Vec::new());
-        for &address in addresses {
+        found: &[Address],
+        pairs: &[(usize, usize)],
+    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+        let scanner = Scanner::new(&self.reading.units, pairs);
+        let (mut read, mut candidates) = (Vec::new(), Vec::new());
+        for &address in found {
             self.watch.check()?;
-            // The index is checked by `verify`: what it names and is not there is passed over here.
+            // An address that only the index has is damage, which `verify` finds.
             let Some(entry) = entry::at(self.conn, address)? else { continue };
             let scan = scanner.scan(&ranked_text(&entry), MAX_SCAN_BYTES);
             candidates.push(Candidate { session: 0, is_user: false, is_in_time: false, scan });
-            // Not the text: a thousand of them are ranked, each as large as the store allows.
-            found.push(address);
+            read.push(address);
         }
-        let among = among(&candidates);
-        let (frequencies, corpus) = match known {
-            Some((frequencies, corpus)) => {
-                (frequencies, Corpus { mean_length: among.1.mean_length, ..corpus })
-            }
-            None => among,
-        };
-        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
-        let mut ranked: Vec<_> = found.into_iter().zip(ranking.messages).collect();
-        // Of equals the oldest comes first.
-        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        ranked.truncate(limit);
-        let best = ranked.into_iter().map(|(address, _)| entry::at(self.conn, address));
-        Ok(best.collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect())
+        Ok((read, candidates))
     }
 }
 
-/// Returns what is ranked of a text: what it is called counts twice.
+/// Returns the text that is ranked: key, title and description count twice.
 fn ranked_text(entry: &Entry) -> String {
     let title = entry.title.as_deref().unwrap_or_default();
     let description = entry.description.as_deref().unwrap_or_default();
@@ -200,7 +146,7 @@ pub(in super::super) const MATCHING: &str = "SELECT rowid
   ORDER BY rowid
   LIMIT ?4";
 
-/// What a text is called is worth four times what it says.
+/// A word in key, title or description is worth four in the content.
 pub(in super::super) const BEST: &str = "SELECT rowid
    FROM context_search
   WHERE context_search MATCH ?1

@@ -4,21 +4,21 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::fault::Outcome;
 use super::candidates::Index;
-use crate::search::rank::Corpus;
+use super::ranked::Figures;
+use crate::search::Columns;
 use crate::search::reading::{Reading, Unit};
-use crate::search::{Columns, Query};
 
 /// Up to so many messages of a phrase are counted: they must be looked up one by one.
 const MAX_PHRASES: usize = 2_000;
 /// Up to so many words that start alike are counted.
 const MAX_STARTING: usize = 200;
 
-/// Returns in how many messages each unit stands, and what is known of all messages.
+/// Returns how common each unit is in the store.
 pub(super) fn of_store(
     conn: &Connection,
     reading: &Reading,
     indexes: &[Index],
-) -> Outcome<(Vec<f64>, Corpus)> {
+) -> Outcome<Figures> {
     let mut counts = vec![0.0; reading.units.len()];
     for index in indexes {
         // A table of the connection's own, over the index; it holds nothing.
@@ -27,8 +27,7 @@ pub(super) fn of_store(
             *count += of_unit(conn, *index, unit, reading.query.filters.columns)? as f64;
         }
     }
-    let corpus = corpus(conn, indexes, reading.query.filters.columns)?;
-    Ok((counts, corpus))
+    corpus(conn, indexes, reading.query.filters.columns, counts)
 }
 
 fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Outcome<i64> {
@@ -51,9 +50,7 @@ fn of_unit(conn: &Connection, index: Index, unit: &Unit, columns: Columns) -> Ou
             Ok(conn.prepare_cached(WITH[index])?.query_row((stem, column), |row| row.get(0))?)
         }
         _ => {
-            let mut query = Query { clauses: vec![vec![unit.term.clone()]], ..Query::default() };
-            query.filters.columns = columns;
-            let Some(expression) = query.to_fts_all() else { return Ok(0) };
+            let Some(expression) = unit.to_fts(columns) else { return Ok(0) };
             let mut statement = conn.prepare_cached(PHRASES[index])?;
             Ok(statement.query_row(params![expression, MAX_PHRASES], |row| row.get(0))?)
         }
@@ -99,8 +96,13 @@ const PHRASES: [&str; 2] = [
     "SELECT count(*) FROM (SELECT 1 FROM search_fresh WHERE search_fresh MATCH ?1 LIMIT ?2)",
 ];
 
-/// Returns how many messages and sessions there are, and how long the messages are.
-fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Corpus> {
+/// Adds how many messages and sessions there are, and how long the messages are.
+fn corpus(
+    conn: &Connection,
+    indexes: &[Index],
+    columns: Columns,
+    frequencies: Vec<f64>,
+) -> Outcome<Figures> {
     let [messages, text, tools] = totals(conn)?.map(|total| total as f64);
     let tokens = match columns {
         Columns::Text => text,
@@ -115,10 +117,11 @@ fn corpus(conn: &Connection, indexes: &[Index], columns: Columns) -> Outcome<Cor
     };
     let sessions: i64 =
         conn.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
-    Ok(Corpus {
-        messages: messages + fresh as f64,
-        mean_length: tokens / messages.max(1.0),
+    Ok(Figures {
+        frequencies,
+        texts: messages + fresh as f64,
         sessions: sessions as f64,
+        mean_length: Some(tokens / messages.max(1.0)),
     })
 }
 

@@ -11,10 +11,11 @@ pub(super) mod fresh;
 mod hits;
 mod listing;
 mod range;
+pub(super) mod ranked;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use chrono::Utc;
 use rusqlite::Connection;
@@ -23,31 +24,23 @@ use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
 use self::hits::HitMaker;
 use self::listing::Listing;
 use self::range::Range;
+use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
 use super::connection::Database;
 use super::fault::Outcome;
 use super::interrupt::Watch;
 use super::message::time;
 use crate::error::Result;
-use crate::search::choose::choose;
-use crate::search::rank::{Candidate, Corpus, Ranking, rank};
+use crate::search::rank::Candidate;
 use crate::search::reading::Reading;
-use crate::search::scan::{Scan, Scanner};
+use crate::search::scan::Scanner;
 use crate::search::when::{Window, window};
 use crate::search::{
     Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
 };
 use crate::tree::Address;
 
-/// Up to so many messages that match in sessions or on a path are all ranked here; of more FTS5 chooses the best.
-///
-/// However many are wanted: pages of one answer must come from one order.
-const MAX_ALL: usize = 1_000;
 /// Up to so many are always ranked here: it takes no longer.
 const MAX_FEW: usize = 20;
-/// How many of those that FTS5 chose are ranked here. More was measured and is no better.
-const RANKED: usize = 200;
-/// How much of a message is looked at for ranking.
-const MAX_SCAN_BYTES: usize = 64 << 10;
 /// How many messages are looked for, for each conversation that is wanted.
 const MESSAGES_PER_SESSION: usize = 5;
 
@@ -141,33 +134,17 @@ struct Search<'c> {
     watch: &'c Watch,
 }
 
-/// What was found, best first.
-struct Ranked {
-    messages: Vec<(Address, f64)>,
-    sessions: Vec<(i64, f64)>,
-    matched: Matched,
-}
-
-/// What matches, before it is ranked.
-#[derive(Debug, Default)]
-struct Gathered {
-    /// What is to be ranked.
-    best: Vec<Address>,
-    /// What comes after, in this order.
-    rest: Vec<Address>,
-}
-
 impl Search<'_> {
     fn messages(&self, wanted: usize) -> Outcome<Ranked> {
         match self.reading.all() {
-            Some(all) => self.matching(&all, wanted),
+            Some(all) => Ranked::find(self, &all, wanted),
             None => self.listed(wanted, usize::MAX),
         }
     }
 
     fn sessions(&self, wanted: usize) -> Outcome<Ranked> {
         match self.reading.all() {
-            Some(all) => self.matching(&all, wanted.saturating_mul(MESSAGES_PER_SESSION)),
+            Some(all) => Ranked::find(self, &all, wanted.saturating_mul(MESSAGES_PER_SESSION)),
             None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
         }
     }
@@ -193,55 +170,12 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    /// Returns what matches, best first: all words where that finds anything, else any of them.
-    fn matching(&self, all: &str, wanted: usize) -> Outcome<Ranked> {
-        if !self.reading.is_question || self.reading.is_fixed() {
-            let found = self.found(all, wanted, Matched::All)?;
-            if !found.messages.is_empty() || self.reading.is_fixed() {
-                return Ok(found);
-            }
-        }
-        let any = self.reading.any(0..self.reading.units.len());
-        if let Some(any) = &any
-            && let Some(all) = self.all_of(any)?
-        {
-            return self.rank_all(&all, Matched::Relaxed);
-        }
-        let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
-        let choice = choose(known.0, known.1.messages);
-        let any = self.reading.any(choice.looked_for.into_iter());
-        let found = any.map(|any| self.best_of(&any, wanted)).transpose()?.unwrap_or_default();
-        self.rank_best(&found, Matched::Relaxed, (choice.frequencies, known.1))
-    }
-
-    /// Returns what matches an expression, best first.
-    fn found(&self, expression: &str, wanted: usize, matched: Matched) -> Outcome<Ranked> {
-        let all = self.all_of(expression)?;
-        if let Some(range) = self.ranked_by_index(all.as_deref())? {
-            let lookup = self.lookup(Index::Stored, expression);
-            if all.is_some() || lookup.count(range, MAX_RANKED + 1)? <= MAX_RANKED {
-                let messages = lookup.worth(range, wanted)?;
-                let best = messages.first().map(|(address, worth)| (address.session(), *worth));
-                return Ok(Ranked { sessions: best.into_iter().collect(), messages, matched });
-            }
-        }
-        if let Some(all) = all {
-            return self.rank_all(&all, matched);
-        }
-        let best = self.best_of(expression, wanted)?;
-        if best.best.is_empty() {
-            return Ok(Ranked::none(matched));
-        }
-        let known = frequency::of_store(self.conn, self.reading, &self.indexes)?;
-        self.rank_best(&best, matched, known)
-    }
-
     /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours
     /// differs only in how long a message is and how long messages are in the mean.
     ///
     /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
     /// found for us, and where the session is much of the store.
-    fn ranked_by_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
+    fn range_for_index(&self, all: Option<&[Address]>) -> Outcome<Option<(Address, Address)>> {
         let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
         let (Range::Sessions(_), &[range], [Index::Stored], true) =
             (&self.range, &*self.range.ranges(), &*self.indexes, is_same)
@@ -254,56 +188,6 @@ impl Search<'_> {
             None => true,
         };
         Ok(is_cheap.then_some(range))
-    }
-
-    /// Returns the best that match in the range, as far as FTS5 tells.
-    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
-        let mut gathered = Gathered::default();
-        let mut rests = Vec::new();
-        for (index, range) in self.stretches() {
-            let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
-            rests.push(found.split_off(found.len().min(RANKED)));
-            gathered.best.extend(found);
-        }
-        // One of each in turn: so what is found for an earlier page begins what is found for a later one.
-        let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
-        for at in 0..longest {
-            gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));
-        }
-        Ok(gathered)
-    }
-
-    /// Returns all that matches in sessions or on a path, whatever the filters, if that is little enough to be ranked
-    /// here.
-    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
-        if self.range == Range::Store {
-            return Ok(None);
-        }
-        let mut found = Vec::new();
-        for (index, range) in self.stretches() {
-            found.extend(self.lookup(index, expression).some(range, MAX_ALL + 1)?);
-            if found.len() > MAX_ALL {
-                return Ok(None);
-            }
-        }
-        found.sort_unstable();
-        Ok(Some(found))
-    }
-
-    /// Returns what stands in those of the messages that pass the filters.
-    fn candidates(
-        &self,
-        found: &[Address],
-        pairs: &[(usize, usize)],
-    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
-        let scanner = Scanner::new(&self.reading.units, pairs);
-        let (mut passed, mut candidates) = (Vec::new(), Vec::new());
-        candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
-            passed.push(row.address);
-            candidates.push(self.candidate(&scanner, &row)?);
-            Ok(())
-        })?;
-        Ok((passed, candidates))
     }
 
     /// Returns what to read: each stretch of the place in each index.
@@ -324,31 +208,6 @@ impl Search<'_> {
         }
     }
 
-    /// Ranks all that matches and passes the filters.
-    fn rank_all(&self, all: &[Address], matched: Matched) -> Outcome<Ranked> {
-        let pairs = self.reading.pairs(|_| true);
-        let (found, candidates) = self.candidates(all, &pairs)?;
-        let (frequencies, corpus) = among(&candidates);
-        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
-        Ok(Ranked::of(&found, ranking, matched))
-    }
-
-    /// Ranks the best; `known` says how common each unit is in the store.
-    fn rank_best(
-        &self,
-        gathered: &Gathered,
-        matched: Matched,
-        (frequencies, corpus): (Vec<f64>, Corpus),
-    ) -> Outcome<Ranked> {
-        let pairs = self.reading.pairs(|unit| frequencies[unit] > 0.0);
-        let (found, candidates) = self.candidates(&gathered.best, &pairs)?;
-        let ranking = rank(self.reading, &pairs, &frequencies, corpus, &candidates);
-        let mut ranked = Ranked::of(&found, ranking, matched);
-        let floor = ranked.messages.last().map_or(0.0, |last| last.1);
-        ranked.follow(&gathered.rest, floor);
-        Ok(ranked)
-    }
-
     fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> Outcome<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
         let is_in_time = match self.window {
@@ -364,47 +223,81 @@ impl Search<'_> {
     }
 }
 
-impl Ranked {
-    fn none(matched: Matched) -> Self {
-        Self { messages: Vec::new(), sessions: Vec::new(), matched }
+impl Texts for Search<'_> {
+    fn reading(&self) -> &Reading {
+        self.reading
     }
 
-    /// Returns what was ranked, best first; of equals the oldest.
-    fn of(found: &[Address], ranking: Ranking, matched: Matched) -> Self {
-        let mut messages: Vec<_> = found.iter().copied().zip(ranking.messages).collect();
-        messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let mut sessions: Vec<_> = ranking.sessions.into_iter().collect();
-        sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Self { messages, sessions, matched }
+    fn is_relaxed_at_once(&self) -> bool {
+        self.reading.is_question
     }
 
-    /// Adds messages in their order, with scores that fall from `floor` on, and the sessions that are new with them.
-    fn follow(&mut self, rest: &[Address], floor: f64) {
-        let known = self.messages.len();
-        let mut seen: HashSet<i64> = self.sessions.iter().map(|session| session.0).collect();
-        let floor_of_sessions = self.sessions.last().map_or(floor, |last| last.1.min(floor));
-        for (at, address) in rest.iter().enumerate() {
-            let fall = (known + 1) as f64 / (known + at + 2) as f64;
-            self.messages.push((*address, floor * fall));
-            if seen.insert(address.session()) {
-                self.sessions.push((address.session(), floor_of_sessions * fall));
+    /// Filters come later. In the whole store, FTS5 always chooses.
+    fn all_of(&self, expression: &str) -> Outcome<Option<Vec<Address>>> {
+        if self.range == Range::Store {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for (index, range) in self.stretches() {
+            found.extend(self.lookup(index, expression).some(range, MAX_ALL + 1)?);
+            if found.len() > MAX_ALL {
+                return Ok(None);
             }
         }
+        found.sort_unstable();
+        Ok(Some(found))
     }
-}
 
-/// Returns how common each unit is among messages that are all there are.
-pub(in crate::storage::sqlite) fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
-    let scans = || found.iter().map(|candidate| &candidate.scan);
-    let units = scans().next().map_or(0, |scan| scan.counts.len());
-    let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;
-    let messages = found.len() as f64;
-    let length: usize = scans().map(|scan| scan.length).sum();
-    let sessions: HashSet<i64> = found.iter().map(|found| found.session).collect();
-    let corpus = Corpus {
-        messages,
-        mean_length: length as f64 / messages.max(1.0),
-        sessions: sessions.len() as f64,
-    };
-    ((0..units).map(holding).collect(), corpus)
+    fn best_of(&self, expression: &str, wanted: usize) -> Outcome<Gathered> {
+        let mut gathered = Gathered::default();
+        let mut rests = Vec::new();
+        for (index, range) in self.stretches() {
+            let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
+            rests.push(found.split_off(found.len().min(RANKED)));
+            gathered.best.extend(found);
+        }
+        // One of each in turn: so what is found for an earlier page begins what is found for a later one.
+        let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..longest {
+            gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));
+        }
+        Ok(gathered)
+    }
+
+    fn figures(&self) -> Outcome<Figures> {
+        frequency::of_store(self.conn, self.reading, &self.indexes)
+    }
+
+    /// Those that pass the filters.
+    fn candidates(
+        &self,
+        found: &[Address],
+        pairs: &[(usize, usize)],
+    ) -> Outcome<(Vec<Address>, Vec<Candidate>)> {
+        let scanner = Scanner::new(&self.reading.units, pairs);
+        let (mut passed, mut candidates) = (Vec::new(), Vec::new());
+        candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
+            passed.push(row.address);
+            candidates.push(self.candidate(&scanner, &row)?);
+            Ok(())
+        })?;
+        Ok((passed, candidates))
+    }
+
+    fn ranked_by_index(
+        &self,
+        expression: &str,
+        all: Option<&[Address]>,
+        wanted: usize,
+    ) -> Outcome<Option<Ranked>> {
+        let Some(range) = self.range_for_index(all)? else { return Ok(None) };
+        let lookup = self.lookup(Index::Stored, expression);
+        if all.is_none() && lookup.count(range, MAX_RANKED + 1)? > MAX_RANKED {
+            return Ok(None);
+        }
+        let messages = lookup.worth(range, wanted)?;
+        let best = messages.first().map(|(address, worth)| (address.session(), *worth));
+        let sessions = best.into_iter().collect();
+        Ok(Some(Ranked { messages, sessions, matched: Matched::All }))
+    }
 }

@@ -1,21 +1,21 @@
-//! `talktree compact --list`: what summaries there are, and what has become of them.
+//! `talktree compact --list`: lists the compactions with their status.
 
 use serde::Serialize;
 use talktree::{Compaction, CompactionId, CompactionStatus, Session};
 
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::find::ShortIds;
-use crate::paint;
+use crate::short_ids::ShortIds;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::one_line;
 
 #[derive(Serialize)]
 struct Row<'a> {
     #[serde(flatten)]
     compaction: &'a Compaction,
     status: &'static str,
-    /// The summary that is shown in its place.
+    /// The compaction that contains this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     under: Option<&'a CompactionId>,
 }
@@ -24,17 +24,17 @@ pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
     let compactions = session.compactions()?;
     let short = ShortIds::new(compactions.iter().map(|compaction| compaction.id.as_str()));
     let mut table = Table::new([
-        ("summary", paint::COMPACTION),
-        ("status", paint::PLAIN),
-        ("messages", paint::PLAIN),
-        ("tokens", paint::PLAIN),
-        ("model", paint::FAINT),
-        ("made", paint::FAINT),
-        ("text", paint::PLAIN),
+        ("compaction", style::COMPACTION),
+        ("status", style::PLAIN),
+        ("messages", style::PLAIN),
+        ("tokens", style::PLAIN),
+        ("model", style::FAINT),
+        ("created", style::FAINT),
+        ("summary", style::PLAIN),
     ]);
     for compaction in &compactions {
         let status = match session.compaction_status(&compaction.id) {
-            // Taken off since the list was read.
+            // Removed since the list was read.
             Err(error) if error.is_unknown() => continue,
             status => status?,
         };
@@ -50,8 +50,8 @@ pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
         table.push([
             short.of(compaction.id.as_str()).to_owned(),
             match under {
-                Some(id) => format!("under {}", short.of(id.as_str())),
-                None => status.replace('_', " "),
+                Some(id) => format!("inside {}", short.of(id.as_str())),
+                None => status.replace("off_path", "other branch"),
             },
             compaction.count.to_string(),
             format!("{} -> {}", compaction.tokens_before, compaction.tokens_after),
@@ -62,7 +62,7 @@ pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, compactions.is_empty()) {
         (true, _) => {}
-        (false, true) => tell("there are no summaries here"),
+        (false, true) => tell("the session has no compactions"),
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())

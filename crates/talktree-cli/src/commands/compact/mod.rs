@@ -1,32 +1,33 @@
-//! `talktree compact`: summaries, made by any program or by hand.
+//! `talktree compact`: adds, lists and removes compactions.
 
-mod by_command;
-mod by_hand;
 mod list;
 mod plan;
+mod summarizer_cmd;
+mod summary;
 
 use std::path::PathBuf;
 
 use clap::ArgGroup;
 use talktree::{Compaction, CompactionOptions, MessageId, Planned, Session};
 
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::Result;
-use crate::{find, paint};
+use crate::text::plural;
+use crate::{lookup, style};
 
-/// Compact what is old under summaries, made by any program or by hand
+/// Replace old messages with a summary when a history is read
 ///
-/// With --summarizer-cmd the command is given a prompt on its standard input and writes the summary
-/// to its standard output, again and again until nothing is left to compact:
+/// With --summarizer-cmd, a shell command writes the summary. It reads a prompt on its standard
+/// input and writes the summary to its standard output. It runs once for each step, until nothing
+/// is left to compact:
 ///
 ///   talktree compact 7f3a --summarizer-cmd 'llm -m small'
 ///
-/// --plan shows what would be compacted and asks nobody. A summary given with --summary or
-/// --summary-file is laid over what would be compacted now, or over --from .. --to.
+/// With --summary or --summary-file, you give the summary. It replaces the messages from --from to
+/// --to; without these, the messages that --plan shows.
 ///
-/// The messages under a summary stay as they are: `log --raw` shows them, `expand` what one summary
-/// stands for, and so does `log` once it is taken off with --remove.
+/// No message is changed or deleted: `log --raw` prints all of them, `expand` prints those that one
+/// compaction replaces, and --remove removes a compaction.
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -34,85 +35,86 @@ use crate::{find, paint};
 )]
 #[command(group(ArgGroup::new("what").required(true)))]
 pub(crate) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// Ask this command of the shell for the summaries.
+    /// Run this shell command for each summary.
     ///
-    /// It cannot ask anything back: its input is the prompt, and the terminal is not its own.
+    /// It cannot ask the user: its standard input is the prompt, and it cannot read the terminal.
     #[arg(long, value_name = "COMMAND", group = "what", value_hint = clap::ValueHint::CommandString)]
     summarizer_cmd: Option<String>,
 
-    /// Compact one step only.
+    /// Stop after one step.
     #[arg(long, requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     once: bool,
 
-    /// End the command, and all it started, when a summary takes longer.
+    /// Kill the command, and all processes it started, if one summary takes longer than this many
+    /// seconds [default: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     timeout: Option<u64>,
 
-    /// Show what would be compacted.
+    /// Print what would be compacted; change nothing.
     #[arg(long, group = "what")]
     plan: bool,
 
-    /// Print what a summarizer would be asked.
+    /// Print the prompt for the summarizer.
     #[arg(long, requires = "plan", conflicts_with_all = ["summarizer_cmd", "text", "list", "remove"])]
     prompt: bool,
 
-    /// Lay this summary; `-` reads it from stdin.
+    /// Compact with this summary; `-` reads it from stdin.
     #[arg(long, value_name = "TEXT", groups = ["what", "text"])]
     summary: Option<String>,
 
-    /// Lay the summary in this file; `-` is stdin.
+    /// Compact with the summary in this file; `-` is stdin.
     #[arg(long, value_name = "FILE", groups = ["what", "text"])]
     summary_file: Option<PathBuf>,
 
-    /// The first message under it, or a summary shown there.
+    /// The first message to replace; may be the `compaction_..` id of a summary.
     #[arg(long, value_name = "MESSAGE", requires = "text", requires = "to")]
     #[arg(conflicts_with_all = ["summarizer_cmd", "plan", "list", "remove", "at", "Policy"])]
     from: Option<String>,
 
-    /// The last message under it; it shows on the branches that hold this message.
+    /// The last message to replace; the summary is visible on every path with this message.
     #[arg(long, value_name = "MESSAGE", requires = "text", requires = "from")]
     to: Option<String>,
 
-    /// The name of the model that wrote it, to be kept with it.
+    /// The model that wrote the summary; its name is stored with the compaction.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["plan", "list", "remove"])]
     model: Option<String>,
 
-    /// Compact the branch that leads to this message, instead of the one to the head.
+    /// Compact the path to this message instead of the path to the head.
     #[arg(long, value_name = "MESSAGE", conflicts_with_all = ["list", "remove"])]
     at: Option<String>,
 
     #[command(flatten)]
     policy: Policy,
 
-    /// List the summaries, in the order they were made.
+    /// List the compactions, oldest first.
     #[arg(long, group = "what", conflicts_with = "Policy")]
     list: bool,
 
-    /// Take this summary off.
+    /// Remove this compaction; the messages it replaced are visible again.
     #[arg(long, value_name = "ID", group = "what", conflicts_with = "Policy")]
     remove: Option<String>,
 }
 
-/// What is compacted.
+/// The options that choose the messages to compact.
 #[derive(Debug, clap::Args)]
 struct Policy {
-    /// Leave so many tokens at the end as they are; 20000 if it is not given.
+    /// Do not compact the newest messages, up to this many tokens [default: 20000].
     #[arg(long, value_name = "TOKENS")]
     keep_recent_tokens: Option<u64>,
 
-    /// Leave the first N messages as they are, up to the first summary; 3 if it is not given.
+    /// Do not compact the first N messages before the first summary [default: 3].
     #[arg(long, value_name = "N")]
     protect_head: Option<usize>,
 
-    /// Leave the last N messages as they are, however long; 2 if it is not given.
+    /// Do not compact the last N messages, however long they are [default: 2].
     #[arg(long, value_name = "N")]
     min_tail: Option<usize>,
 
-    /// Compact no more than so many tokens at a time; 100000 if it is not given.
+    /// Compact at most this many tokens in one step [default: 100000].
     #[arg(long, value_name = "TOKENS")]
     max_step_tokens: Option<u64>,
 }
@@ -120,7 +122,7 @@ struct Policy {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let is_reading = args.list || args.plan;
     let store = if is_reading { context.reader()? } else { context.writer()? };
-    let session = find::session(&store, &args.session)?;
+    let session = lookup::session(&store, &args.session)?;
     if args.list {
         return list::run(&session, context);
     }
@@ -128,26 +130,26 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return remove(given, &session, context);
     }
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
-        return by_hand::over(from, to, &args, &session, context);
+        return summary::add_range(from, to, &args, &session, context);
     }
     let options = args.policy.options();
-    // The session is to know, too, what of its window is which part.
+    // With these options the session also reports the parts of its window.
     let session = store.session_builder(session.id()).compaction_options(options.clone()).open()?;
-    let leaf = args.at.as_deref().map(|at| find::message(&session, at)).transpose()?;
+    let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
     let target = Target { session, leaf, options };
     if args.plan {
         return plan::run(&target, args.prompt, context);
     }
     match &args.summarizer_cmd {
-        Some(command) => by_command::run(command, &args, &target, context),
-        None => by_hand::over_plan(&args, &target, context),
+        Some(command) => summarizer_cmd::run(command, &args, &target, context),
+        None => summary::commit_plan(&args, &target, context),
     }
 }
 
-/// A branch of a conversation, and what of it is to be compacted.
+/// The path to compact, with the options that choose its range.
 struct Target {
     session: Session,
-    /// Where the branch ends, if it is not the head's.
+    /// The last message of the path; none for the head.
     leaf: Option<MessageId>,
     options: CompactionOptions,
 }
@@ -181,38 +183,37 @@ impl Policy {
 }
 
 fn remove(given: &str, session: &Session, context: &mut Context) -> Result<()> {
-    let compaction = session.compaction(&find::compaction(session, given)?)?;
+    let compaction = session.compaction(&lookup::compaction(session, given)?)?;
     session.remove_compaction(&compaction.id)?;
     if context.is_json {
         return Ok(context.out.json(&compaction)?);
     }
-    let title = find::title(session)?;
+    let title = lookup::title(session)?;
     Ok(context.out.line(&[
-        (paint::PLAIN, &title),
-        (paint::PLAIN, ": summary "),
-        (paint::COMPACTION, compaction.id.as_str()),
-        (paint::PLAIN, " removed"),
+        (style::PLAIN, &title),
+        (style::PLAIN, ": compaction "),
+        (style::COMPACTION, compaction.id.as_str()),
+        (style::PLAIN, " removed"),
     ])?)
 }
 
-/// Tells of a summary that was laid.
+/// Prints a new compaction.
 fn print_added(compaction: &Compaction, session: &Session, context: &mut Context) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(compaction)?);
     }
-    let title = find::title(session)?;
-    let taken_in = match compaction.nested.len() as u64 {
+    let title = lookup::title(session)?;
+    let nested = match compaction.nested.len() as u64 {
         0 => String::new(),
-        count => format!(", with {}", plural(count, "summary")),
+        count => format!(" with {}", plural(count, "earlier compaction")),
     };
     let Compaction { tokens_before, tokens_after, .. } = compaction;
     Ok(context.out.line(&[
-        (paint::PLAIN, &title),
-        (paint::PLAIN, ": summary "),
-        (paint::COMPACTION, compaction.id.as_str()),
-        (paint::PLAIN, " laid over "),
-        (paint::PLAIN, &plural(compaction.count, "message")),
-        (paint::PLAIN, &taken_in),
-        (paint::FAINT, &format!(": {tokens_before} -> {tokens_after} tokens")),
+        (style::PLAIN, &title),
+        (style::PLAIN, ": compacted "),
+        (style::PLAIN, &plural(compaction.count, "message")),
+        (style::PLAIN, &nested),
+        (style::PLAIN, &format!(", {tokens_before} tokens into {tokens_after}: compaction ")),
+        (style::COMPACTION, compaction.id.as_str()),
     ])?)
 }

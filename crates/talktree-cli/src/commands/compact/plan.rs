@@ -1,4 +1,4 @@
-//! `talktree compact --plan`: what would be compacted.
+//! `talktree compact --plan`: prints what would be compacted.
 
 use std::io::Write;
 
@@ -8,12 +8,12 @@ use talktree::{
 };
 
 use super::Target;
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::output::{Exact, Piece};
-use crate::quote::quote;
-use crate::{find, paint};
+use crate::shell::quote;
+use crate::text::plural;
+use crate::{lookup, style};
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -27,7 +27,7 @@ struct Answer<'a> {
     target_tokens: u64,
     usage: WindowUsage,
     expected_total: u64,
-    /// Why nothing would be compacted.
+    /// Why there is nothing to compact.
     nothing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
@@ -54,24 +54,26 @@ pub(super) fn run(target: &Target, is_prompt: bool, context: &mut Context) -> Re
             let mut out = Exact::new(&mut context.out, false);
             out.write_all(plan.prompt().as_bytes())?;
             out.flush()?;
-            // What is said until the answer comes is not in it.
-            let (first, last) = (quote(plan.first().as_str()), quote(plan.last().as_str()));
-            tell(&format!("lay the answer with --summary-file FILE --from {first} --to {last}"));
+            // The range is named, because after an append the plan may be a different one.
+            let [session, first, last] =
+                [target.session.id().as_str(), plan.first().as_str(), plan.last().as_str()]
+                    .map(quote);
+            tell(&format!(
+                "to add the answer: talktree compact {session} --summary-file FILE --from {first} --to {last}"
+            ));
             Ok(())
         }
         Planned::Compact(plan) => write(target, &plan, context),
     }
 }
 
-/// Tells why nothing is compacted.
+/// Reports why there is nothing to compact.
 pub(super) fn tell_nothing(why: &NothingToCompact) {
     let hint = match why {
-        NothingToCompact::NothingBetween { .. } => {
-            "; with a smaller --keep-recent-tokens there may be"
-        }
+        NothingToCompact::NothingBetween { .. } => "; try a smaller --keep-recent-tokens",
         _ => "",
     };
-    tell(&format!("nothing is compacted: {why}{hint}"));
+    tell(&format!("nothing to compact: {why}{hint}"));
 }
 
 fn nothing(
@@ -110,32 +112,32 @@ fn nothing(
 }
 
 fn write(target: &Target, plan: &CompactionPlan, context: &mut Context) -> Result<()> {
-    let title = find::title(&target.session)?;
+    let title = lookup::title(&target.session)?;
     let messages = plural(plan.messages() as u64, "message");
     context.out.line(&[
-        (paint::PLAIN, &title),
-        (paint::PLAIN, ": "),
-        (paint::STRONG, &messages),
-        (paint::PLAIN, " would be compacted"),
+        (style::PLAIN, &title),
+        (style::PLAIN, ": "),
+        (style::STRONG, &messages),
+        (style::PLAIN, " would be compacted"),
     ])?;
     let summaries: Vec<&str> = plan.summaries().iter().map(CompactionId::as_str).collect();
     let summaries = if summaries.is_empty() { "none".to_owned() } else { summaries.join(" ") };
-    let tokens = format!("{}, as a summary about {}", plan.tokens(), plan.target_tokens());
+    let tokens = format!("{} into about {}", plan.tokens(), plan.target_tokens());
     let after = format!("about {} tokens", plan.expected_total());
     for (what, value) in [
         ("from", plan.first().as_str()),
         ("to", plan.last().as_str()),
-        ("summaries taken in", &summaries),
+        ("earlier compactions", &summaries),
         ("tokens", &tokens),
         ("window now", &plan.usage().to_string()),
-        ("window afterwards", &after),
+        ("window after", &after),
     ] {
         context.out.line(&line(what, value))?;
     }
     Ok(())
 }
 
-/// Returns a line of what and how much.
+/// Returns a line with a name and its value.
 fn line<'a>(what: &'a str, value: &'a str) -> [Piece<'a>; 3] {
-    [(paint::FAINT, what), (paint::PLAIN, "  "), (paint::PLAIN, value)]
+    [(style::FAINT, what), (style::PLAIN, "  "), (style::PLAIN, value)]
 }

@@ -1,18 +1,18 @@
-//! `talktree context drift`: where texts have moved on since the prompt was frozen.
+//! `talktree context drift`: stored texts that differ from the frozen prompt.
 
 use serde::Serialize;
-use talktree::DriftKind;
+use talktree::{Drift, DriftKind};
 
 use super::scope::Scope;
 use super::{diff, prompt};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::paint;
+use crate::style;
 
-/// Show what is stored otherwise than the frozen prompt has it
+/// Show the stored texts that differ from the frozen prompt
 ///
-/// What a program tells its model from elsewhere is not known here and left out; so is what is of
-/// all conversations and not in the prompt.
+/// Texts that a program takes from elsewhere are left out, and so are shared texts that the prompt
+/// does not have.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context drift [OPTIONS] <SESSION>")]
 pub(super) struct Args {
@@ -24,6 +24,8 @@ pub(super) struct Args {
 struct Row<'a> {
     label: &'a str,
     kind: &'static str,
+    frozen: &'a str,
+    current: &'a str,
     diff: &'a str,
 }
 
@@ -40,22 +42,23 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     for drift in blocks.drift()? {
         let kind = match drift.kind {
             DriftKind::Changed => "changed",
-            // Of all sessions' labels a program shows its model those that it knows.
+            // Which shared labels a program shows its model is not known here.
             DriftKind::Added if own.contains(&drift.label) => "added",
             _ => continue,
         };
         count += 1;
+        let Drift { label, frozen, current, .. } = &drift;
+        let diff = diff::unified(frozen, current);
         if context.is_json {
-            context.out.json(&Row { label: &drift.label, kind, diff: &drift.diff })?;
+            context.out.json(&Row { label, kind, frozen, current, diff: &diff })?;
             continue;
         }
-        let text = drift.to_string();
-        let head = text.strip_suffix(&*drift.diff).unwrap_or_default();
-        context.out.block(paint::STRONG, "", head)?;
-        diff::write(&mut context.out, &drift.diff)?;
+        let old = if kind == "added" { "(not frozen)" } else { &format!("{label} (frozen)") };
+        context.out.block(style::STRONG, "", &format!("--- {old}\n+++ {label} (now)\n"))?;
+        diff::write(&mut context.out, &diff)?;
     }
     if count == 0 && !context.is_json {
-        tell("what is stored is as the frozen prompt has it");
+        tell("nothing that is stored differs from the frozen prompt");
     }
     Ok(())
 }

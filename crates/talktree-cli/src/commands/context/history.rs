@@ -1,30 +1,30 @@
-//! `talktree context history`: what a text was before.
+//! `talktree context history`: the versions of a text or a document.
 
 use anstyle::Style;
 use serde::Serialize;
 use talktree::EntryVersion;
 
 use super::diff;
-use super::scope::{self, Held, Kind, Scope, ScopeArgs};
-use crate::clean::{one_line, plural};
+use super::scope::{self, Kind, Scope, ScopeArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::{one_line, plural};
 
 /// List the versions of a text or a document, oldest first
 ///
-/// The last 1 000 are kept, those of a document also when it is taken away.
+/// The newest 1 000 are kept, also those of a removed document.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context history [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What it is under.
+    /// The label of the text.
     label: String,
 
-    /// The document.
+    /// The key of a document.
     #[arg(value_parser = scope::key())]
     key: Option<String>,
 
@@ -32,7 +32,7 @@ pub(super) struct Args {
     #[arg(long)]
     diff: bool,
 
-    /// List the newest N only.
+    /// List only the newest N.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -48,21 +48,20 @@ struct Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::of(&store, &args.whose)?;
-    let key = args.key.as_deref();
-    let (held, versions) = find(&scope, &args.label, key)?;
+    let scope = Scope::of(&store, &args.scope)?;
+    let versions = find(&scope, &args.label, args.key.as_deref())?;
     let left_out = versions.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
     let mut table = Table::new([
-        ("version", paint::ID),
-        ("changed", paint::FAINT),
-        ("tokens", paint::PLAIN),
-        ("text", paint::PLAIN),
+        ("version", style::ID),
+        ("changed", style::FAINT),
+        ("tokens", style::PLAIN),
+        ("text", style::PLAIN),
     ]);
     for (at, version) in versions.iter().enumerate().skip(left_out) {
         let content = version.content.as_deref().unwrap_or_default();
         let tokens = talktree::estimate_tokens(content);
         let before = at.checked_sub(1).and_then(|before| versions.get(before));
-        let diff = args.diff.then(|| difference(&held, key, before, version)).transpose()?;
+        let diff = args.diff.then(|| difference(before, version));
         if context.is_json {
             context.out.json(&Row { version, tokens, diff: diff.as_deref() })?;
             continue;
@@ -79,12 +78,12 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         };
         let (style, size) = match version.content {
             Some(_) => (Style::new(), plural(tokens, "token")),
-            None => (paint::BAD, REMOVED.to_owned()),
+            None => (style::BAD, REMOVED.to_owned()),
         };
         context.out.line(&[
-            (paint::STRONG, "version "),
-            (paint::ID, &version.version.to_string()),
-            (paint::FAINT, &format!("  {}  ", minute(version.changed_at))),
+            (style::STRONG, "version "),
+            (style::ID, &version.version.to_string()),
+            (style::FAINT, &format!("  {}  ", minute(version.changed_at))),
             (style, &size),
         ])?;
         diff::write(&mut context.out, &diff)?;
@@ -99,29 +98,20 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
 const REMOVED: &str = "(removed)";
 
 /// Returns what a version changed, in unified form.
-fn difference(
-    held: &Held<'_>,
-    key: Option<&str>,
-    before: Option<&EntryVersion>,
-    version: &EntryVersion,
-) -> Result<String> {
-    match before {
-        Some(before) => Ok(held.context.diff(&held.label, key, before.version, version.version)?),
-        // What was before the oldest that is kept is not known.
-        None if version.version > 1 => Ok(String::new()),
-        None => Ok(diff::added(version.content.as_deref().unwrap_or_default())),
+fn difference(before: Option<&EntryVersion>, version: &EntryVersion) -> String {
+    // The text before the oldest version that is kept is not known.
+    if before.is_none() && version.version > 1 {
+        return String::new();
     }
+    let text = |version: &EntryVersion| version.content.clone().unwrap_or_default();
+    diff::unified(&before.map(text).unwrap_or_default(), &text(version))
 }
 
-/// Returns the versions that are meant, also of what was taken away.
-fn find<'a>(
-    scope: &Scope<'a>,
-    label: &str,
-    key: Option<&str>,
-) -> Result<(Held<'a>, Vec<EntryVersion>)> {
+/// Returns the versions of a text or a document, also of one that was removed.
+fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
     let held = match scope.read(label) {
         Ok(held) => held,
-        Err(Failure::NotFound(_)) => return gone(scope, label, key),
+        Err(Failure::NotFound(_)) => return removed(scope, label, key),
         Err(failure) => return Err(failure),
     };
     if held.kind != Kind::Text && key.is_none() {
@@ -131,23 +121,18 @@ fn find<'a>(
     }
     let versions = held.versions(key)?;
     match (versions.is_empty(), key) {
-        (false, _) => Ok((held, versions)),
+        (false, _) => Ok(versions),
         (true, Some(key)) => Err(held.unknown_document(key)),
         (true, None) => Err(scope.unknown(label)),
     }
 }
 
-/// Returns the versions under a label whose documents were all taken away.
-fn gone<'a>(
-    scope: &Scope<'a>,
-    label: &str,
-    key: Option<&str>,
-) -> Result<(Held<'a>, Vec<EntryVersion>)> {
-    for scope in [Some(scope.clone()), scope.beside()].into_iter().flatten() {
-        let held = scope.empty(label, Kind::Skills)?;
-        let versions = held.versions(key)?;
+/// Returns the versions under a label whose documents were all removed.
+fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
+    for scope in [Some(scope.clone()), scope.shared_beside()].into_iter().flatten() {
+        let versions = scope.empty(label, Kind::Skills)?.versions(key)?;
         if !versions.is_empty() {
-            return Ok((held, versions));
+            return Ok(versions);
         }
     }
     Err(scope.unknown(label))

@@ -1,22 +1,22 @@
-//! `talktree context list`: what there is under which label.
+//! `talktree context list`: the labels and what is stored under each.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::scope::{Held, Kind, Scope, ScopeArgs};
+use super::scope::{Kind, Scope, ScopeArgs, StoredLabel};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
 
 /// List what is stored: texts, skills, knowledge
 ///
-/// `tokens` is what it takes in a prompt, `versions` how many its texts have had.
+/// `tokens` is the size in a prompt, `versions` counts the versions of the texts.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context list [OPTIONS] <SESSION>")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 }
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(held: &'a Held<'_>) -> Result<Self> {
+    fn of(held: &'a StoredLabel<'_>) -> Result<Self> {
         let documents = held.documents()?;
         let (versions, changed_at) = match held.kind {
             Kind::Text => {
@@ -58,15 +58,15 @@ impl<'a> Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let seen = Scope::of(&store, &args.whose)?.seen()?;
+    let seen = Scope::of(&store, &args.scope)?.seen()?;
     let mut table = Table::new([
-        ("label", paint::LABEL),
-        ("kind", paint::PLAIN),
-        ("documents", paint::PLAIN),
-        ("tokens", paint::PLAIN),
-        ("versions", paint::PLAIN),
-        ("changed", paint::FAINT),
-        ("of", paint::FAINT),
+        ("label", style::LABEL),
+        ("kind", style::PLAIN),
+        ("documents", style::PLAIN),
+        ("tokens", style::PLAIN),
+        ("versions", style::PLAIN),
+        ("changed", style::FAINT),
+        ("of", style::FAINT),
     ]);
     for held in &seen {
         let row = Row::of(held)?;

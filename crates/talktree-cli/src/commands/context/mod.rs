@@ -1,7 +1,7 @@
 //! `talktree context`: what a model should know beside the conversation.
 //!
-//! The command knows what is stored, and nothing of the program that uses it: which texts come from
-//! elsewhere, what they are limited to, how they are described.
+//! The command sees only what is stored. It does not know the program that uses the store: its other texts, its limits, its
+//! descriptions.
 
 mod diff;
 mod drift;
@@ -23,10 +23,10 @@ use crate::failure::Result;
 
 /// Read and write what a model should know beside a conversation
 ///
-/// Texts and documents lie under a LABEL, as `memory`; documents under a KEY each. What is kept for
-/// all conversations is asked for with --shared; where a label is one of this conversation and of
-/// all, the conversation's is read. Only what is stored is known here: not the limits and
-/// descriptions that a program gives, nor its fixed texts.
+/// A text is stored under a LABEL, such as `memory`; a document also has a KEY. --shared means the
+/// texts that all conversations share. If a conversation and all conversations have texts under one
+/// label, the text of the conversation is read. The limits, descriptions and fixed texts of a
+/// program are not stored, so they are not shown here.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree context [OPTIONS] <COMMAND>",

@@ -7,33 +7,33 @@ use serde::Serialize;
 use talktree::{Block, Error, Store};
 
 use super::scope::{Kind, Scope, ScopeArgs, tell_written};
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Exact;
 use crate::stdin;
+use crate::text::plural;
 
 /// Write the texts as one Markdown page, a heading for each label
 ///
-/// `talktree context import` reads it. Documents of skills and knowledge are not on it.
+/// `talktree context import` reads it. Documents of skills and knowledge are left out.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context export [OPTIONS] <SESSION>")]
 pub(super) struct ExportArgs {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 }
 
-/// Write the texts that a page or a prompt holds, each under its label
+/// Store the texts of a page or a prompt, each under its label
 ///
-/// A page has a heading for each label; what stands under none goes under `system`. All of it is
-/// checked before anything is written. Descriptions and limits are not kept.
+/// A page has a heading for each label; text above the first heading goes under `system`. The whole
+/// page is checked before anything is written. Descriptions and limits are not stored.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context import [OPTIONS] <SESSION> <FILE>")]
 pub(super) struct ImportArgs {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// The page; `-` is stdin.
+    /// The page; `-` reads stdin.
     file: PathBuf,
 }
 
@@ -46,7 +46,7 @@ struct Passage<'a> {
 
 pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.scope)?;
     let (texts, keyed): (Vec<_>, Vec<_>) =
         scope.held()?.into_iter().partition(|held| held.kind == Kind::Text);
     for held in &keyed {
@@ -72,14 +72,14 @@ pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
 
 pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let scope = Scope::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.scope)?;
     let name = args.file.display().to_string();
     let page = match &*name {
         "-" => stdin::read("the page")?,
         _ => std::fs::read_to_string(&args.file)
             .map_err(|error| Failure::Input(format!("{name}: {error}")))?,
     };
-    // A prompt has labels in upper case: which ones they are is told by those that are known.
+    // A prompt shows labels in upper case; the stored labels tell how they are written.
     let stored = scope.context([])?.stored()?;
     let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;
     if labels.is_empty() {

@@ -1,4 +1,4 @@
-//! `talktree context prompt`: what a model was told.
+//! `talktree context prompt`: the frozen prompt.
 
 use serde::Serialize;
 use talktree::SessionId;
@@ -6,11 +6,11 @@ use talktree::SessionId;
 use super::scope::Scope;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
 
 /// Read the frozen prompt
 ///
-/// It is what a program froze, with its fixed texts, too; nothing is rendered.
+/// This is the prompt as a program froze it, with its fixed texts; nothing is rendered again.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context prompt [OPTIONS] <SESSION>")]
 pub(super) struct Args {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         let tokens = talktree::estimate_tokens(prompt);
         return Ok(context.out.json(&Answer { session: scope.id(), prompt, tokens })?);
     }
-    Ok(context.out.block(paint::PLAIN, "", prompt)?)
+    Ok(context.out.block(style::PLAIN, "", prompt)?)
 }
 
 pub(super) fn not_frozen(scope: &Scope<'_>) -> Failure {

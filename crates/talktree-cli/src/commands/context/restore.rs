@@ -1,34 +1,34 @@
-//! `talktree context restore`: a former version again.
+//! `talktree context restore`: an old version becomes the newest one.
 
 use super::scope::{self, Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
-/// Bring a version of a text or a document back, as a new one
+/// Restore a version of a text or a document, as a new version
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context restore [OPTIONS] <SESSION> <LABEL> <VERSION>")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What it is under.
+    /// The label of the text.
     label: String,
 
     /// The number of the version, as `talktree context history` lists it.
     version: u64,
 
-    /// Bring this document back.
+    /// Restore this document.
     #[arg(long, value_parser = scope::key())]
     key: Option<String>,
 
-    /// What the documents are; needed where all of them were taken away.
+    /// The kind of the documents; needed if all of them were removed.
     #[arg(long, requires = "key")]
     kind: Option<Kind>,
 }
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let scope = Scope::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.scope)?;
     let (label, key) = (&*args.label, args.key.as_deref());
     let found = scope.write(label)?;
     let is_there = found.is_some();
@@ -48,10 +48,10 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             _ => scope.unknown(label),
         });
     }
-    // The store does not say what documents were that are gone, and only knowledge is searched.
+    // The store does not tell the kind of removed documents, and only knowledge is searched.
     if let (false, Some(_), None) = (is_there, key, args.kind) {
         return Err(Failure::Usage(format!(
-            "all documents under {label:?} were taken away: say with --kind whether they are skills or knowledge"
+            "all documents under {label:?} were removed: say with --kind whether they are skills or knowledge"
         )));
     }
     held.context.restore(label, key, args.version)?;

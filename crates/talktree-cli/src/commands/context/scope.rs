@@ -1,8 +1,7 @@
-//! ScopeArgs texts are meant, and one label of them.
+//! The scope of a command, a session or what all sessions share, and what is stored there under a label.
 //!
-//! The store keeps a text for one session or for all. A label may be both; then a session reads its
-//! own. What is written is never taken from one to the other: a text of its own would hide from a
-//! session what is of all.
+//! A label may have texts of a session and shared texts; then the session reads its own. A write never changes the scope of
+//! a label: a text of its own would hide the shared one from the session.
 
 use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
@@ -11,20 +10,19 @@ use talktree::{Block, EntryInfo, EntryVersion, SessionId, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{find, paint};
+use crate::{lookup, style};
 
-/// ScopeArgs texts are asked for.
 #[derive(Debug, clap::Args)]
 pub(super) struct ScopeArgs {
     /// The conversation: its id, the beginning or the end of it, or its name.
     session: String,
 
-    /// What is of all conversations, instead of this one, which need not be there then.
+    /// Use the texts that all conversations share; SESSION need not exist then.
     #[arg(long)]
     shared: bool,
 }
 
-/// What is under a label.
+/// What is stored under a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -54,49 +52,48 @@ impl Kind {
     }
 }
 
-/// Takes a key: any text, but not none, which stands for the text under the label itself.
+/// Takes any text but an empty one: the empty key is that of the text under the label itself.
 pub(super) fn key() -> impl TypedValueParser<Value = String> {
     NonEmptyStringValueParser::new()
 }
 
-/// The texts of a session, or of all.
+/// The texts of a session, or those that all sessions share.
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     store: &'a Store,
-    /// One that no session has, where it is about all of them.
+    /// A new id that no session has, if the scope is shared.
     id: SessionId,
-    /// What it is called in answers.
+    /// The name in answers.
     pub(super) name: String,
     pub(super) is_shared: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// Returns the scope that is meant; a session must be there.
-    pub(super) fn of(store: &'a Store, whose: &ScopeArgs) -> Result<Self> {
-        match whose.shared {
+    /// Returns the scope of the arguments.
+    pub(super) fn of(store: &'a Store, args: &ScopeArgs) -> Result<Self> {
+        match args.shared {
             true => Ok(Self::shared(store)),
-            false => Self::session(store, &whose.session),
+            false => Self::session(store, &args.session),
         }
     }
 
     pub(super) fn session(store: &'a Store, given: &str) -> Result<Self> {
-        let session = find::session(store, given)?;
-        let name = find::title(&session)?;
+        let session = lookup::session(store, given)?;
+        let name = lookup::title(&session)?;
         Ok(Self { store, id: session.id().clone(), name, is_shared: false })
     }
 
     fn shared(store: &'a Store) -> Self {
         let name = "all sessions".to_owned();
-        // What is of all is read and written without a session's coming into being.
+        // Reading and writing shared texts creates no session.
         Self { store, id: SessionId::new(), name, is_shared: true }
     }
 
-    /// Returns the session, if it is about one.
+    /// Returns the id of the session; `None` if the scope is shared.
     pub(super) fn id(&self) -> Option<&SessionId> {
         (!self.is_shared).then_some(&self.id)
     }
 
-    /// Returns a context of these blocks.
     pub(super) fn context(
         &self,
         blocks: impl IntoIterator<Item = (String, Block)>,
@@ -107,7 +104,7 @@ impl<'a> Scope<'a> {
         Ok(builder.open()?)
     }
 
-    /// Returns the block as one whose texts are of this scope.
+    /// Returns a block whose texts are those of this scope.
     pub(super) fn block(&self, kind: Kind) -> Block {
         match self.is_shared {
             true => kind.block().across_sessions(),
@@ -115,13 +112,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns what this scope holds: not what a session sees of all.
+    /// Returns what this scope itself has: for a session, without the shared texts.
     pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
         let stored = self.context([])?.stored()?;
         if self.is_shared {
             return Ok(stored);
         }
-        // A label of all is also this session's only where that has a text of its own.
+        // A shared label is also one of this session only if the session has texts of its own.
         let shared = Self::shared(self.store).stored()?;
         let mut own = Vec::new();
         for (label, block) in stored {
@@ -143,8 +140,8 @@ impl<'a> Scope<'a> {
         Ok(!documents.documents(label)?.is_empty())
     }
 
-    /// Returns all that can be read here: what this scope holds and, of a session, what is of all.
-    pub(super) fn seen(&self) -> Result<Vec<Held<'a>>> {
+    /// Returns all that can be read here: what this scope has and, for a session, what is shared.
+    pub(super) fn seen(&self) -> Result<Vec<StoredLabel<'a>>> {
         let mut seen = self.held()?;
         if !self.is_shared {
             seen.extend(Self::shared(self.store).held()?);
@@ -152,37 +149,40 @@ impl<'a> Scope<'a> {
         Ok(seen)
     }
 
-    /// Returns what this scope holds.
-    pub(super) fn held(&self) -> Result<Vec<Held<'a>>> {
-        self.stored()?.into_iter().map(|(label, block)| Held::new(self, label, block)).collect()
+    /// Returns what this scope itself has.
+    pub(super) fn held(&self) -> Result<Vec<StoredLabel<'a>>> {
+        self.stored()?
+            .into_iter()
+            .map(|(label, block)| StoredLabel::new(self, label, block))
+            .collect()
     }
 
-    /// Returns what is under a label to be read: of this scope, else what is of all.
-    pub(super) fn read(&self, label: &str) -> Result<Held<'a>> {
+    /// Returns what a reader sees under a label: that of this scope, else what is shared.
+    pub(super) fn read(&self, label: &str) -> Result<StoredLabel<'a>> {
         if let Some(held) = self.find(label)? {
             return Ok(held);
         }
-        let of_all = Self::shared(self.store);
-        let found = if self.is_shared { None } else { of_all.find(label)? };
+        let shared = Self::shared(self.store);
+        let found = if self.is_shared { None } else { shared.find(label)? };
         found.ok_or_else(|| self.unknown(label))
     }
 
-    /// Returns what is under a label to be written; `None` if there is nothing yet.
-    pub(super) fn write(&self, label: &str) -> Result<Option<Held<'a>>> {
+    /// Returns what a write under a label changes; `None` if nothing is there yet.
+    pub(super) fn write(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.find(label)?;
         if found.is_none() && !self.is_shared && Self::shared(self.store).find(label)?.is_some() {
-            return Err(of_all(label));
+            return Err(shared_label(label));
         }
         Ok(found)
     }
 
-    /// Returns a label under which nothing is stored, as one of this kind.
-    pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<Held<'a>> {
-        Held::new(self, label.to_owned(), self.block(kind))
+    /// Returns a label as one of this kind, whatever is stored there.
+    pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<StoredLabel<'a>> {
+        StoredLabel::new(self, label.to_owned(), self.block(kind))
     }
 
-    /// Returns the scope of what is of all, beside this one.
-    pub(super) fn beside(&self) -> Option<Self> {
+    /// Returns the shared scope, if this one is of a session.
+    pub(super) fn shared_beside(&self) -> Option<Self> {
         (!self.is_shared).then(|| Self::shared(self.store))
     }
 
@@ -196,32 +196,32 @@ impl<'a> Scope<'a> {
         })
     }
 
-    fn find(&self, label: &str) -> Result<Option<Held<'a>>> {
+    fn find(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.stored()?.into_iter().find(|(stored, _)| stored == label);
-        found.map(|(label, block)| Held::new(self, label, block)).transpose()
+        found.map(|(label, block)| StoredLabel::new(self, label, block)).transpose()
     }
 }
 
-/// Refuses to write for one session what is of all.
-fn of_all(label: &str) -> Failure {
+/// Refuses to write a shared label for one session.
+fn shared_label(label: &str) -> Failure {
     Failure::Usage(format!(
-        "{label:?} is of all sessions, and a text of its own would hide it from this one; --shared writes it"
+        "{label:?} is shared by all sessions; a text of its own would hide it from this session; --shared writes it"
     ))
 }
 
-/// What is under a label.
-pub(super) struct Held<'a> {
+/// What is stored under a label.
+pub(super) struct StoredLabel<'a> {
     pub(super) scope: Scope<'a>,
     pub(super) label: String,
     pub(super) kind: Kind,
-    /// What stands in a prompt.
+    /// The text that a prompt shows.
     pub(super) content: String,
     pub(super) tokens: u64,
-    /// A context of this label alone.
+    /// A context with this label alone.
     pub(super) context: talktree::Context,
 }
 
-impl<'a> Held<'a> {
+impl<'a> StoredLabel<'a> {
     fn new(scope: &Scope<'a>, label: String, block: Block) -> Result<Self> {
         let context = scope.context([(label.clone(), block)])?;
         let info = context.block(&label)?.unwrap_or_default();
@@ -241,7 +241,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Returns what is known of a document, and its text.
+    /// Returns a document and its text.
     pub(super) fn document(&self, key: &str) -> Result<Option<(EntryInfo, String)>> {
         let known = self.documents()?.into_iter().find(|known| known.key == key);
         let Some(known) = known else { return Ok(None) };
@@ -252,7 +252,7 @@ impl<'a> Held<'a> {
         Ok(self.context.versions(&self.label, key)?)
     }
 
-    /// Refuses a key where there are none.
+    /// Refuses a key if the label has one text.
     pub(super) fn check_keyed(&self) -> Result<()> {
         match self.kind {
             Kind::Text => Err(Failure::Usage(format!(
@@ -263,7 +263,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Refuses to write what does not go with what is there.
+    /// Refuses a write that does not fit what is there.
     pub(super) fn check(&self, key: Option<&str>, kind: Option<Kind>) -> Result<()> {
         let (label, is) = (&self.label, self.kind);
         match (is, key) {
@@ -283,23 +283,23 @@ impl<'a> Held<'a> {
     }
 }
 
-/// What was written, as JSON.
+/// The answer to a write, as JSON.
 #[derive(Serialize)]
 struct Written<'a> {
     session: Option<&'a SessionId>,
     shared: bool,
     label: &'a str,
     key: Option<&'a str>,
-    /// The version that is the present one now.
+    /// The current version.
     version: u64,
     /// The size of the text, in estimated tokens.
     tokens: u64,
 }
 
-/// Tells what is under a label, or a key of it, now that it was written.
+/// Answers a write: says what is now under the label or the key.
 pub(super) fn tell_written(
     context: &mut Context,
-    held: &Held<'_>,
+    held: &StoredLabel<'_>,
     key: Option<&str>,
 ) -> Result<()> {
     let versions = held.versions(key)?;
@@ -313,15 +313,15 @@ pub(super) fn tell_written(
         return Ok(context.out.json(&Written { session, shared, label, key, version, tokens })?);
     }
     let done = match content {
-        Some(_) => format!(" holds {}, version {version}", crate::clean::plural(tokens, "token")),
+        Some(_) => format!(" holds {}, version {version}", crate::text::plural(tokens, "token")),
         None => format!(" is removed, version {version}"),
     };
     Ok(context.out.line(&[
-        (paint::PLAIN, &scope.name),
-        (paint::PLAIN, ": "),
-        (paint::LABEL, label),
-        (paint::PLAIN, if key.is_some() { " " } else { "" }),
-        (paint::ID, key.unwrap_or_default()),
-        (paint::PLAIN, &done),
+        (style::PLAIN, &scope.name),
+        (style::PLAIN, ": "),
+        (style::LABEL, label),
+        (style::PLAIN, if key.is_some() { " " } else { "" }),
+        (style::ID, key.unwrap_or_default()),
+        (style::PLAIN, &done),
     ])?)
 }

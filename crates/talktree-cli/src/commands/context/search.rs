@@ -1,31 +1,31 @@
-//! `talktree context search`: documents that hold what is asked for.
+//! `talktree context search`: finds documents of knowledge.
 
 use serde::Serialize;
 
 use super::scope::{Kind, Scope, ScopeArgs};
-use crate::clean::one_line;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::paint;
+use crate::style;
+use crate::text::one_line;
 
 /// Find documents of knowledge, best first
 ///
-/// The query is in the language of `talktree search`. Where nothing holds all words, any of them
-/// will do.
+/// The query is in the language of `talktree search`. If no document has all words, documents with
+/// any of them are found.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context search [OPTIONS] <SESSION> <LABEL> <QUERY>...")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What they are under.
+    /// The label of the documents.
     label: String,
 
     /// What to look for.
     #[arg(required = true)]
     query: Vec<String>,
 
-    /// Show this many at the most.
+    /// Show at most this many.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         return Err(Failure::Usage("the query is empty: there is nothing to find".to_owned()));
     }
     let store = context.searcher()?;
-    let held = Scope::of(&store, &args.whose)?.read(&args.label)?;
+    let held = Scope::of(&store, &args.scope)?.read(&args.label)?;
     if held.kind != Kind::Knowledge {
         return Err(Failure::Usage(format!(
             "{:?} holds {}; only knowledge is searched",
@@ -69,17 +69,17 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         }
         let title = one_line(row.title.unwrap_or_default());
         context.out.line_cut(&[
-            (paint::ID, row.key),
-            (paint::PLAIN, if title.is_empty() { "" } else { "  " }),
-            (paint::STRONG, &title),
+            (style::ID, row.key),
+            (style::PLAIN, if title.is_empty() { "" } else { "  " }),
+            (style::STRONG, &title),
         ])?;
         if let Some(description) = row.description {
             context
                 .out
-                .line_cut(&[(paint::PLAIN, "  "), (paint::FAINT, &one_line(description))])?;
+                .line_cut(&[(style::PLAIN, "  "), (style::FAINT, &one_line(description))])?;
         }
         let first = row.content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        context.out.line_cut(&[(paint::PLAIN, "  "), (paint::PLAIN, &one_line(first))])?;
+        context.out.line_cut(&[(style::PLAIN, "  "), (style::PLAIN, &one_line(first))])?;
         context.out.line(&[])?;
     }
     Ok(())

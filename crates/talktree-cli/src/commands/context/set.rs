@@ -1,4 +1,4 @@
-//! `talktree context set`: a new version of a text or a document.
+//! `talktree context set`: writes a text or a document, as a new version.
 
 use talktree::Document;
 
@@ -9,47 +9,47 @@ use crate::stdin;
 
 /// Write a text under a label, or a document of it
 ///
-/// The versions before stay: `talktree context history` shows them. Put a text that begins with a
-/// minus after `--`: `talktree context set 7f3a memory -- "- Likes coffee."`. Limits that a program
-/// gives its texts are not known here, and not held.
+/// Older versions stay: `talktree context history` lists them. Put a text that begins with a minus
+/// after `--`: `talktree context set 7f3a memory -- "- Likes coffee."`. The limits of a program are
+/// not stored, so they are not checked here.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree context set [OPTIONS] <SESSION> <LABEL> [TEXT]\n       talktree context set [OPTIONS] <SESSION> <LABEL> --key <KEY> [TEXT]"
 )]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What it is to be under.
+    /// The label to write under.
     label: String,
 
-    /// The text; `-`, or none, reads it from stdin, without the line break at its end.
+    /// The text; `-` or no text reads stdin, without the last line break.
     text: Option<String>,
 
-    /// Add it to what is there, on a line of its own.
+    /// Add the text to what is there, on a new line.
     #[arg(long)]
     append: bool,
 
-    /// Write this document.
+    /// Write the document of this key.
     #[arg(long, value_parser = scope::key())]
     key: Option<String>,
 
-    /// What people call the document; as it was if it is not given.
+    /// The title of the document; unchanged if it is not given.
     #[arg(long, requires = "key")]
     title: Option<String>,
 
-    /// What the document is about, in a line; as it was if it is not given.
+    /// What the document is about, in one line; unchanged if it is not given.
     #[arg(long, requires = "key")]
     description: Option<String>,
 
-    /// What the documents are; needed where none are stored under the label.
+    /// The kind of the documents; needed if none are stored under the label.
     #[arg(long, requires = "key")]
     kind: Option<Kind>,
 }
 
 pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let scope = Scope::of(&store, &args.whose)?;
+    let scope = Scope::of(&store, &args.scope)?;
     let label = &*args.label;
     let held = match (scope.write(label)?, &args.key, args.kind) {
         (Some(held), key, kind) => {
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
 
 fn from_stdin() -> Result<String> {
     let mut text = stdin::read("the text")?;
-    // Nothing comes where stdin was forgotten, too.
+    // An empty stdin is more likely a mistake than a wish to empty the text.
     if text.is_empty() {
         let why = "nothing came by stdin; a text of \"\" empties what is there";
         return Err(Failure::Usage(why.to_owned()));

@@ -1,28 +1,28 @@
-//! `talktree context show`: a text, a document, or what documents there are.
+//! `talktree context show`: a text, a document, or the list of documents.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::scope::{self, Held, Kind, Scope, ScopeArgs};
-use crate::clean::one_line;
+use super::scope::{self, Kind, Scope, ScopeArgs, StoredLabel};
 use crate::context::Context;
 use crate::failure::Result;
-use crate::paint;
+use crate::style;
 use crate::table::{Table, minute};
+use crate::text::one_line;
 
 /// Read the text under a label, or a document of it
 ///
-/// Of skills and knowledge, without a KEY, the documents are listed.
+/// Without a KEY, the documents of skills and knowledge are listed.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context show [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
 
-    /// What it is under.
+    /// The label of the text.
     label: String,
 
-    /// The document.
+    /// The key of a document.
     #[arg(value_parser = scope::key())]
     key: Option<String>,
 }
@@ -43,7 +43,7 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let held = Scope::of(&store, &args.whose)?.read(&args.label)?;
+    let held = Scope::of(&store, &args.scope)?.read(&args.label)?;
     let answer = Answer {
         label: &held.label,
         shared: held.scope.is_shared,
@@ -82,17 +82,17 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
 fn write(context: &mut Context, answer: &Answer<'_>) -> Result<()> {
     match context.is_json {
         true => Ok(context.out.json(answer)?),
-        false => Ok(context.out.block(paint::PLAIN, "", answer.content)?),
+        false => Ok(context.out.block(style::PLAIN, "", answer.content)?),
     }
 }
 
-fn documents(context: &mut Context, held: &Held<'_>) -> Result<()> {
+fn documents(context: &mut Context, held: &StoredLabel<'_>) -> Result<()> {
     let mut table = Table::new([
-        ("key", paint::ID),
-        ("version", paint::PLAIN),
-        ("changed", paint::FAINT),
-        ("title", paint::STRONG),
-        ("description", paint::PLAIN),
+        ("key", style::ID),
+        ("version", style::PLAIN),
+        ("changed", style::FAINT),
+        ("title", style::STRONG),
+        ("description", style::PLAIN),
     ]);
     for document in held.documents()? {
         if context.is_json {

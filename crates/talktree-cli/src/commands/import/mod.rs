@@ -13,41 +13,41 @@ use talktree::{Error, SessionId, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
-use crate::paint;
 use crate::progress::Bar;
+use crate::style;
 
-/// How many remarks on one file are told to people; JSON has all.
-const MAX_REMARKS: usize = 3;
+/// The maximum number of notes on one file that are printed; JSON has all.
+const MAX_NOTES: usize = 3;
 
-/// Import conversations: files, ZIP exports, or folders with any number of them
+/// Import conversations from files, ZIP exports or folders
 ///
-/// The format is told from the content. Importing again adds what is new, and nothing twice.
-/// Folders are searched for *.jsonl, *.json and *.zip; `talktree import ~/.claude/projects` brings
-/// everything that Claude Code keeps. `-` is stdin.
+/// The format is detected from the content. Importing a file again adds only new messages. Folders
+/// are searched for *.jsonl, *.json and *.zip: `talktree import ~/.claude/projects` imports all
+/// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree import [OPTIONS] <PATHS>...")]
 pub(crate) struct Args {
-    /// What to import.
+    /// The files and folders to import.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
 
-    /// The format, if it is not to be told from the content.
+    /// The format of the files [default: detected from the content].
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
 
-    /// Import into this session; for a file that holds one conversation.
+    /// Import into this session; only for a file with one conversation.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// Refuse a file in which anything is wrong.
+    /// Refuse a file with damaged records; without this option they are reported and skipped.
     #[arg(long)]
     strict: bool,
 
-    /// Write nothing; tell what would be done.
+    /// Write nothing; print what would be imported.
     #[arg(long)]
     dry_run: bool,
 
-    /// Keep each record as it came, in the metadata of its message.
+    /// Keep each original record in the metadata of its message.
     #[arg(long)]
     keep_source: bool,
 }
@@ -60,7 +60,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 /// A file to import.
 struct Source {
     path: PathBuf,
-    /// Whether it was found in a folder, where not every file is a conversation.
+    /// Whether it was found in a folder; not every file in a folder is a conversation.
     is_found: bool,
 }
 
@@ -75,18 +75,18 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             drop(store);
             remove_store(&path);
         } else if !context.is_tour {
-            tell(&format!("made a new store: {}", path.display()));
+            tell(&format!("created a new store: {}", path.display()));
         }
     }
     done
 }
 
-/// Removes the store that was made for an import that brought nothing.
+/// Removes the new store of an import that added nothing.
 fn remove_store(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        // What cannot be removed is an empty store: no harm, and the import's own error is told.
+        // A store that cannot be removed is empty and does no harm; the error of the import is reported.
         let _ = std::fs::remove_file(file);
     }
 }
@@ -114,7 +114,7 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
                     total.is_refused |= !source.is_found;
                 }
             }
-            // Of a store that fails, the next file will tell nothing new.
+            // A store that fails would fail for the next file, too.
             Err(failure @ (Failure::Store(_) | Failure::Damaged(_) | Failure::Output(_))) => {
                 return Err(failure);
             }
@@ -128,7 +128,7 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
     if sources.len() > 1 && !context.is_json {
         let verb = if args.dry_run { "would be imported" } else { "imported" };
         context.out.line(&[(
-            paint::STRONG,
+            style::STRONG,
             &format!(
                 "{verb}: {} new messages, {} sessions, {} files",
                 total.added,
@@ -140,14 +140,14 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
     match failed {
         0 => Ok(()),
         _ if total.files > 0 && !total.is_refused && !args.strict => {
-            tell(&format!("{failed} files were passed over"));
+            tell(&format!("skipped files: {failed}"));
             Ok(())
         }
-        _ => Err(Failure::Input(format!("{failed} of {} files were not imported", sources.len()))),
+        _ => Err(Failure::Input(format!("not imported: {failed} of {} files", sources.len()))),
     }
 }
 
-/// Returns whether anything of a file could be used; an empty one is used up, too.
+/// Returns whether the import used any record; an empty file counts as used.
 fn brought_something(report: &ImportReport) -> bool {
     report.records == 0 || report.kept + report.converted > 0
 }
@@ -169,7 +169,7 @@ impl Total {
     }
 }
 
-/// Opens the store, which is made if it is not there; a dry run makes none.
+/// Opens the store and creates it if it is missing; a dry run creates none.
 fn open(args: &Args, context: &Context) -> Result<Store> {
     match args.dry_run && !context.store_path()?.exists() {
         true => Ok(Store::open_in_memory()?),
@@ -189,12 +189,14 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         } else if path.exists() || is_stdin(path) {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
-            // Before a store is made for nothing.
-            return Err(Failure::Input(format!("{} is not there", path.display())));
+            // Checked first, so that no store is created for a missing file.
+            return Err(Failure::Input(format!("{} does not exist", path.display())));
         }
     }
     match sources.is_empty() {
-        true => Err(Failure::NotFound("there is nothing to import".to_owned())),
+        true => Err(Failure::NotFound(
+            "nothing to import: no *.jsonl, *.json or *.zip was found".to_owned(),
+        )),
         false => Ok(sources),
     }
 }
@@ -236,7 +238,7 @@ fn import_file(
     let imported = store.import_reader(name, file, options, |progress| bar.show(progress));
     drop(bar);
     imported.map_err(|error| match error {
-        // What cannot be read is the file here, not the store.
+        // Here such an error is about the input file, not the store.
         error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
         error => error.into(),
     })
@@ -247,32 +249,32 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
         return Ok(context.out.json(report)?);
     }
     context.out.line(&[
-        (paint::STRONG, &report.path.to_string_lossy()),
-        (paint::FAINT, &format!("  {}", report.format)),
+        (style::STRONG, &report.path.to_string_lossy()),
+        (style::FAINT, &format!("  {}", report.format)),
     ])?;
     let known = match report.known {
         0 => String::new(),
         known => format!(", {known} known"),
     };
     context.out.line(&[(
-        paint::PLAIN,
+        style::PLAIN,
         &format!(
             "  {} records: {} kept, {} converted, {} dropped; {} new messages{known}",
             report.records, report.kept, report.converted, report.dropped, report.added
         ),
     )])?;
     if let [session] = &report.sessions[..] {
-        context.out.line(&[(paint::PLAIN, "  session "), (paint::ID, session.as_str())])?;
+        context.out.line(&[(style::PLAIN, "  session "), (style::ID, session.as_str())])?;
     } else {
-        context.out.line(&[(paint::PLAIN, &format!("  {} sessions", report.sessions.len()))])?;
+        context.out.line(&[(style::PLAIN, &format!("  {} sessions", report.sessions.len()))])?;
     }
     let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
-    for note in report.notes.iter().take(MAX_REMARKS) {
+    for note in report.notes.iter().take(MAX_NOTES) {
         tell(&format!("{}{}: {}", report.path.display(), place(note.line), note.why));
     }
-    let more = report.notes.len().saturating_sub(MAX_REMARKS) as u64 + report.notes_left_out;
+    let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
     if more > 0 {
-        tell(&format!("{}: {more} more remarks; --json has them", report.path.display()));
+        tell(&format!("{}: {more} more notes; --json prints all", report.path.display()));
     }
     Ok(())
 }

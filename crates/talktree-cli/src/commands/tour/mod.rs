@@ -1,7 +1,7 @@
-//! `talktree tour`: what the command does, shown on a small conversation.
+//! `talktree tour`: shows the commands on a small conversation.
 //!
-//! Each step prints a command and then does exactly that: the words printed are parsed and run as
-//! if they had been typed, so what is shown can be pasted.
+//! Each step prints a command, then parses and runs exactly what it printed. So every printed
+//! command works when it is pasted.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::paint;
-use crate::quote::quote;
+use crate::shell::quote;
+use crate::style;
 
-/// Show what this does, on a small conversation in a temporary store
+/// Show the commands at work, on a small conversation in a temporary store
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree tour [OPTIONS]")]
 pub(crate) struct Args {}
 
-/// A conversation with two branches, in two languages, written for this.
+/// A conversation with two branches in two languages, written for the tour.
 const SAMPLE: &str = include_str!("sample.jsonl");
 
 const SUMMARY: &str =
@@ -38,7 +38,7 @@ struct Answer<'a> {
 
 pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
     if std::env::args_os().any(|word| word.to_string_lossy().starts_with("--store")) {
-        let why = "the tour has a store of its own; --store is for the other commands";
+        let why = "the tour creates its own store; run it without --store";
         return Err(Failure::Usage(why.to_owned()));
     }
     context.is_tour = true;
@@ -48,63 +48,69 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
     let store = folder.join("tour.db");
     if !context.is_json {
         context.out.line(&[
-            (paint::PLAIN, "A tour on a store of its own: "),
-            (paint::STRONG, &store.to_string_lossy()),
+            (style::PLAIN, "The tour uses its own temporary store: "),
+            (style::STRONG, &store.to_string_lossy()),
         ])?;
-        context.out.line(&[(
-            paint::PLAIN,
-            "The commands can be pasted, in this order, while that folder is there.",
-        )])?;
+        context.out.line(&[(style::PLAIN, "You can paste its commands, in this order.")])?;
         context.out.line(&[])?;
     }
     let mut tour = Tour { context, store, step: 0 };
     let sample = sample.to_string_lossy();
     tour.step(
-        "Import: formats are told from the content, trees stay trees.",
+        "Import a file: the format is detected, and all branches are kept.",
         &["import", &sample],
     )?;
-    tour.step("The tree: the head `*` and the branch that was left.", &["tree", "tour"])?;
-    tour.step("The conversation up to the head, as a model would read it.", &["log", "tour"])?;
     tour.step(
-        "Go to the end of the other branch; the first one stays.",
+        "Draw the tree. `*` is the head; answer-2 starts another branch.",
+        &["tree", "tour"],
+    )?;
+    tour.step(
+        "Print the history: the path to the head, as a model should see it.",
+        &["log", "tour"],
+    )?;
+    tour.step(
+        "Move the head to the end of the other branch. No message is deleted.",
         &["checkout", "tour", "how-far-answer"],
     )?;
-    tour.step("What a model reads now.", &["log", "tour", "--limit", "2"])?;
-    tour.step("And back.", &["checkout", "tour", "--undo"])?;
     tour.step(
-        "A branch can become a conversation of its own.",
+        "The history now follows that branch. Print its last two messages.",
+        &["log", "tour", "--limit", "2"],
+    )?;
+    tour.step("Undo the move of the head.", &["checkout", "tour", "--undo"])?;
+    tour.step(
+        "Fork: copy the path to a message into a new session.",
         &["fork", "tour", "look-up", "What if"],
     )?;
     tour.step(
-        "Lay a summary over a stretch; nothing is deleted.",
+        "Compact three messages into a summary. No message is deleted.",
         &["compact", "tour", "--summary", SUMMARY, "--from", "answer-1", "--to", "look-up"],
     )?;
     tour.step(
-        "A model reads the summary in place of the three messages ..",
+        "A model sees the summary instead of the three messages.",
         &["log", "tour", "--limit", "4"],
     )?;
-    tour.step(".. and the tree shows what lies under it.", &["tree", "tour", "--labels"])?;
-    let summary = tour.summary()?;
+    tour.step("The tree still has the three messages, marked `·`.", &["tree", "tour", "--labels"])?;
+    let compaction = tour.compaction()?;
     tour.step(
-        "Search finds what lies under a summary, too.",
+        "Search also finds compacted messages.",
         &["search", "planetarium tickets", "--session", "tour"],
     )?;
-    tour.step("In any language.", &["search", "博物馆"])?;
+    tour.step("Search works in any language.", &["search", "博物馆"])?;
     tour.step(
-        "Take the summary off: everything is as it was.",
-        &["compact", "tour", "--remove", &summary],
+        "Remove the compaction. The history is as it was before.",
+        &["compact", "tour", "--remove", &compaction],
     )?;
-    tour.step("What the store holds.", &["stats"])?;
+    tour.step("Count what the store holds.", &["stats"])?;
     if !context.is_json {
         context.out.line(&[
-            (paint::PLAIN, "This removes the tour: "),
-            (paint::COMPACTION, &format!("rm -r {}", quote(&folder.to_string_lossy()))),
+            (style::PLAIN, "To delete the files of the tour: "),
+            (style::COMPACTION, &format!("rm -r {}", quote(&folder.to_string_lossy()))),
         ])?;
     }
     Ok(())
 }
 
-/// Returns a new folder that stays when the command has ended.
+/// Returns a new folder, which is not deleted when the command exits.
 fn temporary_folder() -> Result<PathBuf> {
     let folder = tempfile::Builder::new().prefix("talktree-tour-").tempdir()?;
     Ok(folder.keep())
@@ -117,7 +123,7 @@ struct Tour<'a> {
 }
 
 impl Tour<'_> {
-    /// Prints a command and does what it says.
+    /// Prints a command and runs it.
     fn step(&mut self, title: &str, words: &[&str]) -> Result<()> {
         self.step += 1;
         let store = self.store.to_string_lossy();
@@ -127,20 +133,20 @@ impl Tour<'_> {
         let command = format!("{} {}", quote(&program()), quoted.join(" "));
         let cli = Cli::try_parse_from(std::iter::once("talktree").chain(words.iter().copied()))
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let stated = self.context.stated.replace(self.store.clone());
+        let store_option = self.context.store_option.replace(self.store.clone());
         let done = match self.context.is_json {
             true => self.answer(title, command, cli),
             false => self.show(title, &command, cli),
         };
-        self.context.stated = stated;
+        self.context.store_option = store_option;
         done
     }
 
     fn show(&mut self, title: &str, command: &str, cli: Cli) -> Result<()> {
         let out = &mut self.context.out;
-        out.line(&[(paint::STRONG, &format!("{}. {title}", self.step))])?;
-        out.line(&[(paint::COMPACTION, "$ "), (paint::COMPACTION, command)])?;
-        // What the step says on stderr comes where it belongs.
+        out.line(&[(style::STRONG, &format!("{}. {title}", self.step))])?;
+        out.line(&[(style::COMPACTION, "$ "), (style::COMPACTION, command)])?;
+        // Keeps the step's stderr in the right place.
         out.flush()?;
         super::run(cli.command, self.context)?;
         Ok(self.context.out.line(&[])?)
@@ -159,16 +165,16 @@ impl Tour<'_> {
         Ok(self.context.out.json(&Answer { step: self.step, title, command, answers })?)
     }
 
-    /// Returns the id of the summary that was laid.
-    fn summary(&self) -> Result<String> {
+    /// Returns the id of the tour's compaction.
+    fn compaction(&self) -> Result<String> {
         let compactions = Store::open_read_only(&self.store)?.session("tour")?.compactions()?;
         let last = compactions.last();
         last.map(|last| last.id.to_string())
-            .ok_or_else(|| Failure::NotFound("the summary of the tour is gone".to_owned()))
+            .ok_or_else(|| Failure::NotFound("the tour's compaction is missing".to_owned()))
     }
 }
 
-/// Returns what this program was called as, so that what is printed calls it again.
+/// Returns the name by which this program was called, so that pasted commands call it again.
 fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "talktree".to_owned())
 }

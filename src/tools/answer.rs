@@ -1,29 +1,26 @@
 //! Answers: what a model reads after a call.
 //!
-//! Always text, within a budget. One that starts with `Error: ` says that nothing was done, and
-//! why; a document never does, whatever it holds, so that the two are told apart when a
-//! conversation is read again.
+//! Always text, within a budget. An answer that starts with `Error: ` says that nothing was done, and why. A document never
+//! starts so, whatever it holds: [`loaded_skills`](super::loaded_skills) has to tell the two apart.
 
 use std::fmt;
 
-use crate::context::block::BlockInfo;
+use crate::context::BlockInfo;
 use crate::search::Matched;
 use crate::tokens::estimate_tokens;
 
 /// The longest answer, in estimated tokens.
 pub(crate) const MAX_TOKENS: u64 = 10_000;
 
-/// The hits that an answer lists at most.
+/// The most hits of an answer.
 pub(crate) const MAX_HITS: usize = 10;
 
 const ERROR: &str = "Error: ";
 
-/// Returns the answer to a call that failed.
 pub(crate) fn error(what: impl fmt::Display) -> String {
     format!("{ERROR}{what}")
 }
 
-/// Returns whether an answer says that the call failed.
 pub(crate) fn is_error(answer: &str) -> bool {
     answer.starts_with(ERROR)
 }
@@ -37,33 +34,30 @@ pub(crate) fn written(block: &BlockInfo, key: Option<&str>) -> String {
     }
 }
 
-/// Returns the answer to a loading: the document, or that there is none.
 pub(crate) fn document(label: &str, key: &str, content: Option<&str>) -> String {
     match content {
         None => error(format_args!("context block {label:?} has no document {key:?}")),
         Some(content) if content.trim().is_empty() => format!("Document {key:?} is empty."),
-        // It would read as an error, and as not loaded.
+        // It would look like a failed call.
         Some(content) if is_error(content) => format!("\n{content}"),
         Some(content) => content.to_owned(),
     }
 }
 
-/// Returns the answer to an unloading.
 pub(crate) fn unloaded(label: &str, key: &str) -> String {
     format!("Unloaded {key:?} of {label:?}.")
 }
 
-/// Returns the answer to the unloading of what is not loaded.
 pub(crate) fn not_loaded(label: &str, key: &str) -> String {
     error(format_args!("document {key:?} of {label:?} is not loaded"))
 }
 
-/// Returns what stands in place of a document that was unloaded.
+/// Returns the marker that a history shows instead of an unloaded document.
 pub(crate) fn elided(label: &str, key: &str) -> String {
     format!("[unloaded; load_context with label {label:?} and key {key:?} gives it again]")
 }
 
-/// Returns the answer to a search: each hit under what it is called by, or that there is none.
+/// Returns the answer to a search: each hit under its name.
 pub(crate) fn found<'a>(
     query: &str,
     matched: Matched,
@@ -81,16 +75,15 @@ pub(crate) fn found<'a>(
     format!("{note}{}", hits.join("\n\n"))
 }
 
-/// Returns an answer cut to a budget of estimated tokens, with a mark that says how much is left
-/// out.
+/// Returns an answer cut to a budget of estimated tokens, with a mark that says how much is left out.
 ///
-/// The mark counts, too; a budget that is smaller than the mark gives the mark.
+/// The mark counts, too. If it is larger than the budget, only the mark is returned.
 pub(crate) fn cut(answer: &str, max_tokens: u64) -> String {
     let tokens = estimate_tokens(answer);
     if tokens <= max_tokens {
         return answer.to_owned();
     }
-    // The mark never takes more than that of the whole, and a line break between.
+    // No mark is longer than the one that names all tokens; the line break between takes one more.
     let room = max_tokens.saturating_sub(estimate_tokens(&mark(tokens, tokens)) + 1);
     let kept = answer.get(..length_within(answer, room)).unwrap_or_default();
     let kept = at_a_break(kept).trim_end();
@@ -103,9 +96,9 @@ fn mark(left_out: u64, tokens: u64) -> String {
     format!("[cut: {left_out} of {tokens} tokens are left out]")
 }
 
-/// Returns the length in bytes of the longest beginning with at most so many tokens.
+/// Returns the length in bytes of the longest beginning that has at most so many tokens.
 fn length_within(text: &str, tokens: u64) -> usize {
-    // Four UTF-16 units are at least a token, and one is at most three bytes.
+    // Four UTF-16 units are at least one token, and one unit is at most three bytes.
     let bound = usize::try_from(tokens.saturating_mul(12)).unwrap_or(usize::MAX).min(text.len());
     let (mut fits, mut over) = (0_usize, floor_boundary(text, bound));
     if estimate_tokens(&text[..over]) <= tokens {
@@ -113,7 +106,7 @@ fn length_within(text: &str, tokens: u64) -> usize {
     }
     loop {
         let middle = match floor_boundary(text, fits.midpoint(over)) {
-            // Between two letters there is no place.
+            // There is no boundary between two neighbouring letters.
             middle if middle == fits => {
                 fits + text[fits..].chars().next().map_or(0, char::len_utf8)
             }
@@ -133,7 +126,7 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Returns the text up to its last line break or space, if one is in its last quarter.
+/// Returns the text up to its last line break, else its last space, if that is in the last quarter.
 fn at_a_break(text: &str) -> &str {
     let is_late = |at: &usize| *at >= text.len() / 4 * 3;
     let line = text.rfind('\n').filter(is_late);

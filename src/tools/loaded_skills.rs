@@ -1,20 +1,129 @@
-//! Which skills are loaded: what the model's own calls in the conversation say.
+//! Which skills are loaded, read from the model's own calls in the conversation.
 //!
-//! A document is loaded by a call of `load_context` that was answered with it, and unloaded by an
-//! answered call of `unload_context`; the newest tells. Where its text stands is every answer with
-//! it, also of calls before an unloading.
+//! A successful call of `load_context` loads a document, a successful call of `unload_context` unloads it; the newest of
+//! them decides. The text of the document is in the answer of each load, also of loads before an unload.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::tool::{LOAD_CONTEXT, UNLOAD_CONTEXT, answer};
+use super::answer;
+use super::definition::{LOAD_CONTEXT, UNLOAD_CONTEXT};
+use crate::context::Context;
+use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::{Json, Message, Part, Tool};
+use crate::view::{Order, View};
+
+/// How many of the newest messages are searched for calls.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// How many messages are read at once.
+const BATCH: usize = 100;
+
+impl Context {
+    /// Returns label and key of each document that the model has loaded and not unloaded: by its calls of `load_context`
+    /// and `unload_context` in the last 10 000 messages of the path to the head.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Block, Document, Message, Part, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
+    /// chat.context().set_document("skills", &Document::new("pdf", "Use pdftotext."))?;
+    ///
+    /// let input = json!({"label": "skills", "key": "pdf"});
+    /// let answer = chat.tools().call("load_context", &input)?;
+    /// chat.append(Message::new("assistant", vec![Part::tool_call("load_context", "c1", input)]))?;
+    /// chat.append(Message::new("tool", vec![Part::tool_result("load_context", "c1", json!(answer))]))?;
+    /// assert_eq!(chat.context().loaded()?, [("skills".to_owned(), "pdf".to_owned())]);
+    ///
+    /// assert_eq!(chat.context().unload("skills", "pdf")?, Some(1)); // one copy is hidden
+    /// assert!(chat.context().loaded()?.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn loaded(&self) -> Result<Vec<(String, String)>> {
+        if !self.all().iter().any(|block| block.block.source.is_skill()) {
+            return Ok(Vec::new());
+        }
+        let loaded = loaded(&self.newest()?);
+        let mut documents = Vec::new();
+        for (label, key) in loaded.documents() {
+            if self.is_shown(&loaded, label, key)? {
+                documents.push((label.to_owned(), key.to_owned()));
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Returns whether a history shows a copy of a document. After [`unload`](Self::unload) it shows none, though the model
+    /// made no call.
+    fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
+        let Some(store) = self.store() else { return Ok(true) };
+        for (message, call) in loaded.results(label, key) {
+            if !store.is_elided(message, call)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Replaces each copy of a loaded document on the path to the head with a short marker, and returns how many; `None` if
+    /// the document is not loaded.
+    ///
+    /// Histories show the marker from then on. The stored messages stay as they are.
+    ///
+    /// [`loaded`](Self::loaded) has an example.
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`](crate::Error::UnknownBlock); as every write.
+    pub fn unload(&self, label: &str, key: &str) -> Result<Option<usize>> {
+        let block = self.require(label)?;
+        if !block.block.source.is_skill() {
+            return Err(block.cannot("be unloaded from: it holds no skills"));
+        }
+        let loaded = loaded(&self.newest()?);
+        if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
+            return Ok(None);
+        }
+        let results = loaded.results(label, key);
+        let results: Vec<_> =
+            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
+        self.backing().store()?.elide(&results, &answer::elided(label, key))?;
+        Ok(Some(results.len()))
+    }
+
+    /// Returns the newest messages of the path to the head that load or unload a skill, with only these parts, oldest first.
+    fn newest(&self) -> Result<Vec<Message>> {
+        let Some(conversation) = &self.backing().conversation else { return Ok(Vec::new()) };
+        let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
+        let (mut messages, mut looked_at) = (Vec::new(), 0);
+        while looked_at < MAX_LOOKED_AT {
+            let batch = cursor.next(BATCH)?;
+            if batch.is_empty() {
+                break;
+            }
+            looked_at += batch.len();
+            for mut message in batch {
+                // Ten thousand answers of other tools would take much memory.
+                message.parts.retain(is_of_skills);
+                if !message.parts.is_empty() {
+                    messages.push(message);
+                }
+            }
+        }
+        messages.reverse();
+        Ok(messages)
+    }
+}
 
 /// The documents that the conversation has loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    /// Label and key, and whether the newest call left it loaded.
+    /// By label and key: whether the newest call left the document loaded.
     state: BTreeMap<(String, String), bool>,
     results: Vec<Holder>,
 }
@@ -28,7 +137,6 @@ struct Holder {
     call: String,
 }
 
-/// What a call of either tool asks for.
 #[derive(Debug, Clone)]
 struct Call {
     label: String,
@@ -37,12 +145,11 @@ struct Call {
 }
 
 impl Loaded {
-    /// Returns whether a document is loaded.
     pub(crate) fn has(&self, label: &str, key: &str) -> bool {
         self.state.get(&(label.to_owned(), key.to_owned())).copied().unwrap_or(false)
     }
 
-    /// Returns label and key of each loaded document, in their order.
+    /// Returns label and key of each loaded document, sorted.
     pub(crate) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
         let loaded = self.state.iter().filter(|(_, is_loaded)| **is_loaded);
         loaded.map(|((label, key), _)| (label.as_str(), key.as_str()))
@@ -59,11 +166,11 @@ impl Loaded {
     }
 }
 
-/// Returns what these messages, oldest first, have loaded.
+/// Returns what the calls in these messages, oldest first, have loaded.
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
-    // Calls whose result stands in a later part. Some models count calls from one each turn, so
-    // that an id means the newest call that has it.
+    // Calls whose result is in a later part. Some models number the calls of each turn from one, so an id means the newest
+    // call that has it.
     let mut open: HashMap<String, Call> = HashMap::new();
     for message in messages {
         for part in &message.parts {
@@ -74,7 +181,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
                 open.insert(tool.call_id.clone(), call);
             }
             if !has_succeeded(tool) {
-                // Of a call that failed, no later answer can come.
+                // A failed call gets no other answer.
                 if tool.error_text.is_some() || tool.output.is_some() {
                     open.remove(&tool.call_id);
                 }
@@ -92,7 +199,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     loaded
 }
 
-/// Returns whether a part is a call that loads or unloads, or the answer to one.
+/// Returns whether a part is a call that loads or unloads a skill, or the answer to one.
 pub(crate) fn is_of_skills(part: &Part) -> bool {
     matches!(part.typed().as_ref(), Part::Tool(tool) if is_load(tool).is_some())
 }
@@ -107,7 +214,7 @@ fn is_load(tool: &Tool) -> Option<bool> {
 
 fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
     let input = tool.input.as_ref()?.value();
-    // Arguments are kept as text where they came as text.
+    // Arguments may be text that holds JSON.
     let input = match input.as_str() {
         Some(text) => serde_json::from_str(text).ok()?,
         None => input,
@@ -122,7 +229,7 @@ fn has_succeeded(tool: &Tool) -> bool {
     !is_error && output.is_some_and(|output| !answer::is_error(&text_of(output)))
 }
 
-/// Returns the text of an answer, also where it stands in a list of typed pieces.
+/// Returns the text of an answer, also from a list of typed pieces.
 fn text_of(output: &Json) -> Cow<'static, str> {
     let value = output.value();
     let piece = value.get("content").unwrap_or(&value);

@@ -1,10 +1,9 @@
-//! Running a call: what a model asks for is done, and what came of it told as text.
+//! Running a call: do what the model asks for, and say what came of it.
 
 use super::answer;
 use super::call::{Action, Call};
 use super::nearest::suggestion;
-use crate::context::provider::Document;
-use crate::context::{BlockInfo, Context};
+use crate::context::{BlockInfo, Context, Document};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
@@ -14,15 +13,15 @@ use crate::storage::SessionProvider;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
 
-/// How many places with branches are listed at most, the newest.
+/// How many places with branches are listed; the newest ones.
 const MAX_PLACES: usize = 20;
 
-/// How many branches of one place are listed at most, the newest.
+/// How many branches of one place are listed; the newest ones.
 const MAX_BRANCHES: usize = 20;
 
-/// Does what the call asks for and returns what to tell the model.
+/// Runs a call and returns the answer.
 ///
-/// What a model can mend, or has to live with, is text; an error is the store's own, which is its host's to mend.
+/// An error that a model can correct, or has to accept, becomes a text. An error of the store is for the host.
 pub(super) fn run(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
     match done(context, call, max_tokens) {
         Ok(text) => Ok(text),
@@ -72,7 +71,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }),
         Call::SearchContext { label, query } => {
             let (documents, matched) = context.look_up(&label, &query, answer::MAX_HITS)?;
-            // Each has its share, so that a long one does not take the room of all after it.
+            // Each has an equal share, so that a long document leaves room for those after it.
             let share = max_tokens / (documents.len().max(1) as u64);
             let texts: Vec<_> = documents
                 .into_iter()
@@ -83,7 +82,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::SessionSearch { query } => messages(context, &query, Scope::Store),
         Call::HistorySearch { query, is_on_path } => {
-            let session = context.places().conversation()?.id().clone();
+            let session = context.backing().conversation()?.id().clone();
             let scope = match is_on_path {
                 true => Scope::Path(session, None),
                 false => Scope::session(session),
@@ -92,7 +91,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
         Call::HistoryBranches { id: Some(id) } => {
-            let conversation = context.places().conversation()?;
+            let conversation = context.backing().conversation()?;
             let branches = conversation.branches(Some(&id))?;
             match branches.len() {
                 0 => Ok(format!("Nothing follows {id}.")),
@@ -103,7 +102,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
     }
 }
 
-/// Names the document that may be meant by a key: a block of skills lists each in a line.
+/// Suggests the document that an unknown key may mean: a block of skills lists each in a line.
 fn near(context: &Context, label: &str, key: &str) -> Result<String> {
     let list = context.block(label)?.map(|block| block.content).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.strip_prefix("- "));
@@ -111,26 +110,24 @@ fn near(context: &Context, label: &str, key: &str) -> Result<String> {
     Ok(suggestion(key, &keys))
 }
 
-/// Tells how large a document is now. It is written even where it cannot be read back.
+/// Says how large a document is now. A provider may take documents that cannot be read back.
 fn written(context: &Context, label: &str, key: &str) -> Result<String> {
-    let max_tokens = context.require(label)?.block.max_tokens;
+    let block = context.require(label)?.kind();
     Ok(match context.load(label, key) {
         Ok(Some(content)) => {
-            let (label, tokens) = (label.to_owned(), estimate_tokens(&content));
-            let info = BlockInfo { label, tokens, max_tokens, ..BlockInfo::default() };
-            answer::written(&info, Some(key))
+            let document = BlockInfo { tokens: estimate_tokens(&content), ..block };
+            answer::written(&document, Some(key))
         }
         _ => format!("Written to {label:?} under the key {key:?}."),
     })
 }
 
-/// Searches messages.
 fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
     let is_everywhere = scope == Scope::Store;
     let request = SearchRequest { limit: answer::MAX_HITS, ..SearchRequest::new(query, scope) };
     let found = match is_everywhere {
-        true => context.places().store()?.search_sessions(&request)?,
-        false => context.places().conversation()?.search(&request)?,
+        true => context.backing().store()?.search_sessions(&request)?,
+        false => context.backing().conversation()?.search(&request)?,
     };
     let texts: Vec<_> =
         found.hits.iter().map(|hit| (name(hit, is_everywhere), hit.snippet.to_string())).collect();
@@ -153,14 +150,14 @@ fn name(hit: &Hit, is_everywhere: bool) -> String {
     name
 }
 
-/// Tells what a summary stands for, as much as there is room for.
+/// Shows the messages behind a summary, as many as there is room for.
 fn expand(
     context: &Context,
     id: &CompactionId,
     after: Option<&MessageId>,
     max_tokens: u64,
 ) -> Result<String> {
-    let conversation = context.places().conversation()?;
+    let conversation = context.backing().conversation()?;
     let messages = conversation.expand_raw(id)?;
     let start = match after {
         None => 0,
@@ -175,7 +172,7 @@ fn expand(
     if rest.is_empty() {
         return Ok("That was all.".to_owned());
     }
-    // A line at the end says how to go on.
+    // Leaves room for the line that says how to continue.
     let room = max_tokens.saturating_sub(60);
     let (mut texts, mut tokens) = (Vec::new(), 0);
     for message in rest {
@@ -203,9 +200,9 @@ fn whole(message: &Message) -> String {
     format!("[{}, {}, {time}]\n{text}{between}{tools}", message.id, message.role)
 }
 
-/// Lists the places from which the conversation took several courses.
+/// Lists the places where the conversation branches.
 fn all_branches(context: &Context) -> Result<String> {
-    let conversation = context.places().conversation()?;
+    let conversation = context.backing().conversation()?;
     let tree = conversation.tree()?;
     let mut places: Vec<_> = tree
         .segments
@@ -217,7 +214,7 @@ fn all_branches(context: &Context) -> Result<String> {
         places.insert(0, None);
     }
     if places.is_empty() {
-        return Ok("This conversation has one course only.".to_owned());
+        return Ok("This conversation has no branches.".to_owned());
     }
     let left_out = places.len().saturating_sub(MAX_PLACES);
     let mut texts = Vec::new();

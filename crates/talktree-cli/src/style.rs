@@ -1,4 +1,4 @@
-//! The colours: one style for each kind of thing, from the terminal's own palette.
+//! Styles: one for each kind of thing, in colours of the terminal's own palette.
 
 use anstyle::{AnsiColor, Style};
 use talktree::{Ink, Role};
@@ -13,7 +13,7 @@ pub(crate) const MATCH: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 
-/// Returns the style of a speaker.
+/// Returns the style of a message's role.
 pub(crate) fn role(role: &Role) -> Style {
     match role {
         Role::User => AnsiColor::Green.on_default().bold(),
@@ -22,7 +22,7 @@ pub(crate) fn role(role: &Role) -> Style {
     }
 }
 
-/// Returns the style of a piece of a drawn tree.
+/// Returns the style of a piece of a tree drawing.
 pub(crate) fn ink(ink: Ink) -> Style {
     match ink {
         Ink::Graph | Ink::More | Ink::Faded => FAINT,

@@ -1,15 +1,15 @@
-//! `talktree compact --summarizer-cmd`: compaction step by step.
+//! `talktree compact --summarizer-cmd`: compacts step by step with summaries from a command.
 
 use std::time::Duration;
 
 use talktree::{CompactionId, CompactionPlan, Error, Planned, Summary};
 
 use super::{Args, Target, plan, print_added};
-use crate::clean::plural;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::progress::Bar;
 use crate::summarizer::Summarizer;
+use crate::text::plural;
 
 pub(super) fn run(
     command: &str,
@@ -30,7 +30,7 @@ pub(super) fn run(
         };
         let id = step(plan, number, &summarizer, args, target)?;
         print_added(&target.session.compaction(&id)?, &target.session, context)?;
-        // The next one may take a while.
+        // The next step may take a while.
         context.out.flush()?;
         if args.once {
             break;
@@ -39,7 +39,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Asks for one summary, lays it, and returns its id.
+/// Asks for one summary, commits it, and returns the id of the compaction.
 fn step(
     plan: CompactionPlan,
     number: usize,
@@ -60,19 +60,17 @@ fn step(
         summary = summary.by(model);
     }
     let wanted = plan.target_tokens();
-    let before = if number > 1 { "; the summaries laid before it stay" } else { "" };
+    let kept = if number > 1 { "; the compactions of earlier steps are kept" } else { "" };
     let compacted = target.session.commit(plan, summary).map_err(|error| match error {
-        // The command is at fault, not who called it.
+        // The command is at fault, not the user's arguments.
         Error::SummaryRefused { why } => Failure::Summary(format!(
-            "the summarizer's answer is refused: {why}; at most {wanted} tokens are asked for{before}"
+            "the summarizer's answer was refused: {why}; the prompt asks for at most {wanted} tokens{kept}"
         )),
         error => error.into(),
     })?;
     if compacted.tokens_after > wanted {
         let tokens = compacted.tokens_after;
-        tell(&format!(
-            "the summary has {tokens} tokens, more than the {wanted} that were asked for"
-        ));
+        tell(&format!("the summary has {tokens} tokens; the prompt asked for at most {wanted}"));
     }
     Ok(compacted.id)
 }

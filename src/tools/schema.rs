@@ -1,8 +1,7 @@
-//! Schemas: what a tool's input has to look like, and whether it does.
+//! Schemas of inputs, and the check of an input.
 //!
-//! They use the few keywords that every provider knows, in strict mode too: `type`, `properties`,
-//! `required`, `additionalProperties`, `enum`, `description`. What goes beyond them (a blank key)
-//! is for the call to refuse.
+//! They use the few keywords that every provider knows, also in strict mode: `type`, `properties`, `required`,
+//! `additionalProperties`, `enum`, `description`. What these cannot express (no blank key) is checked by the call.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +9,7 @@ use super::definition::{Field, Kind};
 use super::nearest::{list, suggestion};
 use crate::id::shorten;
 
-/// Returns the schema of an object of these fields; a label is one of these labels.
+/// Returns the schema of an object with these fields, in which a label is one of `labels`.
 pub(super) fn object<'a>(fields: impl IntoIterator<Item = &'a Field>, labels: &[&str]) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for field in fields {
@@ -34,12 +33,11 @@ pub(super) fn object<'a>(fields: impl IntoIterator<Item = &'a Field>, labels: &[
     })
 }
 
-/// Returns whether an object of this schema must have the field.
 pub(super) fn is_required(schema: &Value, field: &str) -> bool {
     schema["required"].as_array().is_some_and(|names| names.iter().any(|name| name == field))
 }
 
-/// Takes away the fields that may be left out and are null: strict modes cannot leave them out.
+/// Removes optional fields that are null: in a strict mode a model cannot leave them out.
 pub(super) fn take_nulls(schema: &Value, input: &mut Value) {
     let Some(fields) = input.as_object_mut() else { return };
     let Some(properties) = schema["properties"].as_object() else { return };
@@ -53,7 +51,7 @@ pub(super) fn take_nulls(schema: &Value, input: &mut Value) {
     }
 }
 
-/// Checks an input; the error tells the model which field is wrong, and what would be right.
+/// Checks an input. The error tells the model which field is wrong and what is expected.
 pub(super) fn check(schema: &Value, input: &Value) -> Result<(), String> {
     check_at("", schema, input)
 }
@@ -62,7 +60,7 @@ fn check_at(path: &str, schema: &Value, value: &Value) -> Result<(), String> {
     let (expected, is_of_type) = match schema["type"].as_str() {
         Some("object") => ("an object", value.is_object()),
         Some("string") => ("text", value.is_string()),
-        // The schemas that are made here have no other.
+        // The schemas made here have no other type.
         other => return Err(format!("its schema has a type that is not known: {other:?}")),
     };
     if !is_of_type {
@@ -99,7 +97,7 @@ fn check_fields(
     let inner = |name: &str| {
         if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
     };
-    // Before what is missing: a name with a slip of the pen is both, and this tells more.
+    // Before missing fields: a mistyped name is both unknown and missing, and this error says more.
     if let Some(name) = fields.keys().find(|name| !properties.contains_key(*name)) {
         return Err(unknown(&inner(name), name, properties));
     }
@@ -121,12 +119,12 @@ fn check_fields(
     Ok(())
 }
 
-/// Says that a field is not known, and where it belongs or what was meant.
+/// Says that a field is unknown, and where it belongs or what was probably meant.
 fn unknown(path: &str, name: &str, properties: &Map<String, Value>) -> String {
     let place = field(path);
     let has_it = |schema: &Value| schema["properties"].get(name).is_some();
     if let Some((outer, _)) = properties.iter().find(|(_, schema)| has_it(schema)) {
-        return format!("{place} is not known here; it belongs into {outer:?}");
+        return format!("{place} is not known here; it belongs in {outer:?}");
     }
     let names: Vec<_> = properties.keys().map(String::as_str).collect();
     match suggestion(name, &names) {
@@ -137,12 +135,11 @@ fn unknown(path: &str, name: &str, properties: &Map<String, Value>) -> String {
     }
 }
 
-/// Returns how an answer names a field; what a model made up is cut.
+/// Returns how an answer names a field; a long name is cut.
 pub(super) fn field(path: &str) -> String {
     format!("field {:?}", shorten(path))
 }
 
-/// Returns how an answer says a value.
 fn said(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -173,7 +170,7 @@ mod tests {
         tool.map(|tool| tool.input).unwrap_or_default()
     }
 
-    /// Each tool with what judges its inputs, made once: that takes longer than to judge.
+    /// Each tool with a validator of its inputs, made once: making one takes longer than a check.
     static JUDGED: LazyLock<Vec<(ToolDefinition, Validator)>> = LazyLock::new(|| {
         let judge = |tool: ToolDefinition| {
             let validator = jsonschema::validator_for(&tool.input).unwrap();
@@ -182,7 +179,7 @@ mod tests {
         tools().into_iter().map(judge).collect()
     });
 
-    /// Values that are right or wrong in each of the ways that a schema knows.
+    /// Values that fit or break a schema in each possible way.
     fn value() -> impl Strategy<Value = Value> {
         let plain = prop::sample::select(vec![
             json!(null),
@@ -218,7 +215,7 @@ mod tests {
         prop::collection::hash_map(name, value(), 0..5).prop_map(|map| json!(map))
     }
 
-    /// The tool's required fields, rightly filled, so that many inputs are right but for one field.
+    /// The required fields of the tool, valid, so that many inputs are wrong in one field only.
     fn filled(schema: &Value) -> Value {
         let mut input = Map::new();
         for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
@@ -295,7 +292,7 @@ mod tests {
             ),
             (
                 json!({"label": "memory", "content": "x", "title": "T"}),
-                "field \"title\" is not known here; it belongs into \"metadata\"",
+                "field \"title\" is not known here; it belongs in \"metadata\"",
             ),
             (
                 json!({"label": "memory", "content": "x", "action": "add"}),

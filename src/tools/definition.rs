@@ -1,9 +1,9 @@
-//! Definitions: what each tool is called, what it does, what it takes.
+//! Definitions: name, description and input of each tool.
 
 use serde_json::Value;
 
 use super::schema;
-use crate::context::block::BlockInfo;
+use crate::context::{BlockInfo, ToolOptions};
 
 pub(crate) const SET_CONTEXT: &str = "set_context";
 pub(crate) const LOAD_CONTEXT: &str = "load_context";
@@ -14,37 +14,28 @@ pub(crate) const HISTORY_SEARCH: &str = "history_search";
 pub(crate) const HISTORY_EXPAND: &str = "history_expand";
 pub(crate) const HISTORY_BRANCHES: &str = "history_branches";
 
-/// The field for what only a document has; left out where no document can be written.
+/// The field for title, description and key; not offered if no block of documents can be written.
 pub(super) const METADATA: &str = "metadata";
 
-/// A tool, told in no provider's form.
+/// A tool, in no provider's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolDefinition {
-    /// What a model calls it by: letters, digits and `_`.
+    /// The name that a model calls it by: letters, digits and `_`.
     pub name: &'static str,
-    /// What people call it.
+    /// The name for people.
     pub title: &'static str,
     /// What it does, for the model; at most 1 024 characters.
     pub description: &'static str,
     /// The JSON schema of its input.
     pub input: Value,
-    /// Whether it leaves everything as it is.
+    /// Whether it changes nothing.
     pub is_readonly: bool,
     /// Whether it may overwrite something.
     pub is_destructive: bool,
 }
 
-/// What a model may look up beside its blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Reach {
-    /// All conversations.
-    pub(crate) has_sessions: bool,
-    /// What lies under the summaries and on the branches of its own.
-    pub(crate) has_history: bool,
-}
-
-/// What has to be there for a tool to be offered.
+/// What must be there for a tool to be offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Writable,
@@ -65,7 +56,7 @@ enum Effect {
 #[derive(Debug)]
 pub(super) enum Kind {
     Text,
-    /// The label of a block that fits the tool.
+    /// The label of a block that the tool works on.
     Label,
     OneOf(&'static [&'static str]),
     Object(&'static [Field]),
@@ -87,7 +78,7 @@ const fn optional(name: &'static str, kind: Kind, description: &'static str) -> 
     Field { name, kind, is_required: false, description }
 }
 
-/// A tool as it is written down here; its schema depends on the blocks.
+/// A tool as it is defined here. Its schema depends on the blocks.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub(super) name: &'static str,
@@ -98,21 +89,20 @@ pub(super) struct Spec {
     fields: &'static [Field],
 }
 
-/// What a query for messages may hold.
-const MESSAGE_QUERY: &str = "What to find: words, \"exact words\", -word for what is not to be in \
-                             it; role:user, after:2026-01-31 and before:2026-02-28 narrow it.";
+const MESSAGE_QUERY: &str = "What to find: words, \"exact words\", -word to exclude a word; \
+                             role:user, after:2026-01-31 and before:2026-02-28 narrow it.";
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {
         name: SET_CONTEXT,
         title: "Write to the context",
-        description: "Writes a context block, so that you still know later what you write now. The \
-                      headings of the system prompt name the blocks and say how full they are. A \
-                      block that holds one text is replaced or, with action \"append\", continued. \
-                      A block that is [loadable] or [searchable] holds documents: give the \
-                      document's title in metadata; the same title writes the same document anew. \
-                      Answers with how full the block is now. What you wrote holds at once, though \
-                      the system prompt may go on showing the former text for a while.",
+        description: "Writes to a context block, so that you still know later what you write now. \
+                      The headings of the system prompt name the blocks and say how full they are. \
+                      A block of one text is replaced or, with action \"append\", extended. A block \
+                      that is [loadable] or [searchable] holds documents: give the document's \
+                      title in metadata; the same title writes the same document again. Answers \
+                      with how full the block is now. The write takes effect at once, though the \
+                      system prompt may still show the old text for a while.",
         need: Need::Writable,
         effect: Effect::Overwrites,
         fields: &[
@@ -121,19 +111,19 @@ pub(super) const SPECS: &[Spec] = &[
             optional(
                 "action",
                 Kind::OneOf(&["replace", "append"]),
-                "Whether the text takes the place of the present one (replace, if left out) or is \
-                 added to it on a new line (append).",
+                "Whether the text replaces the current one (replace, the default) or is added to it \
+                 on a new line (append).",
             ),
             optional(
                 METADATA,
                 Kind::Object(&[
-                    optional("title", Kind::Text, "What the document is called."),
-                    optional("description", Kind::Text, "What it is about, in one line."),
+                    optional("title", Kind::Text, "The title of the document."),
+                    optional("description", Kind::Text, "What the document is about, in one line."),
                     optional(
                         "key",
                         Kind::Text,
-                        "The key of a document that is there already, to write that one; left out, \
-                         it is made from the title.",
+                        "The key of an existing document, to write that one; left out, it is made \
+                         from the title.",
                     ),
                 ]),
                 "Only for a document, in a block that is [loadable] or [searchable].",
@@ -156,13 +146,13 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         name: UNLOAD_CONTEXT,
         title: "Unload a document",
-        description: "Takes the text of a document that you have loaded out of the conversation, \
-                      to make room. The document itself stays, and can be loaded again.",
+        description: "Removes the text of a document that you have loaded from the conversation, \
+                      to make room. The document itself stays and can be loaded again.",
         need: Need::Skill,
         effect: Effect::Changes,
         fields: &[
             required("label", Kind::Label, "The block that lists the document, by its label."),
-            required("key", Kind::Text, "The key that it was loaded by."),
+            required("key", Kind::Text, "The key it was loaded by."),
         ],
     },
     Spec {
@@ -180,7 +170,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         name: SESSION_SEARCH,
         title: "Search all conversations",
-        description: "Searches the messages of all conversations, also of earlier ones. Gives at \
+        description: "Searches the messages of all conversations, including earlier ones. Gives at \
                       most 10 hits, best first, each with its conversation, time and a piece of \
                       its text, or says that there are none.",
         need: Need::Sessions,
@@ -190,9 +180,9 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         name: HISTORY_SEARCH,
         title: "Search this conversation",
-        description: "Searches all that was said in this conversation, also what only a summary \
-                      shows of it now. Gives at most 10 hits, best first, each with its message id \
-                      and a piece of its text, or says that there are none.",
+        description: "Searches everything that was said in this conversation, including messages \
+                      that a summary replaces now. Gives at most 10 hits, best first, each with \
+                      its message id and a piece of its text, or says that there are none.",
         need: Need::History,
         effect: Effect::Reads,
         fields: &[
@@ -200,43 +190,42 @@ pub(super) const SPECS: &[Spec] = &[
             optional(
                 "branches",
                 Kind::OneOf(&["all", "current"]),
-                "Whether to search also what was said on other branches of the conversation (all, \
-                 if left out) or only what led here (current).",
+                "Whether to search all branches of the conversation (all, the default) or only the \
+                 one that led here (current).",
             ),
         ],
     },
     Spec {
         name: HISTORY_EXPAND,
-        title: "Show what a summary stands for",
-        description: "Gives the messages that a summary in this conversation stands for, word for \
+        title: "Show the messages behind a summary",
+        description: "Gives the messages that a summary in this conversation replaces, word for \
                       word, oldest first. Use it when the summary leaves out what you need to \
-                      know. Where that is too much for one answer, call it again with the id of \
-                      the last message you have seen.",
+                      know. If they are too long for one answer, call it again with the id of the \
+                      last message you have seen.",
         need: Need::History,
         effect: Effect::Reads,
         fields: &[
             required("id", Kind::Text, "The id of the summary."),
-            optional("after", Kind::Text, "The id of a message, to go on after it."),
+            optional("after", Kind::Text, "The id of a message, to continue after it."),
         ],
     },
     Spec {
         name: HISTORY_BRANCHES,
         title: "List the branches",
-        description: "Lists where this conversation took another course as well, as when an answer \
-                      was given anew or a question was changed: for each such place the messages \
-                      that follow, and which of them leads here.",
+        description: "Lists the places where this conversation branches, for example where an \
+                      answer was regenerated or a question was edited: for each place the messages \
+                      that follow it, and which of them leads here.",
         need: Need::History,
         effect: Effect::Reads,
         fields: &[optional(
             "id",
             Kind::Text,
-            "The id of a message, for what follows that one only; left out, all such places.",
+            "The id of a message, to list only what follows it; left out, all places are listed.",
         )],
     },
 ];
 
 impl Need {
-    /// Returns whether a tool with this need can be called with a block.
     pub(super) fn is_met_by(self, block: &BlockInfo) -> bool {
         match self {
             Self::Writable => block.is_writable,
@@ -246,7 +235,7 @@ impl Need {
         }
     }
 
-    /// Returns what can be done with a block that meets it; `None` if it is not for blocks.
+    /// Returns what the tool does with a block, as a participle; `None` if the tool is not for blocks.
     pub(super) fn participle(self) -> Option<&'static str> {
         match self {
             Self::Writable => Some("written"),
@@ -262,32 +251,30 @@ impl Spec {
         self.need
     }
 
-    /// Returns the labels that the tool can be called with.
     pub(super) fn labels<'a>(&self, blocks: &'a [BlockInfo]) -> Vec<&'a str> {
         let fitting = blocks.iter().filter(|block| self.need.is_met_by(block));
         fitting.map(|block| block.label.as_str()).collect()
     }
 
-    /// Returns the schema of the tool's input with these blocks.
     pub(super) fn schema(&self, blocks: &[BlockInfo]) -> Value {
         let has_documents = blocks.iter().any(|block| block.is_writable && block.is_keyed());
         let fields = self.fields.iter().filter(|field| field.name != METADATA || has_documents);
         schema::object(fields, &self.labels(blocks))
     }
 
-    /// Returns whether it is for blocks, or for something within reach.
-    pub(super) fn is_open(&self, reach: Reach) -> bool {
+    /// Returns whether the options allow the tool; tools for blocks need no option.
+    pub(super) fn is_open(&self, options: ToolOptions) -> bool {
         match self.need {
-            Need::Sessions => reach.has_sessions,
-            Need::History => reach.has_history,
+            Need::Sessions => options.has_sessions,
+            Need::History => options.has_history,
             _ => true,
         }
     }
 
-    fn is_offered(&self, blocks: &[BlockInfo], reach: Reach) -> bool {
+    fn is_offered(&self, blocks: &[BlockInfo], options: ToolOptions) -> bool {
         let is_for_blocks = self.need.participle().is_some();
         let is_met = || blocks.iter().any(|block| self.need.is_met_by(block));
-        self.is_open(reach) && (!is_for_blocks || is_met())
+        self.is_open(options) && (!is_for_blocks || is_met())
     }
 
     fn definition(&self, blocks: &[BlockInfo]) -> ToolDefinition {
@@ -302,9 +289,9 @@ impl Spec {
     }
 }
 
-/// Returns the tools that something is there for, in a fixed order.
-pub(super) fn definitions(blocks: &[BlockInfo], reach: Reach) -> Vec<ToolDefinition> {
-    let offered = SPECS.iter().filter(|spec| spec.is_offered(blocks, reach));
+/// Returns the tools that can do something with these blocks and options, in a fixed order.
+pub(super) fn definitions(blocks: &[BlockInfo], options: ToolOptions) -> Vec<ToolDefinition> {
+    let offered = SPECS.iter().filter(|spec| spec.is_offered(blocks, options));
     offered.map(|spec| spec.definition(blocks)).collect()
 }
 
@@ -314,14 +301,14 @@ mod tests {
     use super::*;
     use crate::context::Block;
 
-    fn names(blocks: &[BlockInfo], reach: Reach) -> Vec<&'static str> {
-        definitions(blocks, reach).iter().map(|tool| tool.name).collect()
+    fn names(blocks: &[BlockInfo], options: ToolOptions) -> Vec<&'static str> {
+        definitions(blocks, options).iter().map(|tool| tool.name).collect()
     }
 
     #[test]
     fn only_tools_that_something_needs_are_offered() {
         let info = |block: Block| [block.info("label", String::new())];
-        let none = Reach::default();
+        let none = ToolOptions::default();
         assert_eq!(names(&[], none), [""; 0]);
         assert_eq!(names(&info(Block::text("x")), none), [""; 0]);
         assert_eq!(names(&info(Block::stored()), none), ["set_context"]);
@@ -329,9 +316,9 @@ mod tests {
         assert_eq!(names(&info(Block::stored_skills()), none), skills);
         assert_eq!(names(&info(Block::knowledge()), none), ["set_context", "search_context"]);
         assert_eq!(names(&info(Block::history()), none), ["search_context"]);
-        assert_eq!(names(&[], Reach { has_sessions: true, ..none }), ["session_search"]);
+        assert_eq!(names(&[], ToolOptions { has_sessions: true, ..none }), ["session_search"]);
         let history = ["history_search", "history_expand", "history_branches"];
-        assert_eq!(names(&[], Reach { has_history: true, ..none }), history);
+        assert_eq!(names(&[], ToolOptions { has_history: true, ..none }), history);
         assert_eq!(names(&fixture::blocks(), fixture::ALL).len(), SPECS.len());
     }
 
@@ -353,7 +340,7 @@ mod tests {
     #[test]
     fn metadata_is_asked_for_only_where_documents_can_be_written() {
         let fields = |block: Block| {
-            let tools = definitions(&[block.info("label", String::new())], Reach::default());
+            let tools = definitions(&[block.info("label", String::new())], ToolOptions::default());
             let fields = tools.first()?.input["properties"].as_object()?.clone();
             Some(fields.contains_key(METADATA))
         };
@@ -367,7 +354,7 @@ mod tests {
             let ToolDefinition { name, description, .. } = tool;
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
             assert!((1..=64).contains(&name.len()), "{name}");
-            // OpenAI's older models and what stands in for them refuse more.
+            // Older models of OpenAI, and servers that imitate them, refuse longer ones.
             assert!(description.chars().count() <= 1024, "{name}");
             assert!(!description.contains(['\n', '\t']) && !description.contains("  "), "{name}");
             assert!(!(tool.is_readonly && tool.is_destructive), "{name}");

@@ -1,18 +1,18 @@
-//! Keeping what a terminal acts on out of what is printed.
+//! Text made fit for a terminal.
 //!
 //! Stored text comes from anywhere: a tool's output with escape codes, a page with characters that
-//! turn the direction of writing. It is shown with these as escapes, `\u{1b}`, so that a reader sees
-//! that they are there and the terminal does nothing.
+//! change the direction of writing. Such characters are printed as escapes like `\u{1b}`: a reader
+//! sees them and the terminal ignores them.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
-/// How many characters may share a column: text of no width is cut, too.
+/// The most characters per column: text without width, as zero-width spaces, is cut by count.
 const MAX_CHARS_PER_COLUMN: usize = 8;
 
-/// Returns one line with each character that a terminal would act on as an escape.
-pub(crate) fn clean(line: &str) -> Cow<'_, str> {
+/// Returns the line with each unsafe character replaced by an escape.
+pub(crate) fn escape(line: &str) -> Cow<'_, str> {
     if !line.chars().any(is_unsafe) {
         return Cow::Borrowed(line);
     }
@@ -26,10 +26,10 @@ pub(crate) fn clean(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns the text as one line: white space of any kind is one blank.
+/// Returns the text as one line, escaped; each run of white space becomes one space.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    clean(&words.join(" ")).into_owned()
+    escape(&words.join(" ")).into_owned()
 }
 
 /// Returns a count with its noun: `1 message`, `2 messages`, `2 summaries`.
@@ -41,13 +41,13 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
     }
 }
 
-/// Returns the text, cut to this many columns of a terminal.
+/// Returns the text, cut to this many terminal columns; a cut text ends with `…`.
 pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
     }
-    // By the width of what is shown, which is not the sum of its characters: a selector after a heart
-    // makes it as wide as two.
+    // The width of a text is not the sum of its characters' widths: a variation selector makes the
+    // heart before it two columns wide.
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let ends = ends.take(width.saturating_mul(MAX_CHARS_PER_COLUMN));
     let end = ends.take_while(|end| text[..*end].width() < width).last().unwrap_or(0);
@@ -58,7 +58,7 @@ pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(short)
 }
 
-/// Returns whether a terminal acts on the character, or it changes the direction of what follows.
+/// Returns whether the character controls a terminal or changes the direction of writing.
 pub(crate) fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}')
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_becomes_visible() {
+    fn unsafe_characters_are_printed_as_escapes() {
         for (given, shown) in [
             ("plain 故宫 👩‍👧", "plain 故宫 👩‍👧"),
             ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
@@ -78,12 +78,12 @@ mod tests {
             ("a\tb\r", "a\tb\\u{d}"),
             ("del\u{7f}", "del\\u{7f}"),
         ] {
-            assert_eq!(clean(given), shown);
+            assert_eq!(escape(given), shown);
         }
     }
 
     #[test]
-    fn texts_are_cut_by_columns() {
+    fn text_is_cut_by_columns() {
         for (text, width, shown) in [
             ("故宫博物院", 10, "故宫博物院"),
             ("故宫博物院", 6, "故宫…"),

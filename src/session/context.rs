@@ -1,17 +1,18 @@
-//! What the model should know: the session's context, and short ways to what is needed each turn.
+//! The context of the session, and shortcuts to what a turn needs of it.
 
 use super::Session;
-use crate::context::{BlockInfo, Context, Drift, Tools};
+use crate::context::{BlockInfo, Context, Drift};
 use crate::error::Result;
+use crate::tools::Tools;
 
 impl Session {
-    /// Returns the context: blocks, the prompt of them, documents, versions.
+    /// Returns the context: blocks, their prompt, documents, versions.
     ///
     /// ```
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("memory", Block::stored()).open()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
     /// chat.context().append("memory", "Likes coffee.")?;
     /// assert_eq!(chat.context().versions("memory", None)?.len(), 1);
     /// # Ok::<(), talktree::Error>(())
@@ -21,13 +22,13 @@ impl Session {
         &self.context
     }
 
-    /// Returns the context block of this label as it reads now; as [`Context::block`].
+    /// Returns the context block of this label with its current content; as [`Context::block`].
     ///
     /// ```
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).open()?;
     /// assert_eq!(chat.block("soul")?.unwrap().content, "Be brief.");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -38,7 +39,7 @@ impl Session {
         self.context.block(label)
     }
 
-    /// Returns all context blocks as they read now; as [`Context::blocks`].
+    /// Returns all context blocks with their current contents; as [`Context::blocks`].
     ///
     /// # Errors
     /// As [`Context::block`].
@@ -52,7 +53,7 @@ impl Session {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let chat = store.session_builder("s").context("soul", Block::text("Be brief.")).open()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).open()?;
     /// assert!(chat.prompt()?.ends_with("\nBe brief."));
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -63,7 +64,7 @@ impl Session {
         self.context.prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
-    /// Renders the system prompt anew; as [`Context::refresh_prompt`].
+    /// Renders the system prompt again; as [`Context::refresh_prompt`].
     ///
     /// # Errors
     /// As [`Context::refresh_prompt`].
@@ -71,7 +72,7 @@ impl Session {
         self.context.refresh_prompt().inspect(|prompt| self.note_prompt(prompt))
     }
 
-    /// Returns the blocks that read otherwise than the frozen prompt has them; as [`Context::drift`].
+    /// Returns the blocks that differ from the frozen prompt; as [`Context::drift`].
     ///
     /// # Errors
     /// As [`Context::drift`].
@@ -87,7 +88,7 @@ impl Session {
         self.context.reminder()
     }
 
-    /// Returns the tools that the model needs for the context.
+    /// Returns the tools for the context; as [`Context::tools`].
     ///
     /// [`Tools`] has an example.
     pub fn tools(&self) -> Tools {

@@ -1,6 +1,6 @@
-//! Words that are pasted into a shell.
+//! Quoting of words for commands that users paste into a shell.
 
-/// Returns a word as a shell takes it.
+/// Returns the word, quoted if a shell would change it.
 pub(crate) fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_for_a_shell() {
+    fn words_are_quoted_where_a_shell_needs_it() {
         for (word, quoted) in [
             ("log", "log"),
             ("a b", "'a b'"),

@@ -1,7 +1,7 @@
-//! The prompt: all blocks as text, one below the other.
+//! The system prompt: all blocks as text, one below the other.
 //!
-//! A block's section is a header, a line break and the content; sections are joined by an empty
-//! line. These bytes are what a model's cache goes by, so they are held by tests byte for byte.
+//! The section of a block is a header, a line break and the content; an empty line is between sections. A provider's
+//! cache works only while these bytes stay the same, so tests compare them byte for byte.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::storage::context::Section;
 /// The characters of the line above and below a label.
 const RULE_CHARS: usize = 46;
 
-/// What a header says of the kind of its block.
+/// How a header says what can be done with its block.
 const FLAGS: [&str; 4] = [" [searchable]", " [loadable]", " [readonly]", " [writable]"];
 
 /// Returns the three lines above a block's content.
@@ -26,7 +26,7 @@ fn header(block: &BlockInfo) -> String {
         let tokens = block.tokens;
         title += &format!(" [{}% — {tokens}/{max} tokens]", percent(tokens, max));
     }
-    // What a model does with it first: one that can be searched may well be writable, too.
+    // One flag only: a block that can be searched or loaded from may be writable, too.
     let [searchable, loadable, readonly, writable] = FLAGS;
     title += match block {
         BlockInfo { is_searchable: true, .. } => searchable,
@@ -37,14 +37,13 @@ fn header(block: &BlockInfo) -> String {
     format!("{rule}\n{title}\n{rule}")
 }
 
-/// Returns whether a block stands in the prompt.
-///
-/// One that is empty does if the model can write, load or search it, so that it knows of it.
+/// Returns whether the prompt shows a block. An empty one is shown if the model can write, load or search it, so that the
+/// model knows of it.
 fn is_shown(block: &BlockInfo) -> bool {
     !block.content.is_empty() || block.is_writable || block.is_keyed()
 }
 
-/// Returns the section of a block; none if it is not shown.
+/// Returns the section of a block; `None` if the prompt does not show it.
 pub(crate) fn section(block: &BlockInfo) -> Option<Section> {
     is_shown(block).then(|| Section {
         label: block.label.clone(),
@@ -53,8 +52,8 @@ pub(crate) fn section(block: &BlockInfo) -> Option<Section> {
     })
 }
 
-/// Returns a content as it stands in the prompt: a line that reads as that of a header is set in by a space, so that no
-/// content passes for a block.
+/// Returns a content as the prompt shows it: a line that looks like that of a header is indented by a space, so that no
+/// content can pose as a block.
 fn shown(content: &str) -> Cow<'_, str> {
     let rule = "═".repeat(RULE_CHARS);
     if !content.contains(&rule) {
@@ -74,10 +73,9 @@ pub(crate) fn text(sections: &[Section]) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns the blocks that a rendered prompt shows; none if the text is no such prompt.
+/// Returns the blocks that a rendered prompt shows; `None` if the text is not a rendered prompt.
 ///
-/// A prompt shows labels in upper case: `label_like` says which one is meant, else it is taken in lower case. A section
-/// ends where the next header begins.
+/// A prompt shows labels in upper case: `label_like` returns the label that is meant; without one it is the lower case.
 pub(crate) fn read(
     text: &str,
     label_like: impl Fn(&str) -> Option<String>,
@@ -105,7 +103,7 @@ pub(crate) fn read(
     Some(passages.collect())
 }
 
-/// Returns label and description of a header's line, without what it says of size and kind.
+/// Returns label and description of the title line of a header, without size and flag.
 fn parse_title(title: &str) -> (&str, Option<&str>) {
     let title = FLAGS.iter().find_map(|flag| title.strip_suffix(flag)).unwrap_or(title);
     let is_usage = |text: &str| text.ends_with(" tokens]");

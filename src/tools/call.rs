@@ -1,18 +1,18 @@
-//! Calls: what a model asks for, once its input is known to make sense.
+//! Calls: what a model asks for, with its input checked.
 
 use serde_json::{Map, Value};
 
 use super::definition::{
-    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, Reach,
-    SEARCH_CONTEXT, SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
+    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, SEARCH_CONTEXT,
+    SESSION_SEARCH, SET_CONTEXT, SPECS, Spec, UNLOAD_CONTEXT,
 };
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
-use crate::context::block::{BlockInfo, collapse_whitespace};
 use crate::context::slug;
+use crate::context::{BlockInfo, ToolOptions, collapse_whitespace};
 use crate::id::{CompactionId, MessageId, shorten};
 
-/// A call of a tool with an input that makes sense.
+/// A call of a tool with a checked input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Call {
     SetContext {
@@ -21,8 +21,8 @@ pub(crate) enum Call {
         action: Action,
         title: Option<String>,
         description: Option<String>,
-        /// The document to write: given, or made from the title or the content. `None` exactly if
-        /// the block holds one text.
+        /// The key of the document: given, or made from the title or the content. `None` exactly if the block holds one
+        /// text.
         key: Option<String>,
     },
     LoadContext {
@@ -42,7 +42,7 @@ pub(crate) enum Call {
     },
     HistorySearch {
         query: String,
-        /// Whether what was said on other branches is left out.
+        /// Whether other branches are left out.
         is_on_path: bool,
     },
     HistoryExpand {
@@ -54,7 +54,7 @@ pub(crate) enum Call {
     },
 }
 
-/// What becomes of the present text.
+/// What happens to the current text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Replace,
@@ -62,16 +62,16 @@ pub(crate) enum Action {
 }
 
 impl Call {
-    /// Returns the call that a model makes by this name and input; the error is text for the model.
+    /// Returns the call of a name and an input. The error is text for the model.
     ///
-    /// The input is an object, or text that holds one. A field that may be left out may be null.
+    /// The input is an object, or text that holds one. An optional field may be null.
     pub(crate) fn parse(
         name: &str,
         input: &Value,
         blocks: &[BlockInfo],
-        reach: Reach,
+        options: ToolOptions,
     ) -> Result<Self, String> {
-        let offered = || SPECS.iter().filter(|spec| spec.is_open(reach));
+        let offered = || SPECS.iter().filter(|spec| spec.is_open(options));
         let Some(spec) = offered().find(|spec| spec.name == name) else {
             let names: Vec<_> = offered().map(|spec| spec.name).collect();
             let given = shorten(name);
@@ -98,7 +98,7 @@ impl Call {
             },
             HISTORY_EXPAND => {
                 let id = MessageId::from(fields.filled("id")?);
-                // A summary reads as a message; either name of it is meant.
+                // A history shows a summary as a message; both ids are accepted.
                 let id = CompactionId::from_message(&id).unwrap_or_else(|| id.as_str().into());
                 Self::HistoryExpand { id, after: fields.stated("after").map(MessageId::from) }
             }
@@ -134,7 +134,7 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
     if content.trim().is_empty() {
         return Err(format!("{} is blank; a document needs text", field("content")));
     }
-    // The key stands in a line of the prompt.
+    // The prompt lists the key in one line.
     if key.as_deref().is_some_and(|key| collapse_whitespace(key) != key) {
         return Err(format!(
             "{}: a key is one line, with no white space but single spaces in it",
@@ -151,7 +151,7 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
     Ok(Call::SetContext { label, content, action, title, description, key: Some(key) })
 }
 
-/// Returns the fields of an input that its schema allows.
+/// Returns the fields of an input, checked by the schema of the tool.
 fn checked(spec: &Spec, input: &Value, blocks: &[BlockInfo]) -> Result<Map<String, Value>, String> {
     let mut input = object_of(input)?;
     if let Some(participle) = spec.need().participle() {
@@ -177,10 +177,10 @@ fn checked(spec: &Spec, input: &Value, blocks: &[BlockInfo]) -> Result<Map<Strin
     }
 }
 
-/// Returns the object that an input is, or that its text holds.
+/// Returns the input as an object, read from text if need be.
 fn object_of(input: &Value) -> Result<Value, String> {
     let read = match input {
-        // So some servers hand on a call without arguments.
+        // Some servers pass on a call without arguments like this.
         Value::Null => return Ok(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => return Ok(Value::Object(Map::new())),
         Value::String(text) => serde_json::from_str(text)
@@ -198,12 +198,12 @@ impl<'a> Fields<'a> {
         self.0.get(name)?.as_str()
     }
 
-    /// Returns a text that may be left out; models that must give every field leave it blank.
+    /// Returns an optional text. A model that must give every field leaves it blank.
     fn stated(&self, name: &str) -> Option<&'a str> {
         self.text(name).filter(|text| !text.trim().is_empty())
     }
 
-    /// Returns a text that there is no sense in leaving blank.
+    /// Returns a text that must not be blank.
     fn filled(&self, name: &str) -> Result<String, String> {
         let text = self.stated(name).ok_or_else(|| format!("{} is blank", field(name)))?;
         Ok(text.to_owned())

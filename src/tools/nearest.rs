@@ -1,13 +1,13 @@
-//! The nearest name: what was meant by one that is not there.
+//! The nearest name: what an unknown name was probably meant to be.
 
 use crate::id::shorten;
 
-/// The names that an answer lists at most.
+/// The most names that an answer lists.
 const MAX_LISTED: usize = 20;
 
-/// Returns the name that is most like the given one, if one is much like it; case does not count.
+/// Returns the name that is most like the given one, if it is close enough. Case does not count.
 pub(super) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
-    // The length of what a model gives has no limit; the work has.
+    // What a model gives may have any length.
     let given: Vec<char> = shorten(given).to_lowercase().chars().collect();
     let near = names.iter().filter_map(|name| {
         let letters: Vec<char> = name.to_lowercase().chars().collect();
@@ -16,7 +16,7 @@ pub(super) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
         (distance <= allowed && distance < letters.len()).then_some((distance, *name))
     });
     let near = near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name);
-    // The key of a document may end in a hash, which nobody types.
+    // A key may end in a hash, which nobody types: the beginning is enough if only one name has it.
     let begun = || {
         let mut begun = names.iter().filter(|name| {
             let mut letters = name.chars().flat_map(char::to_lowercase);
@@ -32,7 +32,7 @@ pub(super) fn suggestion(given: &str, names: &[&str]) -> String {
     nearest(given, names).map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
-/// Returns the names with quotes and commas, many of them cut short.
+/// Returns the names with quotes and commas; of many only the first.
 pub(super) fn list(names: &[&str]) -> String {
     let shown = names.iter().take(MAX_LISTED).map(|name| format!("{name:?}"));
     let shown = shown.collect::<Vec<_>>().join(", ");
@@ -46,7 +46,7 @@ pub(super) fn list(names: &[&str]) -> String {
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.iter().enumerate() {
-        // What stood to the upper left, and what stands to the left.
+        // The cells to the upper left and to the left.
         let (mut corner, mut left) = (i, i + 1);
         for (cell, to) in row.iter_mut().skip(1).zip(b) {
             let replaced = corner + usize::from(from != to);

@@ -1,4 +1,4 @@
-//! `talktree compact --summary`: laying a summary that was written by hand.
+//! `talktree compact --summary` and `--summary-file`: compacts with a given summary.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use talktree::{Compaction, Planned, Session, Summary};
 use super::{Args, Target, plan, print_added};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::{find, stdin};
+use crate::{lookup, stdin};
 
-/// Lays the summary over the stretch that was named.
-pub(super) fn over(
+/// Compacts the range from one message to another.
+pub(super) fn add_range(
     from: &str,
     to: &str,
     args: &Args,
@@ -18,16 +18,16 @@ pub(super) fn over(
     context: &mut Context,
 ) -> Result<()> {
     let text = text(args)?;
-    let (first, last) = (find::message(session, from)?, find::message(session, to)?);
+    let (first, last) = (lookup::message(session, from)?, lookup::message(session, to)?);
     let mut compaction = Compaction::new(text, first, last);
     compaction.model.clone_from(&args.model);
     session.import_compaction(&compaction)?;
     print_added(&session.compaction(&compaction.id)?, session, context)
 }
 
-/// Lays the summary over what would be compacted now.
-pub(super) fn over_plan(args: &Args, target: &Target, context: &mut Context) -> Result<()> {
-    // First: writing it may take longer than what is planned stands.
+/// Compacts the range that the policy chooses.
+pub(super) fn commit_plan(args: &Args, target: &Target, context: &mut Context) -> Result<()> {
+    // The summary is read before planning: typing it may take so long that the plan would be stale.
     let mut summary = Summary::new(text(args)?);
     if let Some(model) = &args.model {
         summary = summary.by(model);
@@ -42,7 +42,7 @@ pub(super) fn over_plan(args: &Args, target: &Target, context: &mut Context) -> 
     Ok(())
 }
 
-/// Returns the summary that was given.
+/// Returns the given summary.
 fn text(args: &Args) -> Result<String> {
     let text = match (&args.summary, &args.summary_file) {
         (Some(text), _) if text != "-" => text.clone(),

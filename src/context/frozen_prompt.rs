@@ -1,17 +1,17 @@
-//! The frozen prompt: rendered once, kept until it is refreshed.
+//! The frozen prompt: rendered once and stored until it is refreshed.
 
 use super::Context;
 use super::drift::{Drift, drifts};
-use super::prompt::{section, text};
+use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
 use crate::storage::context::Section;
 
 impl Context {
     /// Returns the prompt: all blocks, one below the other.
     ///
-    /// With [`cached_prompt`](super::ContextBuilder::cached_prompt) it is frozen by the first call: every later one
-    /// returns the same bytes, in other processes and after a restart too, until [`refresh_prompt`](Self::refresh_prompt),
-    /// a compaction or a clear. Empty blocks that can only be read are left out.
+    /// With [`cached_prompt`](super::ContextBuilder::cached_prompt) the first call freezes it: every later call returns
+    /// the same bytes, also in other processes and after a restart, until [`refresh_prompt`](Self::refresh_prompt), a
+    /// compaction or a clear. Empty read-only blocks are left out.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -23,18 +23,18 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Provider`] if what is behind a block fails; as every write.
+    /// [`Error::Provider`] if the provider of a block fails; as every write.
     pub fn prompt(&self) -> Result<String> {
         if !self.shared.options.is_cached {
             return Ok(text(&self.sections()?));
         }
-        let store = self.places().store()?;
+        let store = self.backing().store()?;
         match store.frozen()? {
             Some(frozen) => Ok(text(&frozen)),
             None => {
                 let sections = self.sections()?;
                 match store.freeze(&sections) {
-                    // Nothing can be kept; what is rendered is as good as frozen for who only reads.
+                    // A read-only store cannot keep it; a reader gets what would have been frozen.
                     Err(Error::ReadOnly) => Ok(text(&sections)),
                     frozen => Ok(text(&frozen?)),
                 }
@@ -42,10 +42,10 @@ impl Context {
         }
     }
 
-    /// Returns the prompt as [`prompt`](Self::prompt) would, and freezes nothing.
+    /// Returns what [`prompt`](Self::prompt) would return, without freezing it.
     pub(crate) fn current_prompt(&self) -> Result<String> {
         match self.shared.options.is_cached {
-            true => match self.places().store()?.frozen()? {
+            true => match self.backing().store()?.frozen()? {
                 Some(frozen) => Ok(text(&frozen)),
                 None => Ok(text(&self.sections()?)),
             },
@@ -53,7 +53,8 @@ impl Context {
         }
     }
 
-    /// Renders the prompt anew, freezes it if it is kept frozen, and returns it.
+    /// Renders the prompt again and returns it. With [`cached_prompt`](super::ContextBuilder::cached_prompt) it replaces
+    /// the frozen one.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -68,16 +69,16 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt); what was frozen then stays.
+    /// As [`prompt`](Self::prompt). After an error the frozen prompt is unchanged.
     pub fn refresh_prompt(&self) -> Result<String> {
         let sections = self.sections()?;
         if self.shared.options.is_cached {
-            self.places().store()?.refreeze(&sections)?;
+            self.backing().store()?.refreeze(&sections)?;
         }
         Ok(text(&sections))
     }
 
-    /// Forgets the frozen prompt, so that the next call of [`prompt`](Self::prompt) renders it anew.
+    /// Removes the frozen prompt, so that the next call of [`prompt`](Self::prompt) renders it again.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -93,10 +94,10 @@ impl Context {
     /// # Errors
     /// As every write.
     pub fn thaw_prompt(&self) -> Result<()> {
-        self.places().store()?.thaw()
+        self.backing().store()?.thaw()
     }
 
-    /// Returns the prompt that is frozen, `None` if none is; nothing is rendered.
+    /// Returns the frozen prompt; `None` if none is frozen. Nothing is rendered.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -112,37 +113,24 @@ impl Context {
     /// # Errors
     /// As every read.
     pub fn frozen_prompt(&self) -> Result<Option<String>> {
-        let Some(store) = &self.places().store else { return Ok(None) };
+        let Some(store) = &self.backing().store else { return Ok(None) };
         Ok(store.frozen()?.map(|sections| text(&sections)))
     }
 
-    /// Returns the blocks that read otherwise than the frozen prompt has them; none if no prompt is frozen.
+    /// Returns the blocks that differ from the frozen prompt, with both texts; none if no prompt is frozen.
     ///
-    /// ```
-    /// use talktree::{Block, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).cached_prompt().open()?;
-    /// context.set("memory", "Likes tea.")?;
-    /// context.prompt()?;
-    /// context.set("memory", "Likes coffee.")?;
-    ///
-    /// let drift = context.drift()?;
-    /// assert_eq!(drift[0].label, "memory");
-    /// assert!(drift[0].to_string().contains("-Likes tea."));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
+    /// [`Drift`] has an example.
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub fn drift(&self) -> Result<Vec<Drift>> {
-        let Some(store) = &self.places().store else { return Ok(Vec::new()) };
+        let Some(store) = &self.backing().store else { return Ok(Vec::new()) };
         let Some(frozen) = store.frozen()? else { return Ok(Vec::new()) };
-        Ok(drifts(&contents(&frozen), &contents(&self.sections()?)))
+        Ok(drifts(frozen, self.sections()?))
     }
 
-    /// Returns what to tell a model beside the frozen prompt: the blocks marked by
-    /// [`remind`](super::Block::remind) that read otherwise by now. `None` if there is nothing to tell.
+    /// Returns what to tell a model beside the frozen prompt: the current text of each block with
+    /// [`remind`](super::Block::remind) that differs from it. `None` if none does.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -160,13 +148,13 @@ impl Context {
     /// # Errors
     /// As [`block`](Self::block).
     pub fn reminder(&self) -> Result<Option<String>> {
-        let Some(store) = &self.places().store else { return Ok(None) };
+        let Some(store) = &self.backing().store else { return Ok(None) };
         let Some(frozen) = store.frozen()? else { return Ok(None) };
         let mut texts = Vec::new();
-        for block in self.mounted().iter().filter(|block| block.block.is_reminding) {
+        for block in self.all().iter().filter(|block| block.block.is_reminding) {
             let was = frozen.iter().find(|section| section.label == block.label);
             let was = was.map(|section| section.content.as_str()).unwrap_or_default();
-            let (label, now) = (&block.label, block.content(self.places())?);
+            let (label, now) = (&block.label, block.content(self.backing())?);
             match now.as_str() {
                 now if now == was => {}
                 "" => texts.push(format!(
@@ -180,13 +168,8 @@ impl Context {
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
     }
 
-    /// Renders the blocks that are shown.
     fn sections(&self) -> Result<Vec<Section>> {
         let blocks = self.blocks()?;
         Ok(blocks.iter().filter_map(section).collect())
     }
-}
-
-fn contents(sections: &[Section]) -> Vec<(&str, &str)> {
-    sections.iter().map(|section| (section.label.as_str(), section.content.as_str())).collect()
 }

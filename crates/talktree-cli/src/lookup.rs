@@ -1,28 +1,26 @@
-//! What people call sessions and messages: an id, the beginning of one, or a name.
+//! Lookup of sessions, messages and compactions by what the user typed: an id, a part of one, a name
+//! or a label.
 //!
-//! A whole id comes first, then names and beginnings; an end is good, too, because ids that were made
-//! at one time begin alike. What fits several is never guessed: a name that is also a part of another
-//! session's id is not enough.
+//! A complete id is tried first, then names and prefixes. Suffixes are accepted because ids created
+//! at the same time share a prefix. An ambiguous argument is an error, also if it is the name of one
+//! session and a part of another's id.
 
 use std::collections::BTreeSet;
 
 use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store};
 
-use crate::clean::one_line;
 use crate::failure::{Failure, Result};
+use crate::text::one_line;
 
-/// The most candidates that an error lists.
+/// The maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 8;
 
-/// What stands for the message that the head stands at.
+/// The argument that means the head.
 pub(crate) const HEAD: &str = "head";
 
-/// The shortest an id is shown, where it is longer.
-const MIN_SHOWN: usize = 8;
-
-/// Returns the session that is meant.
+/// Returns the session with this id, part of an id, or name.
 pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
-    // A whole id is found without a look at the others.
+    // A complete id needs no list of all sessions.
     if let Ok(session) = store.session(given)
         && session.info()?.is_some()
     {
@@ -38,7 +36,8 @@ fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     let ends = |info: &SessionInfo| !part.is_empty() && info.id.as_str().ends_with(part);
     let any_named = sessions.iter().any(is_named);
     let any_start = sessions.iter().any(starts);
-    // An end counts where no beginning does, but says against a name as much as a beginning.
+    // A suffix counts only if no prefix matches; but next to a name it makes the argument ambiguous,
+    // as a prefix does.
     let fits = |info: &&SessionInfo| {
         is_named(info) || starts(info) || (ends(info) && (any_named || !any_start))
     };
@@ -46,37 +45,40 @@ fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     match found[..] {
         [info] => Ok(info.id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "no session has the id or name {given:?}, and none an id with that beginning or end; `talktree sessions` lists them"
+            "no session has the id or name {given:?} or an id that starts or ends with it; `talktree sessions` lists all"
         ))),
-        _ => Err(ambiguous("session", given, found.iter().map(|info| described(info)))),
+        _ => Err(ambiguous("session", given, found.iter().map(|info| id_and_name(info)))),
     }
 }
 
-/// Returns what people know the session by: its id, and its name if it has one.
+/// Returns the session's id, with its name if it has one.
 pub(crate) fn title(session: &Session) -> Result<String> {
     let info = session.info()?;
-    Ok(info.map_or_else(|| session.id().to_string(), |info| described(&info)))
+    Ok(info.map_or_else(|| session.id().to_string(), |info| id_and_name(&info)))
 }
 
-fn described(info: &SessionInfo) -> String {
+fn id_and_name(info: &SessionInfo) -> String {
     match &info.name {
         Some(name) => format!("{} ({})", info.id, one_line(name)),
         None => info.id.to_string(),
     }
 }
 
-/// Returns the message that is meant: `head`, by id, by label, or by the beginning or the end of its
-/// id. A summary's id stands for the summary.
+/// Returns the message with this id, label or part of an id, or the head for `head`. The id
+/// `compaction_..` finds the summary of a compaction.
 pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
     let id = MessageId::from(given);
     if given.is_empty() {
-        return Err(Failure::Usage("a message id is empty".to_owned()));
+        return Err(Failure::Usage("the message id is empty".to_owned()));
     }
-    // Before labels and ids: what a script calls the head must not depend on what was imported.
+    // Before labels and ids: in a script `head` must mean the head whatever was imported.
     if given == HEAD {
         let head = session.head()?;
         return head.ok_or_else(|| {
-            Failure::NotFound("the head stands before the first message".to_owned())
+            Failure::NotFound(format!(
+                "session {:?} has no head message: its head is before the first message",
+                session.id()
+            ))
         });
     }
     if session.message(&id)?.is_some() {
@@ -103,14 +105,14 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             Err(ambiguous("message", given, [first, second].into_iter().chain(found)))
         }
         (None, _) => Err(Failure::NotFound(format!(
-            "session {:?} has no message or label {given:?}, and no id with that beginning or end; `talktree tree {}` shows them",
+            "session {:?} has no message or label {given:?} and no message id that starts or ends with it; `talktree tree {}` shows the messages",
             session.id(),
             session.id()
         ))),
     }
 }
 
-/// Calls `with` for the id of every message of a session, once each.
+/// Calls `with` once for the id of each message of a session.
 fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
     let tree = session.tree()?;
     if let [only] = &tree.segments[..] {
@@ -118,7 +120,7 @@ fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
         return Ok(());
     }
     for segment in &tree.segments {
-        // What the landmarks show need not be read again.
+        // The landmarks already hold every id of the segment.
         if segment.landmarks.len() as u64 == segment.count {
             segment.landmarks.iter().for_each(|landmark| with(&landmark.id));
             continue;
@@ -132,7 +134,7 @@ fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
     Ok(())
 }
 
-/// Returns the compaction that is meant: by its id, its id as a message, or the beginning of it.
+/// Returns the compaction with this id, the message id of its summary, or a part of either.
 pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId> {
     let part = without_dots(given);
     let part = part.strip_prefix(talktree::COMPACTION_PREFIX).unwrap_or(part);
@@ -150,11 +152,11 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
     match found[..] {
         [id] => Ok(id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "session {:?} has no summary {given:?}; `talktree compact {} --list` lists them",
+            "session {:?} has no compaction {given:?}; `talktree compact {} --list` lists all",
             session.id(),
             session.id()
         ))),
-        _ => Err(ambiguous("summary", given, found)),
+        _ => Err(ambiguous("compaction", given, found)),
     }
 }
 
@@ -167,55 +169,12 @@ fn ambiguous<T: ToString>(what: &str, given: &str, found: impl IntoIterator<Item
         more => format!("\n  and {more} more"),
     };
     Failure::Usage(format!(
-        "{given:?} may be more than one {what}:\n  {}{more}",
+        "{given:?} matches more than one {what}:\n  {}{more}",
         shown.join("\n  ")
     ))
 }
 
-/// Drawings shorten ids with dots at the end that was left out; what is pasted may hold them.
+/// Removes the `…` that `tree` and other output prints in place of the rest of an id.
 fn without_dots(given: &str) -> &str {
     given.trim_matches('…')
-}
-
-/// The beginnings of ids that tell them from each other.
-pub(crate) struct ShortIds(Vec<String>);
-
-impl ShortIds {
-    pub(crate) fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-        ids.sort_unstable();
-        Self(ids)
-    }
-
-    /// Returns the shortest beginning, of eight characters or more, that no other id has.
-    pub(crate) fn of<'a>(&self, id: &'a str) -> &'a str {
-        let Ok(at) = self.0.binary_search_by(|other| other.as_str().cmp(id)) else { return id };
-        let neighbours = [at.checked_sub(1), Some(at + 1)];
-        let others = neighbours.into_iter().flatten().filter_map(|at| self.0.get(at));
-        let common =
-            others.map(|other| id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count());
-        let mut len = (common.max().unwrap_or(0) + 1).max(MIN_SHOWN);
-        while len < id.len() && !id.is_char_boundary(len) {
-            len += 1;
-        }
-        // What is nearly whole is shown whole.
-        if len + 8 >= id.len() { id } else { &id[..len] }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_shortened_to_what_tells_them_apart() {
-        let ids = [
-            "7f3a0c12-1111-4222-8333-444455556666",
-            "7f3a0c12-2222-4222-8333-444455556666",
-            "telegram:4711",
-        ];
-        let short = ShortIds::new(ids);
-        assert_eq!(ids.map(|id| short.of(id)), ["7f3a0c12-1", "7f3a0c12-2", "telegram:4711"]);
-        assert_eq!(ShortIds::new([ids[0]]).of(ids[0]), "7f3a0c12");
-    }
 }

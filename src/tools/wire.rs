@@ -1,24 +1,22 @@
-//! The wire: what each provider is told of a tool.
+//! The wire: the form of a tool for each provider.
 //!
-//! - Anthropic (Messages API): `name` of at most 64 letters, digits, `_` and `-`, `description`,
-//!   `input_schema`.
-//! - OpenAI: in strict mode, every field is required and every object closed; a field that may be
-//!   left out takes null instead. Whether strict is the default differs by API, so it is always
-//!   said.
-//! - MCP: `inputSchema` and hints of what a call does.
+//! - Anthropic (Messages API): `name` of at most 64 letters, digits, `_` and `-`, `description`, `input_schema`.
+//! - OpenAI: in strict mode every field is required and every object is closed; an optional field takes null instead.
+//!   The default of `strict` differs by API, so it is always set.
+//! - MCP: `inputSchema`, and hints about what a call does.
 
 use serde_json::{Map, Value, json};
 
 use super::definition::ToolDefinition;
 use super::schema;
 
-/// The values that all enums of a strict schema have together at most.
+/// The most values of all enums of a strict schema together.
 const MAX_STRICT_VALUES: usize = 1000;
 
-/// The values that one enum has at most unless they are short.
+/// The most values of one enum, unless they are short.
 const MAX_LONG_VALUES: usize = 250;
 
-/// The characters that the values of an enum with more than that have together at most.
+/// The most characters of the values of an enum with more values than that.
 const MAX_VALUE_CHARS: usize = 15_000;
 
 pub(super) fn anthropic(tool: &ToolDefinition) -> Value {
@@ -41,7 +39,7 @@ pub(super) fn openai_responses(tool: &ToolDefinition) -> Value {
 
 pub(super) fn mcp(tool: &ToolDefinition) -> Value {
     let mut hints = json!({"readOnlyHint": tool.is_readonly});
-    // It means something only of what is not read-only.
+    // MCP defines it only for tools that are not read-only.
     if !tool.is_readonly {
         hints["destructiveHint"] = json!(tool.is_destructive);
     }
@@ -72,8 +70,7 @@ fn fits_strict_mode(schema: &Value) -> bool {
         count += values().count();
         let is_long = values().count() > MAX_LONG_VALUES
             && values().map(|value| value.chars().count()).sum::<usize>() > MAX_VALUE_CHARS;
-        // A line break in a value is refused there. The others that JSON has to escape are not
-        // risked.
+        // Strict mode refuses a line break in a value; other characters that JSON escapes may be refused, too.
         !is_long && !values().any(|value| value.contains(['"', '\\']))
     });
     fits && count <= MAX_STRICT_VALUES
@@ -85,14 +82,14 @@ fn enums(schema: &Value) -> Vec<&Vec<Value>> {
     schema["enum"].as_array().into_iter().chain(inner).collect()
 }
 
-/// Returns the schema with every field required; one that was not takes null.
+/// Returns the schema with every field required; an optional one takes null.
 fn strict(schema: &Value) -> Value {
     let Some(fields) = schema["properties"].as_object() else { return schema.clone() };
     let mut properties = Map::new();
     for (name, field) in fields {
         let mut field = strict(field);
         if !schema::is_required(schema, name) {
-            // Side by side: an enum beside a type that has null would still refuse it.
+            // `anyOf`, because an enum refuses null even if the type allows it.
             let description = field["description"].take();
             if let Some(field) = field.as_object_mut() {
                 field.remove("description");
@@ -112,9 +109,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::call::Call;
-    use super::super::{Reach, Tools, fixture};
+    use super::super::{Tools, fixture};
     use super::*;
-    use crate::context::Block;
+    use crate::context::{Block, ToolOptions};
 
     fn tool(name: &str, list: &Value) -> Value {
         let mut tools = list.as_array().into_iter().flatten();
@@ -173,7 +170,7 @@ mod tests {
             "strict": true, "parameters": strict,
         });
         assert_eq!(tool("load_context", &tools.openai_responses()), responses);
-        assert_eq!(fixture::of(&[], Reach::default()).mcp(), json!([]));
+        assert_eq!(fixture::of(&[], ToolOptions::default()).mcp(), json!([]));
     }
 
     #[test]
@@ -186,7 +183,7 @@ mod tests {
         assert_eq!(hints("history_search"), json!({"readOnlyHint": true}));
     }
 
-    /// The rules of strict mode, as its documentation states them.
+    /// Checks the rules of strict mode, as documented.
     fn assert_strict(schema: &Value) {
         for keyword in schema.as_object().unwrap().keys() {
             let known = [
@@ -237,7 +234,7 @@ mod tests {
         let is_strict = |labels: Vec<String>| {
             let blocks: Vec<_> =
                 labels.iter().map(|label| Block::stored().info(label, String::new())).collect();
-            let tools = fixture::of(&blocks, Reach::default()).openai_chat();
+            let tools = fixture::of(&blocks, ToolOptions::default()).openai_chat();
             let function = tools[0]["function"].clone();
             let is_closed = jsonschema::meta::is_valid(&function["parameters"]);
             assert!(is_closed);
@@ -255,7 +252,7 @@ mod tests {
         assert_eq!(is_strict(vec!["a \\ b".to_owned()]), Some(false));
     }
 
-    /// An input as a strict mode gives it: every field there, and any that may be null.
+    /// An input as a strict mode gives it: with every field, some of them null.
     fn given(schema: &Value) -> BoxedStrategy<Value> {
         if let Some(choices) = schema["anyOf"].as_array() {
             let choices: Vec<_> = choices.iter().map(given).collect();
@@ -288,7 +285,7 @@ mod tests {
             let checked = runner.run(&given(&schema), |input| {
                 prop_assert!(validator.is_valid(&input), "{}", input);
                 let call = Call::parse(&name, &input, &fixture::blocks(), fixture::ALL);
-                // What no schema can say: whether this block holds documents.
+                // No schema can say whether this block holds documents.
                 let refused = call.as_ref().err().is_some_and(|text| text.contains("\"metadata\""));
                 prop_assert!(call.is_ok() || refused, "{} {}: {:?}", name, input, call);
                 Ok(())
