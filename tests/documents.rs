@@ -113,8 +113,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
             documented
         }
         "what a tool returns to a model" => {
-            let chat =
-                store.session_builder("s").block("skills", Block::stored_skills()).open()?;
+            let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
             let long = Document::new("long", "word ".repeat(3 * count));
             chat.context().set_document("skills", &long)?;
             let input = json!({"label": "skills", "key": "long"});
