@@ -263,7 +263,7 @@ fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_thr
     };
     // Each is over the threshold; the first three are the head, and the last is the tail.
     let long = "word ".repeat(100);
-    let short = "the view has 1 messages; from 5 on there may be something to compact".to_owned();
+    let short = "the view has 1 messages; at least 5 are needed to compact any".to_owned();
     assert_eq!(stuck(&long)?, Some(short.clone()));
     for _ in 0..5 {
         assert_eq!(stuck(&long)?, None);

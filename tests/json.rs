@@ -260,7 +260,7 @@ fn a_part_that_is_no_object_is_refused() -> Result<()> {
     for json in ["1", "null", "[{}]", "\"text\""] {
         let part = Part::Other(Json::parse(json)?);
         let error = chat.append(Message::new("user", vec![Part::text("x"), part])).unwrap_err();
-        let expected = format!("part {json:?} cannot be used: parts[1] is no JSON object");
+        let expected = format!("part {json:?} cannot be used: parts[1] is not a JSON object");
         assert_eq!(error.to_string(), expected);
     }
     assert_eq!(chat.raw_history()?, []);

@@ -1,4 +1,4 @@
-//! JSON kept as the text it came as.
+//! JSON that keeps its text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 
-/// One JSON value, kept as the text it came as and read only when it is asked for.
+/// A JSON value that keeps its text and is parsed only on demand.
 ///
-/// So that what a Rust string or number cannot hold (lone surrogates, numbers of any length, deep
-/// nesting) comes back unchanged. Two are equal if they mean the same, whatever their spelling.
+/// So what a Rust string or number cannot hold comes back unchanged: lone surrogates, numbers of any
+/// length, deep nesting. Two values are equal if they mean the same, even if their texts differ.
 ///
 /// ```
 /// use serde_json::json;
@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Returns the JSON of this text, which must be one valid value.
+    /// Returns the JSON value of a text.
     ///
     /// ```
     /// use talktree::Json;
@@ -41,12 +41,12 @@ impl Json {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Json`] with line and column if it is not.
+    /// [`Error::Json`] with line and column if the text is not one valid JSON value.
     pub fn parse(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|source| Error::Json { what: "JSON", source })
     }
 
-    /// Returns the text as it came.
+    /// Returns the text, unchanged.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
@@ -54,8 +54,8 @@ impl Json {
 
     /// Returns the value.
     ///
-    /// A lone surrogate reads as U+FFFD. What is nested deeper than 128 or is a number beyond
-    /// `f64` reads as the text itself.
+    /// A lone surrogate becomes U+FFFD. A value that is nested deeper than 128 levels, or holds a number
+    /// beyond `f64`, is returned as its text.
     ///
     /// ```
     /// use talktree::Json;
@@ -86,7 +86,7 @@ impl Json {
         self.as_str() == "null"
     }
 
-    /// Returns a copy of text that is known to be JSON.
+    /// Copies text that is known to be JSON.
     pub(super) fn keep(raw: &RawValue) -> Self {
         Self(raw.to_owned())
     }
@@ -98,7 +98,7 @@ impl Json {
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
-        // Printing a `Value` and taking the print as JSON cannot fail: its maps have text keys.
+        // The text of a `Value` is always valid JSON, so the default is never used.
         Self(RawValue::from_string(value.to_string()).unwrap_or_default())
     }
 }
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Returns valid JSON with each `\uXXXX` escape of a surrogate without its partner as `\ufffd`.
+/// Returns the JSON with the `\uXXXX` escape of each unpaired surrogate replaced by `\ufffd`.
 pub(crate) fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut mended: Option<String> = None;
@@ -171,7 +171,7 @@ pub(crate) fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the UTF-16 unit that the `\uXXXX` at this place stands for.
+/// Returns the UTF-16 unit of a `\uXXXX` escape at this place.
 fn escaped_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let escape = bytes.get(at..at + 6)?;
     let hex = escape.strip_prefix(b"\\u")?;

@@ -1,15 +1,15 @@
-//! Messages: what a conversation is made of.
+//! Messages and their parts.
 //!
-//! A message has an id, a parent, a role, parts and metadata. The parts have the shape of the
-//! Vercel AI SDK's `UIMessage`, so such a message can be stored as it is. Parts of other types and
-//! fields of other names are kept and come back deep-equal.
+//! A message has an id, a parent, a role, parts and metadata. Its parts have the shape of the Vercel
+//! AI SDK's `UIMessage`, so that such a message can be stored unchanged. Parts and fields that
+//! talktree does not know are kept, deep-equal.
 //!
 //! Invariant: reading a message and writing it again gives the same JSON value.
 
 mod json;
+mod pairs;
 mod part;
 mod role;
-mod tool;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -20,17 +20,19 @@ use crate::id::MessageId;
 
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
+pub(crate) use pairs::{
+    NewestFirst, OldestFirst, Pairing, Side, input_of, output_of, pairs_across, tool_of,
+};
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
-pub(crate) use tool::{has_outcome, input_of, output_of, tool_of};
 pub(crate) use wire::{
     check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };
 
 /// Fields that talktree does not know, by name.
 ///
-/// One with the name of a field that the message or the part has itself is refused when the message
-/// is written.
+/// A message is refused if one of them has the name of a field that the message or the part itself
+/// has.
 ///
 /// ```
 /// use serde_json::json;
@@ -60,27 +62,27 @@ pub type Extra = BTreeMap<String, Json>;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// The name of the message, unique in its session.
+    /// The id of the message, unique in its session.
     pub id: MessageId,
-    /// The message it follows; `None` for a root. Set when read, not looked at when written: the
-    /// verb that writes says where a message goes.
+    /// The message it follows; `None` for a root. Set when a message is read, ignored when it is
+    /// written: each verb that writes names the parent itself.
     pub parent: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
-    /// What is said, in order.
+    /// The parts, in order.
     pub parts: Vec<Part>,
-    /// Anything the caller wants to keep beside it.
+    /// Any JSON that the caller wants to store with it.
     pub metadata: Option<Json>,
-    /// When it was made, in UTC, to the microsecond.
+    /// When it was created, in UTC, to the microsecond.
     pub created_at: DateTime<Utc>,
     /// Kept in the tree, in raw history and in search, but not shown to a model.
     pub is_hidden: bool,
-    /// Fields of the message's JSON that talktree does not know.
+    /// Fields of the message that talktree does not know.
     pub extra: Extra,
 }
 
 impl Message {
-    /// Returns a message of these parts, with a new id, made now.
+    /// Returns a message of these parts, with a new id and the present time.
     ///
     /// ```
     /// use talktree::{Message, Part};
@@ -103,12 +105,11 @@ impl Message {
         }
     }
 
-    /// Returns a message of one text part.
     fn of_text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, vec![Part::text(text)])
     }
 
-    /// Returns what a user says.
+    /// Returns a user message of one text.
     ///
     /// ```
     /// use talktree::{Message, Role};
@@ -121,7 +122,7 @@ impl Message {
         Self::of_text(Role::User, text)
     }
 
-    /// Returns what the model says.
+    /// Returns an assistant message of one text.
     ///
     /// ```
     /// use talktree::{Message, Role};
@@ -133,7 +134,7 @@ impl Message {
         Self::of_text(Role::Assistant, text)
     }
 
-    /// Returns an instruction to the model.
+    /// Returns a system message of one text: an instruction to the model.
     ///
     /// ```
     /// use talktree::{Message, Role};
@@ -145,7 +146,7 @@ impl Message {
         Self::of_text(Role::System, text)
     }
 
-    /// Returns the message under this id.
+    /// Returns the message with this id.
     ///
     /// ```
     /// use talktree::Message;
@@ -158,7 +159,7 @@ impl Message {
         self
     }
 
-    /// Returns the message with this part after the others.
+    /// Returns the message with this part added at the end.
     ///
     /// ```
     /// use talktree::{Message, Part};
@@ -187,7 +188,7 @@ impl Message {
         self
     }
 
-    /// Returns the message as made at this time, cut to the microsecond.
+    /// Returns the message with this creation time, cut to the microsecond.
     ///
     /// ```
     /// use chrono::{DateTime, TimeDelta};
@@ -203,7 +204,7 @@ impl Message {
         self
     }
 
-    /// Returns the message as an hidden: kept, searchable, but not shown to a model.
+    /// Returns the message as a hidden one: kept and searchable, but not shown to a model.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -259,7 +260,8 @@ impl Message {
         crate::tokens::of_message(self)
     }
 
-    /// Returns whether the two say the same: all but parent and time, which a retry may not repeat.
+    /// Returns whether both have the same content. Parent and time are ignored: a retry may give
+    /// others.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         self.role == other.role
             && self.parts == other.parts
@@ -269,12 +271,12 @@ impl Message {
     }
 }
 
-/// Returns the present time, to the microsecond: what a row can hold.
+/// Returns the present time to the microsecond, the precision of a row.
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
-/// Returns the bytes that the message's parts, metadata and further fields take when stored.
+/// Returns how many bytes the parts, metadata and further fields of the message take when stored.
 pub(crate) fn stored_bytes(message: &Message) -> crate::error::Result<u64> {
     let parts = parts_to_text(&message.parts)?.len();
     let metadata = message.metadata.as_ref().map_or(0, |json| json.as_str().len());

@@ -1,7 +1,7 @@
 //! Parts: the typed pieces of a message.
 //!
-//! A part whose JSON fits one of the typed shapes becomes that shape, with the fields it does not
-//! name in `extra`; everything else stays [`Part::Other`], as the text it came as.
+//! JSON that fits one of the typed shapes becomes that shape, with further fields in `extra`. All
+//! other JSON becomes [`Part::Other`], which keeps its text unchanged.
 
 use std::borrow::Cow;
 
@@ -29,20 +29,20 @@ use super::{Extra, Json};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Part {
-    /// Text that was said: `{"type": "text", "text": ..}`.
+    /// Text: `{"type": "text", "text": ..}`.
     Text(Text),
     /// A model's reasoning: `{"type": "reasoning", "text": ..}`.
     Reasoning(Reasoning),
-    /// A call of a tool and, once it is there, its result: `{"type": "tool-NAME", "toolCallId": ..,
-    /// "input": .., "output": ..}`, or `"type": "dynamic-tool"` with `"toolName"`.
+    /// A tool call, its result, or both: `{"type": "tool-NAME", "toolCallId": .., "input": ..,
+    /// "output": ..}`, or `"type": "dynamic-tool"` with `"toolName"`.
     Tool(Tool),
     /// A file: `{"type": "file", "mediaType": .., "url": ..}`.
     File(File),
-    /// A part of another type, or one that a typed shape would not hold unchanged.
+    /// A part of another type, or one that no typed shape can hold unchanged.
     Other(Json),
 }
 
-/// Text that was said.
+/// A text.
 ///
 /// ```
 /// use talktree::Part;
@@ -77,7 +77,7 @@ pub struct Reasoning {
     pub extra: Extra,
 }
 
-/// A call of a tool and, once it is there, its result.
+/// A tool call, its result, or both.
 ///
 /// ```
 /// use serde_json::json;
@@ -97,18 +97,18 @@ pub struct Reasoning {
 pub struct Tool {
     /// The name of the tool.
     pub name: String,
-    /// Whether the name stands in a field of its own (`dynamic-tool`) instead of in the type.
+    /// Whether the name is in the field `toolName` (of a `dynamic-tool`) and not in the type.
     pub is_dynamic: bool,
-    /// What pairs the call with its result.
+    /// The id that pairs the call with its result.
     pub call_id: String,
-    /// How far the call is: `input-streaming`, `input-available`, `output-available`,
+    /// The progress of the call: `input-streaming`, `input-available`, `output-available`,
     /// `output-error`, ..
     pub state: Option<String>,
-    /// What the tool was called with.
+    /// The arguments of the call.
     pub input: Option<Json>,
-    /// What it answered.
+    /// The result.
     pub output: Option<Json>,
-    /// Why it failed.
+    /// The error of a call that failed.
     pub error_text: Option<String>,
     /// Fields talktree does not know.
     pub extra: Extra,
@@ -128,18 +128,18 @@ pub struct Tool {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct File {
-    /// Its IANA media type.
+    /// The IANA media type.
     pub media_type: String,
-    /// Where it is; a `data:` URL holds it.
+    /// Where the file is; a `data:` URL holds its content.
     pub url: String,
-    /// Its name.
+    /// The name of the file.
     pub filename: Option<String>,
     /// Fields talktree does not know.
     pub extra: Extra,
 }
 
 impl Part {
-    /// Returns a part of text.
+    /// Returns a text part.
     ///
     /// ```
     /// use talktree::Part;
@@ -151,7 +151,7 @@ impl Part {
         Self::Text(Text { text: text.into(), extra: Extra::new() })
     }
 
-    /// Returns a part of reasoning.
+    /// Returns a reasoning part.
     ///
     /// ```
     /// use talktree::{Message, Part, Role};
@@ -164,7 +164,7 @@ impl Part {
         Self::Reasoning(Reasoning { text: text.into(), extra: Extra::new() })
     }
 
-    /// Returns a call of a tool that has not answered yet.
+    /// Returns a tool call without its result.
     ///
     /// ```
     /// use serde_json::json;
@@ -193,7 +193,7 @@ impl Part {
         })
     }
 
-    /// Returns the result of a tool, for stores that keep it apart from its call.
+    /// Returns a tool result without its call, for programs that store the two in separate parts.
     ///
     /// ```
     /// use serde_json::json;
@@ -222,7 +222,7 @@ impl Part {
         })
     }
 
-    /// Returns a file.
+    /// Returns a file part.
     ///
     /// ```
     /// use talktree::Part;
@@ -258,10 +258,10 @@ impl Part {
         }
     }
 
-    /// Returns a further field that has the name of one that the part writes itself.
+    /// Returns the name of a field in `extra` that the part itself writes.
     ///
-    /// As JSON the part would have the field twice and could not be read back the same. A part that
-    /// was read from JSON has none.
+    /// Written as JSON, the part would have this field twice and could not be read back. A part that
+    /// was read from JSON has no such field.
     pub(crate) fn reserved_field(&self) -> Option<&str> {
         let extra = match self {
             Self::Text(Text { extra, .. })
@@ -273,11 +273,11 @@ impl Part {
         extra.keys().map(String::as_str).find(|field| self.writes(field))
     }
 
-    /// Returns whether a field of this name belongs to the typed shape, also where it is not set.
+    /// Returns whether a field belongs to the typed shape, even if it is not set.
     fn writes(&self, field: &str) -> bool {
         match self {
             Self::Text(_) | Self::Reasoning(_) => matches!(field, "type" | "text"),
-            // A tool that is not dynamic has its name in its type.
+            // Any other tool has its name in its type.
             Self::Tool(tool) if field == "toolName" => tool.is_dynamic,
             Self::Tool(_) => {
                 matches!(field, "type" | "toolCallId" | "state" | "input" | "output" | "errorText")
@@ -287,10 +287,10 @@ impl Part {
         }
     }
 
-    /// Returns the part in the typed shape that comes nearest.
+    /// Returns the part in a typed shape if replacing its lone surrogates makes it fit one.
     ///
-    /// A text part with a lone surrogate is [`Part::Other`], so that it is stored unchanged; this
-    /// reads it as [`Part::Text`] with U+FFFD.
+    /// A text part with a lone surrogate is [`Part::Other`], so that it is stored unchanged. This
+    /// method returns it as [`Part::Text`] with U+FFFD in their place.
     ///
     /// ```
     /// use talktree::Part;
@@ -326,7 +326,7 @@ impl Serialize for Part {
             return json.serialize(serializer);
         }
         let mut map = serializer.serialize_map(None)?;
-        // The type comes first: the quick reader counts on it.
+        // The fast reader expects the type first.
         map.serialize_entry("type", &self.kind())?;
         let extra = match self {
             Self::Text(Text { text, extra }) | Self::Reasoning(Reasoning { text, extra }) => {

@@ -1,10 +1,10 @@
-//! Roles: who speaks.
+//! The roles of messages.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Who speaks in a message. Any text; four are usual.
+/// Who speaks in a message: one of four usual roles, or any other text.
 ///
 /// ```
 /// use talktree::Role;
@@ -21,9 +21,9 @@ pub enum Role {
     Assistant,
     /// Instructions to the model.
     System,
-    /// The result of a tool.
+    /// Results of tools.
     Tool,
-    /// Anyone else.
+    /// Any other role.
     Other(Box<str>),
 }
 

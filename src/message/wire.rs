@@ -1,7 +1,8 @@
 //! Reading and writing messages as JSON.
 //!
-//! Rows are read often, so the usual parts have a quick way: one pass, no copy of the JSON. What
-//! does not fit it is read a second time, part by part, and kept as text where it must be.
+//! Rows are read often, so the usual parts have a fast path: one pass, without a copy of the JSON.
+//! Parts that do not fit it are read a second time, one by one, and kept as text if no typed shape
+//! holds them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,12 +17,12 @@ use super::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool, now};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, shorten};
 
-/// Returns the parts as the text of a row.
+/// Writes the parts for a row.
 pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
     serde_json::to_string(parts).map_err(|source| Error::Json { what: "message parts", source })
 }
 
-/// Returns the parts that a row's text holds.
+/// Reads the parts of a row.
 pub(crate) fn parts_from_text(text: &str) -> Result<Vec<Part>> {
     if let Some(text) = single_text(text) {
         return Ok(vec![Part::text(text)]);
@@ -32,7 +33,8 @@ pub(crate) fn parts_from_text(text: &str) -> Result<Vec<Part>> {
     serde_json::from_str(text).map_err(|source| Error::Json { what: "message parts", source })
 }
 
-/// Returns the text of a row's parts that are one text part, if it is written as we write it and has no escapes.
+/// Returns the text of parts that are a single text part in talktree's own spelling, without
+/// escapes.
 pub(crate) fn single_text(parts: &str) -> Option<&str> {
     let text = parts.strip_prefix(r#"[{"type":"text","text":""#)?.strip_suffix(r#""}]"#)?;
     let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | ..0x20);
@@ -42,7 +44,7 @@ pub(crate) fn single_text(parts: &str) -> Option<&str> {
         .then_some(text)
 }
 
-/// Returns the unknown fields as the text of a row, if there are any.
+/// Writes the further fields for a row; `None` if there are none.
 pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
     if extra.is_empty() {
         return Ok(None);
@@ -51,14 +53,14 @@ pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
     text.map(Some).map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Returns the unknown fields that a row's text holds.
+/// Reads the further fields of a row.
 pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
     text.map_or(Ok(Extra::new()), serde_json::from_str)
         .map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Checks that the message can be read back as JSON: no further field has the name of one that the
-/// message or its part has itself, and every part is an object.
+/// Checks that the message can be read back: no further field has the name of a field that the
+/// message or its part itself has, and every part is a JSON object.
 pub(crate) fn check_shape(message: &Message) -> Result<()> {
     if let Some(name) = reserved_field(&message.extra) {
         return Err(reserved(name, "every message has a field of this name".to_owned()));
@@ -73,7 +75,7 @@ pub(crate) fn check_shape(message: &Message) -> Result<()> {
         if let Part::Other(json) = part
             && !json.as_str().starts_with('{')
         {
-            let why = format!("parts[{at}] is no JSON object");
+            let why = format!("parts[{at}] is not a JSON object");
             return Err(Error::InvalidName {
                 what: "part",
                 given: shorten(json.as_str()).into_owned(),
@@ -88,7 +90,7 @@ fn reserved(name: &str, why: String) -> Error {
     Error::InvalidName { what: "further field", given: name.to_owned(), why }
 }
 
-/// Returns a further field that has the name of one that every message has.
+/// Returns the name of an further field that every message has.
 fn reserved_field(extra: &Extra) -> Option<&'static str> {
     if extra.is_empty() {
         return None;
@@ -97,7 +99,7 @@ fn reserved_field(extra: &Extra) -> Option<&'static str> {
     known.into_iter().find(|name| extra.contains_key(*name))
 }
 
-/// Parts that all fit a typed shape.
+/// Parts of which each fits a typed shape.
 struct TypedParts(Vec<Part>);
 
 impl<'de> Deserialize<'de> for TypedParts {
@@ -112,7 +114,7 @@ impl<'de> Deserialize<'de> for TypedParts {
                 self,
                 mut parts: A,
             ) -> std::result::Result<Self::Value, A::Error> {
-                // Most messages are one part; serde would take room for four, of 200 bytes each.
+                // Most messages have one part; serde would reserve four, of 200 bytes each.
                 let mut typed = Vec::with_capacity(1);
                 while let Some(TypedPart(part)) = parts.next_element()? {
                     typed.push(part);
@@ -124,7 +126,7 @@ impl<'de> Deserialize<'de> for TypedParts {
     }
 }
 
-/// A part whose JSON fits a typed shape with `type` as the first field.
+/// A part whose JSON fits a typed shape and has `type` as its first field.
 pub(super) struct TypedPart(Part);
 
 impl TypedPart {
@@ -132,7 +134,7 @@ impl TypedPart {
         serde_json::from_str::<Self>(text).ok().map(|part| part.0)
     }
 
-    /// Returns the typed part, else the text as it is; an error if it is no JSON object.
+    /// Returns the typed part, else one that keeps the text; an error if it is not a JSON object.
     pub(super) fn parse_or_keep(raw: &RawValue) -> std::result::Result<Part, &'static str> {
         if !raw.get().starts_with('{') {
             return Err("a part is a JSON object");
@@ -142,7 +144,7 @@ impl TypedPart {
     }
 }
 
-/// Returns the object with `type` moved to the front, if it has one elsewhere.
+/// Returns the object with `type` moved to the front; `None` if it is there already or missing.
 fn type_first(text: &str) -> Option<String> {
     struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
     impl<'de> Deserialize<'de> for Fields<'de> {
@@ -187,7 +189,7 @@ fn type_first(text: &str) -> Option<String> {
     Some(object)
 }
 
-/// A field's name, borrowed where it has no escapes.
+/// The name of a field, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Field<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -207,7 +209,7 @@ impl<'de> Visitor<'de> for TypedPartVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<TypedPart, A::Error> {
-        let unfit = || de::Error::custom("no typed part");
+        let unfit = || de::Error::custom("not a typed part");
         match map.next_key::<Field<'_>>()? {
             Some(field) if field.0 == "type" => {}
             _ => return Err(unfit()),
@@ -233,14 +235,14 @@ impl<'de> Visitor<'de> for TypedPartVisitor {
     }
 }
 
-/// Fills an empty place; a field that comes twice does not fit a typed shape.
+/// Reads a field that may occur once. JSON with a repeated field fits no typed shape.
 fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     place: &mut Option<T>,
     map: &mut A,
 ) -> std::result::Result<(), A::Error> {
     match place.replace(map.next_value()?) {
         None => Ok(()),
-        Some(_) => Err(de::Error::custom("a field comes twice")),
+        Some(_) => Err(de::Error::custom("a field occurs twice")),
     }
 }
 
@@ -251,7 +253,7 @@ fn other<'de, A: MapAccess<'de>>(
 ) -> std::result::Result<(), A::Error> {
     match extra.insert(field.to_owned(), map.next_value()?) {
         None if field != "type" => Ok(()),
-        _ => Err(de::Error::custom("a field comes twice")),
+        _ => Err(de::Error::custom("a field occurs twice")),
     }
 }
 
@@ -339,8 +341,8 @@ impl Serialize for Message {
     }
 }
 
-/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`; an id or
-/// a time that is missing is made.
+/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`. A missing
+/// id is generated, and a missing time is the present one.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)

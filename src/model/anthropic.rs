@@ -9,20 +9,20 @@ use super::content::{Content, Outcome, Taken, arguments, mention, taken, tool_na
 use super::turns::{Model, Said, Turn, Turns};
 use crate::message::{File, Message, Part, Reasoning};
 
-/// The longest id of a call; the provider publishes a pattern and no length.
+/// The longest id of a call. The provider publishes a pattern for ids and no length.
 const MAX_ID: usize = 64;
 
-/// Returns the messages as the Anthropic messages API takes them: `{"system"?, "messages"}`.
+/// Returns the messages in the format of the Anthropic messages API: `{"system"?, "messages"}`.
 ///
-/// What system and developer messages say stands apart, in order. Messages of one role in a row are
-/// one; a conversation that a model begins is opened by a line of a user's. The results of calls
-/// come first in the message right behind them. Ids of calls that the provider's pattern does not
-/// allow are replaced, the same way every time. Reasoning is left out unless the provider signed
-/// it; hidden are left out. Images and PDFs go as data or `https` URLs; other files are named in
-/// brackets.
+/// The text of system and developer messages goes to `system`, in order. Messages of one role in a
+/// row are merged. If the model speaks first, a short user message is put before it. The results of
+/// calls come first in the message right after the calls. Call ids that do not match the provider's
+/// pattern are replaced, the same way every time. Hidden messages are left out, and so is
+/// reasoning without the provider's signature. Images and PDFs are sent as data or `https` URLs;
+/// other files are named in brackets.
 ///
-/// The newest models refuse a conversation that ends with the model's own words: end it with a
-/// user's message or a result.
+/// The newest models refuse a conversation that ends with an assistant message: end it with a user
+/// message or a tool result.
 ///
 /// ```
 /// use serde_json::json;
@@ -88,7 +88,7 @@ impl Request {
         self.add("user", results);
     }
 
-    /// Takes off the reasoning that a model's message ends with: nothing followed from it.
+    /// Removes reasoning at the end of an assistant message: the provider refuses it there.
     fn end_model(&mut self) {
         let Some(("assistant", content)) = self.messages.last_mut() else { return };
         while content.last().is_some_and(|block| {
@@ -106,7 +106,7 @@ impl Request {
         if self.messages.first().is_none_or(|(role, _)| *role != "user") {
             self.messages.insert(0, ("user", vec![text_block(OPENING)]));
         }
-        // The provider refuses white space at the end of words that the model is to go on from.
+        // The provider refuses white space at the end of a text that the model should continue.
         if let Some(("assistant", content)) = self.messages.last_mut()
             && let Some(Value::String(text)) = content.last_mut().and_then(|b| b.get_mut("text"))
         {
@@ -160,7 +160,7 @@ fn said_block(said: &Said) -> Option<Value> {
     }
 }
 
-/// Returns the provider's own mark of reasoning, without which it does not take it back.
+/// Returns the signature without which the provider does not accept its own reasoning.
 fn signature(reasoning: &Reasoning) -> Option<String> {
     let own = reasoning.extra.get("signature").map(|json| json.value());
     let of_ui = || {
@@ -187,9 +187,9 @@ fn result_block(id: &str, outcome: &Outcome) -> Value {
 
 /// Returns the message of a response of the Anthropic messages API.
 ///
-/// Its text, signed reasoning and calls become parts; blocks of other kinds are kept as they are.
-/// The metadata is `{"provider", "id", "model", "stop_reason", "usage"}`, of what is there. A
-/// response without content gives a message without parts.
+/// Text, signed reasoning and calls become parts; blocks of other types are kept unchanged. The
+/// metadata holds `provider` and those of `id`, `model`, `stop_reason` and `usage` that the response
+/// has. A response without content gives a message without parts.
 ///
 /// ```
 /// use serde_json::json;
@@ -210,9 +210,9 @@ fn result_block(id: &str, outcome: &Outcome) -> Value {
 #[must_use]
 pub fn from_anthropic(response: &Value) -> Message {
     let blocks = response["content"].as_array().into_iter().flatten();
-    let told =
+    let fields =
         ["id", "model", "stop_reason", "usage"].map(|field| (field, response[field].clone()));
-    answer::message("anthropic", blocks.filter_map(part).collect(), told)
+    answer::message("anthropic", blocks.filter_map(part).collect(), fields)
 }
 
 fn part(block: &Value) -> Option<Part> {

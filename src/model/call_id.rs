@@ -1,13 +1,13 @@
-//! Ids of calls, as providers take them.
+//! Call ids that providers accept.
 
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-/// Gives each call of a request an id that the provider takes and no other call has.
+/// Gives each call of a request an id that the provider accepts and that no other call has.
 ///
-/// An id that fits is kept. Another becomes its own letters and a hash of it, so that it is the
-/// same in every request. The second call of one id gets a number.
+/// An id that fits is kept. Any other id is replaced by its first letters and its hash, so that it
+/// is the same in every request. A second call with the same id gets a number.
 pub(super) struct CallIds {
     max: usize,
     given: HashSet<String>,
@@ -15,7 +15,7 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    /// Returns a giver of ids of at most this many letters, 40 or more.
+    /// `max` is the longest id in characters, at least 40.
     pub(super) fn new(max: usize) -> Self {
         Self { max, given: HashSet::new(), repeats: HashMap::new() }
     }

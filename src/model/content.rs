@@ -1,24 +1,21 @@
-//! What a message or the result of a tool holds, as every provider is told it.
+//! The content of a message or of a tool result, in the form common to all providers.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
 use super::turns::is_blank;
-use crate::message::{
-    File, Json, Part, Tool, has_outcome, output_of, replace_lone_surrogates, tool_of,
-};
+use crate::message::{File, Json, Part, Side, Tool, output_of, replace_lone_surrogates, tool_of};
 
-/// The longest name of a tool that all providers take.
+/// The longest name of a tool that all providers accept.
 const MAX_NAME: usize = 64;
 
-/// Images that all providers take.
+/// The image types that all providers accept.
 const IMAGES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp"];
 
-/// What is told of a failure whose text is blank: with an error providers want one.
-const NO_REASON: &str = "(failed without a word)";
+/// The text of an error whose own text is blank: providers require one.
+const NO_REASON: &str = "(failed without an error message)";
 
-/// One piece of what is said.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     Text(String),
@@ -30,7 +27,7 @@ impl Content {
         matches!(self, Self::Text(text) if is_blank(text))
     }
 
-    /// Returns the piece as text: a file is named.
+    /// Returns the text; of a file, its name in brackets.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -39,13 +36,12 @@ impl Content {
     }
 }
 
-/// Returns the pieces as one text, a line break between them.
+/// Returns the pieces as one text, joined by line breaks.
 pub(super) fn joined(content: &[Content]) -> String {
     content.iter().map(Content::text).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the part in the typed shape that comes nearest; what it says of a tool is read as far as it
-/// goes.
+/// Returns the part in its nearest typed shape; of a tool part that does not fit, the fields that do.
 pub(super) fn read(part: &Part) -> Cow<'_, Part> {
     match (part, tool_of(part)) {
         (Part::Other(_), Some(tool)) => Cow::Owned(Part::Tool(tool.into_owned())),
@@ -53,16 +49,16 @@ pub(super) fn read(part: &Part) -> Cow<'_, Part> {
     }
 }
 
-/// What came of a call.
+/// The result or the failure of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     pub(super) content: Vec<Content>,
     pub(super) is_error: bool,
 }
 
-/// Returns what came of a call, if the part tells.
+/// Returns the outcome that the part holds; `None` if it is a call without a result.
 pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
-    if !has_outcome(tool) {
+    if !Side::of(tool).has_result() {
         return None;
     }
     let mut content = match (&tool.error_text, output_of(tool)) {
@@ -78,13 +74,13 @@ pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
     Some(Outcome { content, is_error })
 }
 
-/// Returns why a person did not allow the call.
+/// Returns the reason a person gave for denying the call.
 fn denial(tool: &Tool) -> Option<String> {
     let approval = tool.extra.get("approval")?.value();
     approval["reason"].as_str().map(str::to_owned)
 }
 
-/// Returns the pieces of an output that is a list of texts and images, else the output as text.
+/// Returns the texts and images of an output that is a list of them, else the output as one text.
 fn pieces(output: &Json) -> Vec<Content> {
     if output.as_str().starts_with('[')
         && let Value::Array(items) = output.value()
@@ -97,7 +93,7 @@ fn pieces(output: &Json) -> Vec<Content> {
     vec![Content::Text(plain(output))]
 }
 
-/// Returns a text or an image, of the Anthropic API or of the Model Context Protocol.
+/// Reads a text or an image of the Anthropic API or of the Model Context Protocol.
 fn piece(item: &Value) -> Option<Content> {
     let data_url = |media: &str, data: &str| format!("data:{media};base64,{data}");
     match item["type"].as_str()? {
@@ -123,7 +119,8 @@ pub(super) fn plain(json: &Json) -> String {
     text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| json.to_string())
 }
 
-/// Returns an input as an object, which a model's provider wants; what is none is put into one.
+/// Returns an input as an object, which providers require. Any other value becomes its field
+/// `input`.
 pub(super) fn arguments(input: &Json) -> Map<String, Value> {
     match input.value() {
         Value::Object(fields) => fields,
@@ -136,7 +133,7 @@ pub(super) fn arguments(input: &Json) -> Map<String, Value> {
     }
 }
 
-/// Returns the same as JSON text, in the spelling and order it has.
+/// Returns the same object as JSON text, with the input's own spelling and order of fields.
 pub(super) fn arguments_text(input: &Json) -> String {
     let is_object = |json: &Json| json.as_str().starts_with('{');
     if is_object(input) {
@@ -151,7 +148,7 @@ pub(super) fn arguments_text(input: &Json) -> String {
     Value::Object(arguments(input)).to_string()
 }
 
-/// Returns a JSON value of an API's argument text; a text that is no JSON stays one.
+/// Returns the JSON of an API's argument text; if it is not JSON, the text as a string.
 pub(super) fn arguments_of(text: &str) -> Json {
     match text.trim() {
         "" => Json::from(json!({})),
@@ -159,7 +156,7 @@ pub(super) fn arguments_of(text: &str) -> Json {
     }
 }
 
-/// Returns a name that all providers take.
+/// Returns the name with all characters replaced that some provider refuses.
 pub(super) fn tool_name(name: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let name = name.chars().map(|letter| if fits(letter) { letter } else { '_' });
@@ -167,17 +164,17 @@ pub(super) fn tool_name(name: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Returns the text that stands for a file where the provider takes none.
+/// Returns the text that is sent instead of a file that the provider does not accept.
 pub(super) fn mention(file: &File) -> String {
     let name = file.filename.as_deref().unwrap_or(&file.media_type);
     let url = if file.url.starts_with("data:") { "attached" } else { &file.url };
     format!("[file {name}: {url}]")
 }
 
-/// A file as providers take it.
+/// A file in a form that providers accept.
 #[derive(Debug, PartialEq)]
 pub(super) enum Taken<'a> {
-    /// An image in base64, of a type that all take.
+    /// Base64, of one of [`IMAGES`].
     ImageData {
         media: &'a str,
         data: &'a str,
@@ -187,7 +184,7 @@ pub(super) enum Taken<'a> {
     PdfUrl(&'a str),
 }
 
-/// Returns the file as providers take it; `None` if they take none of its kind.
+/// Returns the file in a form that providers accept; `None` if they accept no file of its kind.
 pub(super) fn taken(file: &File) -> Option<Taken<'_>> {
     if let Some(url) = file.url.strip_prefix("data:") {
         let (head, data) = url.split_once(',')?;
@@ -230,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_taken_by_their_kind() {
+    fn files_of_some_kinds_are_accepted() {
         let file = |media: &str, url: &str| File {
             media_type: media.to_owned(),
             url: url.to_owned(),
@@ -276,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_of_texts_and_images_is_told_in_pieces() {
+    fn an_output_of_texts_and_images_becomes_pieces() {
         let output = json!([
             {"type": "text", "text": "a"},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},

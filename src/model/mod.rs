@@ -1,17 +1,17 @@
-//! What a model's provider is given, and what comes back.
+//! Requests to model providers, and their responses as messages.
 //!
-//! A history is a list of messages as people and programs stored them: calls of tools whose results
-//! lie under a summary, results without a call, two users in a row, an image from another program.
-//! Providers refuse most of that. [`sanitize()`] puts the pairs of calls and results in order,
-//! [`truncate()`] cuts what is old and long, and [`to_anthropic`], [`to_openai_chat`] and
-//! [`to_openai_responses`] write what each provider takes; [`from_anthropic`] and the others read
-//! its response into a message. Stored messages never change.
+//! A history is a list of messages as people and programs stored them: tool calls whose results a
+//! summary replaced, results without a call, two user messages in a row, an image from another
+//! program. Providers refuse most of that. [`sanitize()`] repairs the pairs of calls and results,
+//! [`truncate()`] shortens old messages, and [`to_anthropic`], [`to_openai_chat`] and
+//! [`to_openai_responses`] convert the result to a provider's format. [`from_anthropic`] and the
+//! others read a provider's response into a message. Stored messages never change.
 //!
-//! All three go through the same *turns*: what a model says and calls is held together with the
-//! results, and what others say meanwhile comes behind. [`validate_for`] knows nothing of that: it
-//! holds any request to the provider's published rules.
+//! All three conversions go through the same *turns*: a turn holds the model's text and calls
+//! together with the results, and what others say in between comes after it. [`validate_for`] does
+//! not know about turns: it checks any request against the provider's published rules.
 //!
-//! Invariant: what is converted breaks no rule that [`validate_for`] knows, whatever was stored.
+//! Invariant: a converted request breaks no rule that [`validate_for`] checks, whatever was stored.
 //!
 //! ```
 //! use serde_json::json;
@@ -21,7 +21,7 @@
 //! let chat = Store::open_in_memory()?.session("s")?;
 //! chat.append(Message::user("Is it warm in Jena?"))?;
 //! let call = Part::tool_call("weather", "call.1", json!({"city": "Jena"}));
-//! chat.append(Message::new(Role::Assistant, vec![call]))?; // and then the program was stopped
+//! chat.append(Message::new(Role::Assistant, vec![call]))?; // the program stopped here
 //! chat.append(Message::user("Well?"))?;
 //!
 //! let history = chat.history()?;
@@ -55,5 +55,5 @@ pub use sanitize::sanitize;
 pub use truncate::{TruncateOptions, truncate};
 pub use validate::{Problem, Provider, validate_for};
 
-/// What is said first where a provider wants a user to begin and nobody did.
+/// The first user message, for providers that want one when the conversation has none.
 const OPENING: &str = "[The conversation goes on from here.]";

@@ -8,18 +8,19 @@ use super::call_id::CallIds;
 use super::content::{
     Content, Taken, arguments_of, arguments_text, joined, mention, plain, taken, tool_name,
 };
-use super::summary::told;
+use super::summary::shown;
 use super::turns::{Model, Turn, Turns};
 use crate::message::{File, Json, Message, Part};
 
-/// The longest id of a call that every version of the API takes.
+/// The longest call id that every version of the API accepts.
 const MAX_ID: usize = 40;
 
-/// Returns the messages as the OpenAI chat completions API takes them: a list.
+/// Returns the messages in the format of the OpenAI chat completions API: a list.
 ///
-/// The results of calls stand in messages of the role `tool` right behind the call. Ids of calls
-/// that are too long or doubled are replaced, the same way every time. Reasoning and hidden are
-/// left out. Images, and PDFs that are data, go as they are; other files are named in brackets.
+/// The results of calls are messages of the role `tool` right after the message with the calls. Call
+/// ids that are too long or used twice are replaced, the same way every time. Reasoning and hidden
+/// messages are left out. Images are sent, and PDFs that are data; other files are named in
+/// brackets.
 ///
 /// ```
 /// use serde_json::json;
@@ -49,7 +50,7 @@ pub fn to_openai_chat(messages: &[Message]) -> Value {
     let mut chat = Chat::for_model();
     let mut written = Vec::new();
     for message in messages.iter().filter(|message| !message.is_hidden) {
-        written.extend(chat.take(&told(message)));
+        written.extend(chat.take(&shown(message)));
     }
     written.extend(chat.finish());
     if written.is_empty() {
@@ -58,34 +59,34 @@ pub fn to_openai_chat(messages: &[Message]) -> Value {
     Value::Array(written)
 }
 
-/// A chat as it is written, message by message.
+/// Writes a chat, message by message.
 pub(crate) struct Chat {
     turns: Turns,
     ids: CallIds,
-    /// Spells what a tool is called with.
+    /// Writes the input of a call as text.
     spell: fn(&Json) -> String,
 }
 
 impl Chat {
-    /// Returns a chat to be given to a model: tools are called with objects, as the templates of
-    /// many servers demand.
+    /// For a request to a model: inputs are written as objects, which the templates of many servers
+    /// require.
     fn for_model() -> Self {
         Self { turns: Turns::default(), ids: CallIds::new(MAX_ID), spell: arguments_text }
     }
 
-    /// Returns a chat to be kept: tools are called with what the model wrote, whatever that is.
+    /// For a file: inputs are written as the model wrote them.
     pub(crate) fn to_keep() -> Self {
         Self { spell: plain, ..Self::for_model() }
     }
 
-    /// Returns the messages that are sure once this one has come.
+    /// Takes a message and returns those that can be written now.
     pub(crate) fn take(&mut self, message: &Message) -> Vec<Value> {
         self.turns.take(message);
         let turns = self.turns.ended();
         self.write(turns)
     }
 
-    /// Returns the messages that were held back.
+    /// Returns the messages that are still held back.
     pub(crate) fn finish(mut self) -> Vec<Value> {
         let turns = std::mem::take(&mut self.turns).finish();
         self.write(turns)
@@ -132,7 +133,7 @@ impl Chat {
     }
 }
 
-/// Returns the content as one text, or as a list of parts if there is a file that the API takes.
+/// Returns the content as one text, or as a list of parts if the API accepts one of the files.
 fn user_content(content: &[Content]) -> Value {
     let parts: Vec<_> = content.iter().map(content_part).collect();
     let is_text = parts.iter().all(|part| part["type"] == "text");
@@ -162,9 +163,9 @@ fn file_part(file: &File) -> Value {
 
 /// Returns the message of a response of the OpenAI chat completions API: its first choice.
 ///
-/// Its text, reasoning (as servers that tell it do) and calls become parts; a refusal is text. The
-/// metadata is `{"provider", "id", "model", "finish_reason", "usage"}`, of what is there. A
-/// response without a choice gives a message without parts.
+/// Text, calls and the reasoning that some servers send become parts; a refusal becomes text. The
+/// metadata holds `provider` and those of `id`, `model`, `finish_reason` and `usage` that the
+/// response has. A response without choices gives a message without parts.
 ///
 /// ```
 /// use serde_json::json;
@@ -198,13 +199,13 @@ pub fn from_openai_chat(response: &Value) -> Message {
     parts.extend(answer::text(&said["refusal"]));
     let calls = said["tool_calls"].as_array().into_iter().flatten();
     parts.extend(calls.filter_map(call_part));
-    let told = [
+    let fields = [
         ("id", response["id"].clone()),
         ("model", response["model"].clone()),
         ("finish_reason", choice["finish_reason"].clone()),
         ("usage", response["usage"].clone()),
     ];
-    answer::message("openai", parts, told)
+    answer::message("openai", parts, fields)
 }
 
 fn call_part(call: &Value) -> Option<Part> {
@@ -213,7 +214,7 @@ fn call_part(call: &Value) -> Option<Part> {
     let given = if function["arguments"].is_null() { "input" } else { "arguments" };
     let input = match &function[given] {
         Value::String(text) => arguments_of(text),
-        // Some servers give the object itself.
+        // Some servers send an object instead of its text.
         Value::Null => arguments_of(""),
         other => other.clone().into(),
     };

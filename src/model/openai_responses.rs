@@ -13,15 +13,15 @@ use super::content::{
 use super::turns::{Model, Said, Turn, Turns};
 use crate::message::{File, Message, Part, Reasoning};
 
-/// The longest id of a call that the API takes.
+/// The longest call id that the API accepts.
 const MAX_ID: usize = 64;
 
-/// Returns the messages as the OpenAI responses API takes them: a list of input items.
+/// Returns the messages in the format of the OpenAI responses API: a list of input items.
 ///
-/// Calls are `function_call` items, and their results `function_call_output` items right behind.
-/// Ids of calls that are too long or doubled are replaced, the same way every time. Reasoning is
-/// left out unless it has the provider's id and something followed from it; hidden are left out.
-/// Images and PDFs go as they are; other files are named in brackets.
+/// Calls are `function_call` items, and their results `function_call_output` items right after them.
+/// Call ids that are too long or used twice are replaced, the same way every time. Hidden messages
+/// are left out, and so is reasoning, unless it has the provider's id and comes before a text or a
+/// call of the model. Images and PDFs are sent; other files are named in brackets.
 ///
 /// ```
 /// use serde_json::json;
@@ -62,7 +62,7 @@ pub fn to_openai_responses(messages: &[Message]) -> Value {
 struct Items {
     written: Vec<Value>,
     ids: CallIds,
-    /// The ids of reasoning that are in use.
+    /// The ids of the reasoning items written so far.
     seen: BTreeSet<String>,
 }
 
@@ -106,14 +106,14 @@ impl Items {
     }
 
     fn add_reasoning(&mut self, reasoning: &Reasoning) {
-        let Some(id) = told(reasoning, "id", "itemId").filter(|id| id.starts_with("rs")) else {
+        let Some(id) = field(reasoning, "id", "itemId").filter(|id| id.starts_with("rs")) else {
             return;
         };
         let summary = match reasoning.text.is_empty() {
             true => Vec::new(),
             false => vec![json!({"type": "summary_text", "text": reasoning.text})],
         };
-        // One item of several summaries may be stored as several parts.
+        // An item with several summaries may be stored as several parts.
         if let Some(last) = self.written.last_mut()
             && last["type"] == "reasoning"
             && last["id"] == id.as_str()
@@ -127,14 +127,14 @@ impl Items {
             return;
         }
         let mut item = json!({"type": "reasoning", "id": id, "summary": summary});
-        let encrypted = told(reasoning, "encrypted_content", "reasoningEncryptedContent");
+        let encrypted = field(reasoning, "encrypted_content", "reasoningEncryptedContent");
         if let Some(encrypted) = encrypted {
             item["encrypted_content"] = encrypted.into();
         }
         self.written.push(item);
     }
 
-    /// Leaves out reasoning that nothing followed from, which the API refuses.
+    /// Leaves out reasoning that no text or call of the model follows: the API refuses it.
     fn finish(self) -> Value {
         let mut kept: Vec<Value> = Vec::with_capacity(self.written.len());
         for item in self.written.into_iter().rev() {
@@ -154,8 +154,8 @@ impl Items {
     }
 }
 
-/// Returns what the provider told with reasoning: under its own name, or as the AI SDK keeps it.
-fn told(reasoning: &Reasoning, own: &str, of_ui: &str) -> Option<String> {
+/// Returns a field that came with reasoning, under the provider's name or the AI SDK's.
+fn field(reasoning: &Reasoning, own: &str, of_ui: &str) -> Option<String> {
     let value = match reasoning.extra.get(own) {
         Some(json) => json.value(),
         None => {
@@ -166,7 +166,7 @@ fn told(reasoning: &Reasoning, own: &str, of_ui: &str) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Returns the content as one text, or as a list of parts if there is a file that the API takes.
+/// Returns the content as one text, or as a list of parts if the API accepts one of the files.
 fn input_content(content: &[Content]) -> Value {
     let parts: Vec<_> = content.iter().map(input_part).collect();
     let is_text = parts.iter().all(|part| part["type"] == "input_text");
@@ -201,10 +201,10 @@ fn output(outcome: &Outcome) -> Value {
 
 /// Returns the message of a response of the OpenAI responses API.
 ///
-/// Its text, reasoning (the summaries, with the id that lets it be given back) and calls become
-/// parts; a refusal is text, and items of other kinds are kept as they are. The metadata is
-/// `{"provider", "id", "model", "status", "usage"}`, of what is there. A response without output
-/// gives a message without parts.
+/// Text, calls and reasoning become parts; a refusal becomes text, and items of other types are kept
+/// unchanged. Reasoning is stored as its summaries, with the id by which the API accepts it again.
+/// The metadata holds `provider` and those of `id`, `model`, `status` and `usage` that the response
+/// has. A response without output gives a message without parts.
 ///
 /// ```
 /// use serde_json::json;
@@ -249,6 +249,6 @@ pub fn from_openai_responses(response: &Value) -> Message {
             _ => parts.extend(answer::other(item)),
         }
     }
-    let told = ["id", "model", "status", "usage"].map(|field| (field, response[field].clone()));
-    answer::message("openai", parts, told)
+    let fields = ["id", "model", "status", "usage"].map(|field| (field, response[field].clone()));
+    answer::message("openai", parts, fields)
 }

@@ -1,22 +1,22 @@
-//! Pairs of calls and results in a view.
+//! Repairs the pairs of tool calls and results in a view.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::content::read;
 use super::turns::{is_blank, is_step_start};
 use crate::id::CompactionId;
-use crate::message::{Message, Part, has_outcome, input_of};
+use crate::message::{Message, OldestFirst, Pairing, Part};
 
-/// Returns the view with every call of a tool paired with its result, as providers demand.
+/// Returns the view with every tool call followed by its result, as providers require.
 ///
-/// A result whose call is not before it goes, and so does a call whose input has not come yet. A call
-/// whose result is not behind it is given one that says so, and that points to the next summary
-/// behind the call, if there is one: the result may lie under it. Where an id is used again, a result
-/// belongs to the nearest call of it that waits. Messages that say nothing then go, and hidden. A
-/// view in which nothing is wrong is lent back.
+/// A result without an earlier call is removed, and so is a call whose input has not come. A call
+/// without a result gets one that says so, and that names the next summary after the call if there
+/// is one: the summary may have replaced the result. If an id is used again, a result belongs to the
+/// nearest earlier call that waits. Hidden messages are removed, and so are messages that say
+/// nothing. Returns the input, borrowed, if nothing needs fixing.
 ///
 /// ```
 /// use serde_json::json;
@@ -36,7 +36,7 @@ use crate::message::{Message, Part, has_outcome, input_of};
 #[must_use]
 pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
     let faults = Faults::of(view);
-    if faults.stubs.is_empty() && faults.strays.is_empty() && !view.iter().any(is_unsaid) {
+    if faults.stubs.is_empty() && faults.strays.is_empty() && !view.iter().any(is_silent) {
         return Cow::Borrowed(view);
     }
     let mut sane = Vec::with_capacity(view.len());
@@ -55,74 +55,57 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
             }
             !faults.strays.contains(&here)
         });
-        if !is_unsaid(&message) {
+        if !is_silent(&message) {
             sane.push(message);
         }
     }
     Cow::Owned(sane)
 }
 
-/// A part: the place of its message in the view, and its own in the message.
+/// A part, by the place of its message in the view and its place in the message.
 type Spot = (usize, usize);
 
 /// What is wrong with the pairs of a view.
 struct Faults {
-    /// What the results of calls without one say.
+    /// The results that calls without one get.
     stubs: BTreeMap<Spot, String>,
-    /// Results without a call, and calls without an input.
+    /// Results that answer no call, and calls without an input.
     strays: BTreeSet<Spot>,
 }
 
 impl Faults {
     fn of(view: &[Message]) -> Self {
-        let mut open: HashMap<String, Vec<Spot>> = HashMap::new();
+        let mut pairs = OldestFirst::default();
         let mut strays = BTreeSet::new();
         for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
             for (place, part) in message.parts.iter().enumerate() {
                 let part = read(part);
                 let Part::Tool(tool) = part.as_ref() else { continue };
-                match (input_of(tool).is_some(), has_outcome(tool)) {
-                    (true, true) => {}
-                    (true, false) => {
-                        open.entry(tool.call_id.clone()).or_default().push((at, place));
-                    }
-                    (false, true) => {
-                        let answered = open.get_mut(&tool.call_id).and_then(take_nearest);
-                        if answered.is_none() {
-                            strays.insert((at, place));
-                        }
-                    }
-                    (false, false) => {
+                match pairs.take(at, tool, (at, place)) {
+                    Pairing::Call | Pairing::Complete | Pairing::Answers(_) => {}
+                    Pairing::Started | Pairing::Repeats(_) | Pairing::Stray => {
                         strays.insert((at, place));
                     }
                 }
             }
         }
         let mut stubs = BTreeMap::new();
-        if open.values().any(|spots| !spots.is_empty()) {
+        if pairs.is_waiting() {
             let summaries: Vec<usize> =
                 (0..view.len()).filter(|at| is_summary(&view[*at])).collect();
-            let spots = open.into_values().flatten();
-            stubs.extend(spots.map(|spot| (spot, stub(view, &summaries, spot))));
+            stubs.extend(pairs.waiting().map(|spot| (spot, stub(view, &summaries, spot))));
         }
         Self { stubs, strays }
     }
 }
 
-/// Takes the call that a result answers out of those of one id: the first of the newest message.
-fn take_nearest(open: &mut Vec<Spot>) -> Option<Spot> {
-    let (newest, _) = *open.last()?;
-    let first = open.partition_point(|(at, _)| *at < newest);
-    Some(open.remove(first))
-}
-
-/// Returns what is said in the place of a result that is not there.
+/// Returns the text that stands in for a missing result.
 fn stub(view: &[Message], summaries: &[usize], (at, _): Spot) -> String {
-    // A result comes after its call: it cannot lie under a summary before it.
+    // A summary before the call cannot have replaced its result.
     match summaries.get(summaries.partition_point(|summary| *summary <= at)) {
         Some(&summary) => {
             let id = &view[summary].id;
-            format!("[the result is not here; the summary below may tell it: {id}]")
+            format!("[the result is not here; the summary below may contain it: {id}]")
         }
         None => "[the result is not here]".to_owned(),
     }
@@ -132,8 +115,8 @@ fn is_summary(message: &Message) -> bool {
     CompactionId::from_message(&message.id).is_some()
 }
 
-/// Returns whether a model would be told nothing by the message.
-fn is_unsaid(message: &Message) -> bool {
+/// Returns whether nothing of the message is sent to a model.
+fn is_silent(message: &Message) -> bool {
     message.is_hidden
         || message.parts.iter().all(|part| match read(part).as_ref() {
             Part::Text(text) => is_blank(&text.text),
@@ -148,9 +131,9 @@ mod tests {
 
     use super::*;
 
-    /// Messages drawn as words: `c1` calls, `r1` is a result, `b1` both, `i1` neither, `s` a summary,
-    /// `e` empty, `p` the start of a step, `x` an hidden, others say their word; `+` joins parts of one
-    /// message.
+    /// Draws a message as a word: `c1` is a call, `r1` a result, `b1` both, `i1` neither, `s` a
+    /// summary, `e` blank text, `p` the start of a step, `x` a hidden message; others are text. `+`
+    /// joins the parts of one message.
     fn message(word: &str) -> Message {
         let mut message = Message::new("assistant", Vec::new());
         for part in word.split('+') {
@@ -182,7 +165,7 @@ mod tests {
         serde_json::from_value(part).unwrap()
     }
 
-    /// Draws a message back; a call that was given a result is `C`, with `v` if it names a summary.
+    /// Draws a message back. A call that got a stub is `C`, with `v` if the stub names a summary.
     fn drawn(message: &Message) -> String {
         let word = |part: &Part| match part {
             Part::Tool(tool) if tool.input.is_none() => format!("r{}", tool.call_id),
@@ -210,7 +193,7 @@ mod tests {
             ("s1 c1 u", "s C1 u"),
             ("c1 s1 r2 u", "C1v s u"),
             ("s1 c1 s2", "s C1v s"),
-            // Ids are used again: the nearest call is answered, in its own order.
+            // An id is used again.
             ("c1 u c1 r1", "C1 u c1 r1"),
             ("c1 u c1 r1 r1", "c1 u c1 r1 r1"),
             ("c1 r1 u c1 r1", "c1 r1 u c1 r1"),
@@ -233,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_without_faults_is_lent_back() {
+    fn a_view_without_faults_is_borrowed() {
         let view: Vec<_> = "u s1 c1+c2 r2 r1 b3 a".split(' ').map(message).collect();
         assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
         assert_eq!(drawn(&view[1]), "s");
@@ -244,7 +227,7 @@ mod tests {
         let view = [message("c1"), message("s7")];
         let sane = sanitize(&view);
         let Part::Tool(tool) = &sane[0].parts[0] else { panic!("{:?}", sane[0]) };
-        let told = "[the result is not here; the summary below may tell it: compaction_7]";
-        assert_eq!(tool.output.as_ref().unwrap().value(), told);
+        let expected = "[the result is not here; the summary below may contain it: compaction_7]";
+        assert_eq!(tool.output.as_ref().unwrap().value(), expected);
     }
 }

@@ -1,23 +1,23 @@
-//! Summaries, as a model is told them.
+//! Summaries as a model reads them.
 //!
-//! A history shows a summary as words of the assistant. Sent like that it would read as an answer to
-//! whatever comes before it, said by the model itself; so it is told as a user's words, below a line
-//! that says what it is and by which id more of it can be asked for.
+//! In a history a summary is an assistant message. A model would take it for its own answer to the
+//! message before. So it is sent as a user message, below a line that says what it is and by which
+//! id the model can ask for more.
 
 use std::borrow::Cow;
 
 use crate::id::CompactionId;
 use crate::message::{Message, Part, Role};
 
-/// Returns a message as a model is told it: one that is a summary says so.
-pub(super) fn told(message: &Message) -> Cow<'_, Message> {
+/// Returns the message as a model reads it: a summary becomes a user message that says what it is.
+pub(super) fn shown(message: &Message) -> Cow<'_, Message> {
     let Some(line) = line(message) else { return Cow::Borrowed(message) };
-    let mut told = Message { role: Role::User, ..message.clone() };
-    told.parts.insert(0, Part::text(line));
-    Cow::Owned(told)
+    let mut shown = Message { role: Role::User, ..message.clone() };
+    shown.parts.insert(0, Part::text(line));
+    Cow::Owned(shown)
 }
 
-/// Returns what a summary is, in a line; `None` for any other message.
+/// Returns the line that says what a summary is; `None` if the message is not a summary.
 fn line(message: &Message) -> Option<String> {
     if message.role != Role::Assistant {
         return None;
@@ -45,7 +45,7 @@ mod tests {
     use crate::model::{to_anthropic, to_openai_chat};
 
     #[test]
-    fn a_summary_is_no_answer_of_the_models() {
+    fn a_summary_does_not_read_as_an_answer_of_the_model() {
         let compaction = Compaction::new("They like figs.", "a".into(), "b".into());
         let compaction = Compaction { id: "c1".into(), count: 37, ..compaction };
         let view = [
@@ -66,15 +66,15 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_a_session_or_a_branch_says_what_it_is() {
+    fn the_summary_that_opens_a_session_or_a_branch_says_what_it_is() {
         for (metadata, line) in [
             (json!({"branch_summary": {}}), "[summary of what was tried from here and left]"),
             (json!({"split": {}}), "[summary of the conversation so far]"),
         ] {
             let message = Message::assistant("so far").with_metadata(metadata);
-            assert_eq!(told(&message).text(), format!("{line}\nso far"));
+            assert_eq!(shown(&message).text(), format!("{line}\nso far"));
         }
         let plain = Message::assistant("so far").with_metadata(json!({"split": 1}));
-        assert_eq!(told(&plain).as_ref(), &plain);
+        assert_eq!(shown(&plain).as_ref(), &plain);
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever is stored, what is converted breaks no rule of the provider.
+//! A converted request breaks no rule of its provider, whatever was stored.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ fn check(view: &[Message]) {
 }
 
 fn parts() -> impl Strategy<Value = Part> {
-    // Few ids, so that calls and results meet; some that no provider takes.
+    // Few ids, so that calls and results pair; some that no provider accepts.
     let ids =
         || prop_oneof![4 => "[abc]", 1 => Just("a.b:0".to_owned()), 1 => "", 1 => "[xé]{41,90}"];
     let names =
@@ -127,8 +127,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_converted_breaks_no_rule(view in prop::collection::vec(messages(), 0..14)) {
-        // As it is, and as a caller would give it.
+    fn a_converted_request_breaks_no_rule(view in prop::collection::vec(messages(), 0..14)) {
+        // Without and with the repairs that a caller makes.
         check(&view);
         let sane = sanitize(&view);
         check(&sane);
@@ -138,11 +138,11 @@ proptest! {
     }
 
     #[test]
-    fn a_longer_view_begins_as_the_shorter_was_given(
+    fn a_longer_view_begins_with_the_request_of_the_shorter(
         view in prop::collection::vec(messages(), 0..10),
         more in prop::collection::vec(messages(), 0..4),
     ) {
-        // Without calls that wait, what was sent stays as it was: the ids, too.
+        // If no call waits, the earlier messages stay the same, with their ids.
         let mut view = sanitize(&view).into_owned();
         view.push(Message::user("end"));
         let longer: Vec<_> = view.iter().cloned().chain(more).collect();
@@ -166,7 +166,7 @@ fn model(parts: Vec<Part>) -> Message {
     Message::new(Role::Assistant, parts)
 }
 
-/// What is written, one word a message: its role and the kinds of its blocks.
+/// Returns one word for each message of the request: its role and the types of its blocks.
 fn shape(request: &Value) -> String {
     let word = |message: &Value| {
         let blocks = message["content"].as_array().unwrap().iter();
@@ -192,7 +192,7 @@ fn anthropic_messages_take_turns_and_results_come_first() {
             vec![model(vec![call("1"), call("2")]), Message::user("u"), result("2"), result("1")],
             "user(text) assistant(tool_use tool_use) user(tool_result tool_result text)",
         ),
-        // Two calls of one step, and of two.
+        // Two calls of one step, then of two steps.
         (
             vec![model(vec![both("1", json!(1)), both("2", json!(2))])],
             "user(text) assistant(tool_use tool_use) user(tool_result tool_result)",
@@ -205,7 +205,7 @@ fn anthropic_messages_take_turns_and_results_come_first() {
             ])],
             "user(text) assistant(tool_use) user(tool_result) assistant(tool_use) user(tool_result)",
         ),
-        // What is said behind a call of the same step is said before it.
+        // Text after a call of the same step moves before it.
         (
             vec![model(vec![call("1"), Part::text("t")]), result("1")],
             "user(text) assistant(text tool_use) user(tool_result)",
@@ -222,15 +222,15 @@ fn anthropic_messages_take_turns_and_results_come_first() {
     }
 }
 
-/// States of the AI SDK that tell what came of a call beside its output.
+/// The AI SDK stores failures and denials in the state, beside the output.
 #[test]
-fn a_call_that_failed_is_told_with_a_reason() {
-    for (part, told) in [
+fn a_failed_call_has_a_reason() {
+    for (part, reason) in [
         (json!({"input": {}, "errorText": "no"}), "no"),
-        (json!({"input": {}, "errorText": " "}), "(failed without a word)"),
+        (json!({"input": {}, "errorText": " "}), "(failed without an error message)"),
         (json!({"rawInput": "{", "errorText": "no JSON"}), "no JSON"),
         (json!({"input": {}, "state": "output-error", "output": "no"}), "no"),
-        (json!({"input": {}, "state": "output-denied"}), "(failed without a word)"),
+        (json!({"input": {}, "state": "output-denied"}), "(failed without an error message)"),
         (
             json!({"input": {}, "state": "output-denied", "approval": {"reason": "not now"}}),
             "not now",
@@ -243,14 +243,14 @@ fn a_call_that_failed_is_told_with_a_reason() {
         let view = [Message::user("u"), model(vec![serde_json::from_value(whole).unwrap()])];
         assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
         let result = &to_anthropic(&view)["messages"][2]["content"][0];
-        assert_eq!((&result["content"], &result["is_error"]), (&json!(told), &json!(true)));
+        assert_eq!((&result["content"], &result["is_error"]), (&json!(reason), &json!(true)));
         check(&view);
     }
 }
 
-/// Programs that write every field they know, and ids that are numbers.
+/// Some programs write every field they know, or ids that are numbers.
 #[test]
-fn a_part_that_does_not_fit_is_told_as_far_as_it_goes() {
+fn a_part_that_does_not_fit_is_read_as_far_as_it_goes() {
     let call: Part = serde_json::from_value(json!({
         "type": "tool-get", "toolCallId": 7, "input": {"q": 1}, "output": null, "errorText": null,
     }))
@@ -266,9 +266,9 @@ fn a_part_that_does_not_fit_is_told_as_far_as_it_goes() {
     assert_eq!(request["messages"][2]["content"][0]["content"], "[the result is not here]");
 }
 
-/// Many servers read the arguments as JSON before they give them to a model.
+/// Many servers parse the arguments before they pass them to a model.
 #[test]
-fn a_model_is_given_calls_with_objects() {
+fn the_input_of_a_call_is_sent_as_an_object() {
     for (input, arguments) in [
         (json!({"q": 1}), r#"{"q":1}"#),
         (json!("{\"q\": 1}"), r#"{"q": 1}"#),
@@ -286,7 +286,7 @@ fn a_model_is_given_calls_with_objects() {
 }
 
 #[test]
-fn images_in_results_are_images_where_the_provider_takes_them() {
+fn images_in_results_are_images_where_the_provider_accepts_them() {
     let image = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
     let output = json!([{"type": "text", "text": "a"}, {"type": "image", "source": image}]);
     let view = [Message::user("u"), model(vec![both("1", output)])];
@@ -301,7 +301,7 @@ fn images_in_results_are_images_where_the_provider_takes_them() {
 }
 
 #[test]
-fn responses_come_back_as_they_can_be_given_again() {
+fn a_response_that_was_read_can_be_sent_again() {
     let answer = from_anthropic(&json!({
         "id": "msg_1", "model": "m", "stop_reason": "tool_use", "usage": {"input_tokens": 1},
         "content": [
@@ -359,9 +359,8 @@ fn responses_come_back_as_they_can_be_given_again() {
     }
 }
 
-/// Requests that a provider refuses, and the place of the first problem.
 #[test]
-fn broken_requests_are_told() {
+fn each_broken_rule_is_reported_at_its_place() {
     let user = || json!({"role": "user", "content": "u"});
     let says = |blocks: Value| json!({"role": "assistant", "content": blocks});
     let hears = |blocks: Value| json!({"role": "user", "content": blocks});
@@ -370,7 +369,7 @@ fn broken_requests_are_told() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let function = |id: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
     let calls = |calls: Value| json!({"role": "assistant", "content": null, "tool_calls": calls});
-    let told = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
+    let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
     let call =
         |id: &str| json!({"type": "function_call", "call_id": id, "name": "t", "arguments": "{}"});
     let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "x"});
@@ -442,21 +441,21 @@ fn broken_requests_are_told() {
         ),
         (
             OpenAiChat,
-            json!([calls(json!([function("1", "{}".into())])), user(), told("1")]),
+            json!([calls(json!([function("1", "{}".into())])), user(), tool("1")]),
             "messages[0].tool_calls[0]",
         ),
-        (OpenAiChat, json!([user(), told("1")]), "messages[1]"),
+        (OpenAiChat, json!([user(), tool("1")]), "messages[1]"),
         (
             OpenAiChat,
-            json!([calls(json!([function("1", json!({}))])), told("1")]),
+            json!([calls(json!([function("1", json!({}))])), tool("1")]),
             "messages[0].tool_calls[0].function.arguments",
         ),
         (
             OpenAiChat,
             json!([
                 calls(json!([function("1", "{}".into()), function("1", "{}".into())])),
-                told("1"),
-                told("1")
+                tool("1"),
+                tool("1")
             ]),
             "messages[0].tool_calls[1].id",
         ),

@@ -1,8 +1,8 @@
-//! Long texts and outputs of older messages, cut.
+//! Cuts long texts and tool outputs of older messages.
 //!
-//! What is cut keeps its shape, so that a model reads it as what it was: a text is its beginning, a
-//! list its first items, an object all its fields with the longest of them shortened. Each place
-//! that was cut says so and how much is missing.
+//! A cut value keeps its shape, so that a model can still read it: of a text the beginning stays, of
+//! a list the first items, of an object all fields, with the longest values cut. Each cut is marked
+//! with how much is missing.
 
 use std::borrow::Cow;
 
@@ -12,13 +12,13 @@ use super::content::read;
 use crate::id::CompactionId;
 use crate::message::{Json, Message, Part, Role, Tool};
 
-/// What stands for a value for which there is no room.
+/// Replaces a value that has no room at all.
 const CUT: &str = "[cut]";
 
-/// The room that a value needs to be shortened instead of being replaced by [`CUT`].
+/// The least room in which a value is shortened; with less it is replaced by [`CUT`].
 const MIN_ROOM: usize = 48;
 
-/// How much of older messages is left.
+/// Which messages [`truncate`] cuts, and to what length.
 ///
 /// ```
 /// use talktree::model::TruncateOptions;
@@ -28,16 +28,16 @@ const MIN_ROOM: usize = 48;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TruncateOptions {
-    /// How many of the newest messages stay whole; 4 by default.
+    /// How many of the newest messages are not cut; 4 by default.
     pub keep_whole: usize,
     /// The most characters of an older text; 10 000 by default.
     pub max_text_chars: usize,
     /// The most characters of the output of an older tool; 500 by default.
     pub max_output_chars: usize,
-    /// By how many messages at once the border of what is cut moves; 1 by default.
+    /// By how many messages at once the border between cut and whole messages moves; 1 by default.
     ///
-    /// A provider's prompt cache holds up to the first change. With a step of `k` a growing view
-    /// changes before its end on one message in `k`, and up to `k - 1` messages more stay whole.
+    /// A provider's prompt cache is valid up to the first change. With a step of `k`, only every
+    /// `k`-th new message changes older ones, and up to `k - 1` more messages stay whole.
     pub step: usize,
 }
 
@@ -47,11 +47,11 @@ impl Default for TruncateOptions {
     }
 }
 
-/// Returns the view with what is old and long cut, its shape kept and the cut marked.
+/// Returns the view with long texts and tool outputs of older messages cut.
 ///
-/// Texts and the outputs and errors of tools are cut. Summaries and system messages stay whole, and
-/// so do reasoning, what tools were called with, and files. A view in which nothing is to be cut is
-/// lent back. A limit under 48 leaves a mark in the place of what is longer.
+/// Cut values keep their shape, and each cut is marked. Texts and the outputs and errors of tools are
+/// cut; summaries, system messages, reasoning, tool inputs and files are not. With a limit below 48,
+/// longer values are replaced by a mark. Returns the input, borrowed, if nothing is cut.
 ///
 /// ```
 /// use talktree::Message;
@@ -88,7 +88,7 @@ fn is_kept(message: &Message) -> bool {
         || CompactionId::from_message(&message.id).is_some()
 }
 
-/// Returns the part as it is cut; `None` if it stays.
+/// Returns the shortened part; `None` if it is short enough.
 fn shortened(part: &Part, options: &TruncateOptions) -> Option<Part> {
     match read(part).as_ref() {
         Part::Text(text) => {
@@ -118,7 +118,7 @@ fn shortened_tool(tool: &Tool, max: usize) -> Option<Tool> {
 }
 
 fn shorten_output(output: &Json, max: usize) -> Option<Json> {
-    // No value is longer than the JSON that spells it.
+    // No value is longer than its JSON text, which needs no parsing.
     if output.as_str().len() <= max {
         return None;
     }
@@ -129,12 +129,12 @@ fn shorten_output(output: &Json, max: usize) -> Option<Json> {
 }
 
 fn shorten_text(text: &str, max: usize) -> Option<String> {
-    // No text has more characters than bytes.
+    // No text has more characters than bytes, and bytes need no counting.
     let is_long = text.len() > max && text.chars().count() > max;
     is_long.then(|| beginning(text, max, |_| 1))
 }
 
-/// Returns the beginning of a text that is longer than `max`, and how much is missing.
+/// Returns the beginning of a text that is longer than `max`, with a mark of how much is missing.
 fn beginning(text: &str, max: usize, width: impl Fn(char) -> usize) -> String {
     if max < MIN_ROOM {
         return CUT.to_owned();
@@ -153,14 +153,14 @@ fn beginning(text: &str, max: usize, width: impl Fn(char) -> usize) -> String {
     format!("{kept}… [{missing} characters cut]")
 }
 
-/// Returns the value within `max` characters of compact JSON, or as [`CUT`].
+/// Returns the value shortened to `max` characters of compact JSON, or [`CUT`].
 fn shorten(value: Value, max: usize) -> Value {
     if width(&value) <= max {
         return value;
     }
     if max < MIN_ROOM {
         return match value {
-            // They are as short as the mark would be.
+            // The mark would not be shorter.
             Value::Null | Value::Bool(_) => value,
             _ => CUT.into(),
         };
@@ -183,7 +183,7 @@ fn shorten_array(items: Vec<Value>, max: usize) -> Value {
     let (mut kept, mut spent) = (Vec::new(), 0);
     for item in items {
         let left = room.saturating_sub(spent);
-        // Of a list in which even the first is too long, that one is shortened.
+        // The first item is shortened if it is too long, so that one item stays.
         let item = if kept.is_empty() { shorten(item, left) } else { item };
         let taken = width(&item) + usize::from(!kept.is_empty());
         if taken > left {
@@ -200,7 +200,7 @@ fn shorten_array(items: Vec<Value>, max: usize) -> Value {
 }
 
 fn shorten_object(mut fields: Map<String, Value>, max: usize) -> Value {
-    // Each field costs its name in quotes, a colon and a comma, and the mark at least.
+    // The least cost of a field: its name in quotes, a colon, a comma and the mark.
     let name = |name: &str| text_width(name) + 2;
     let least: usize = fields.keys().map(|field| name(field) + CUT.len() + 2).sum();
     if least + 2 > max {
@@ -213,7 +213,7 @@ fn shorten_object(mut fields: Map<String, Value>, max: usize) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Returns the first fields for whose names there is room, and a note of the others.
+/// Returns the first fields that have room, and a note of how many are missing.
 fn first_fields(
     fields: Map<String, Value>,
     max: usize,
@@ -229,7 +229,7 @@ fn first_fields(
             break;
         }
         room -= least;
-        // There is no room for more of it than the mark.
+        // There is only room for the mark.
         kept.insert(field, shorten(value, CUT.len() + 2));
     }
     let missing = count - kept.len();
@@ -237,7 +237,7 @@ fn first_fields(
     kept
 }
 
-/// Returns to what length the longest must be cut for all together to fit into the room.
+/// Returns the length to which the longest must be cut so that all together fit into the room.
 fn level(widths: &mut [usize], room: usize) -> usize {
     widths.sort_unstable();
     let mut left = room;
@@ -251,7 +251,7 @@ fn level(widths: &mut [usize], room: usize) -> usize {
     usize::MAX
 }
 
-/// Returns the characters of a value as compact JSON.
+/// Returns the number of characters of a value as compact JSON.
 fn width(value: &Value) -> usize {
     match value {
         Value::String(text) => text_width(text),
@@ -265,7 +265,7 @@ fn width(value: &Value) -> usize {
     }
 }
 
-/// Returns the characters of a text as a JSON string.
+/// Returns the number of characters of a text as a JSON string.
 fn text_width(text: &str) -> usize {
     2 + text.chars().map(char_width).sum::<usize>()
 }
@@ -310,7 +310,7 @@ mod tests {
         let items: Vec<u32> = (1000..1100).collect();
         let expected = json!([1000, 1001, 1002, 1003, 1004, 1005, "… [94 more items cut]"]);
         assert_eq!(cut(json!(items), 60), expected);
-        // The longest are cut, the short stay.
+        // The longest values are cut, the short ones stay.
         let output = json!({"code": 0, "err": "e".repeat(50), "out": long, "log": long});
         let found = cut(output, 250);
         assert_eq!((&found["code"], &found["err"]), (&json!(0), &json!("e".repeat(50))));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_and_what_must_not_be_cut_stay_whole() {
+    fn the_newest_messages_and_parts_of_some_kinds_stay_whole() {
         let long = "y".repeat(100);
         let view = [
             Message::system(long.as_str()),

@@ -1,23 +1,24 @@
-//! A conversation as turns: what a model says and calls with what came of it, and what others say.
+//! A conversation as turns: of the model, with its calls and their results, and of the others.
 //!
-//! Providers take a call of a tool only with its result right behind it, and a result only behind
-//! its call. Stored conversations are freer: calls may stand in several messages, results in the
-//! call's own message or in any later one, or nowhere. So what a model says is held back as a turn
-//! until another begins, with the results that came meanwhile; what others say while results are
-//! awaited is put behind them. A call without a result gets one that says so; a result without a
-//! call, or that comes after the call's turn, is told as a user's words.
+//! Providers require that a tool call is directly followed by its result. Stored conversations are
+//! less strict: calls may be spread over several messages, and a result may be in its call's
+//! message, in any later one, or missing. So a model's turn is held back until the next one begins
+//! and collects the results until then. What others say while calls wait comes after the turn. A
+//! call without a result gets one that says so. A result that no call of the open turn waits for
+//! becomes a user's text.
 //!
-//! Invariant: no more is held than the turn that is open and what others said since.
+//! Invariant: no more is held than the open turn and what others said since it began.
 
-use crate::message::{File, Json, Message, Part, Reasoning, Role, Tool, input_of};
+use crate::message::{
+    File, Json, Message, OldestFirst, Pairing, Part, Reasoning, Role, Side, Tool,
+};
 
 use super::content::{Content, Outcome, joined, mention, outcome, read};
-use super::summary::told;
+use super::summary::shown;
 
-/// What stands for the result of a call that has none when its turn ends; it may come later.
+/// The result of a call that has none when its turn ends. It may come later.
 const NO_RESULT: &str = "(no result yet)";
 
-/// What one side says before the other does.
 #[derive(Debug)]
 pub(super) enum Turn {
     System { is_developer: bool, text: String },
@@ -25,7 +26,6 @@ pub(super) enum Turn {
     Model(Model),
 }
 
-/// What the model says and calls.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) said: Vec<Said>,
@@ -48,7 +48,7 @@ impl Model {
 pub(super) enum Said {
     Text(String),
     Reasoning(Reasoning),
-    /// Reasoning that only its provider can read.
+    /// Encrypted reasoning, which only its provider can read.
     Redacted(String),
 }
 
@@ -58,12 +58,10 @@ pub(super) struct Call {
     pub(super) name: String,
     pub(super) input: Json,
     result: Option<Outcome>,
-    /// Which message it stands in.
-    message: usize,
 }
 
 impl Call {
-    /// Returns what came of the call, or that nothing did.
+    /// Returns the outcome of the call, or a text that says there is none.
     pub(super) fn outcome(&self) -> Outcome {
         self.result.clone().unwrap_or_else(|| Outcome {
             content: vec![Content::Text(NO_RESULT.to_owned())],
@@ -72,25 +70,27 @@ impl Call {
     }
 }
 
-/// Turns as they come about, message by message.
+/// Turns, built message by message.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     done: Vec<Turn>,
     model: Model,
-    /// What others said while results were awaited.
+    /// The calls of the open turn, by their index in `model.calls`.
+    pairs: OldestFirst<usize>,
+    /// What others said while calls waited.
     behind: Vec<Turn>,
-    /// Whether the newest call is of the same step as a call that came now would be.
+    /// Whether a next call would belong to the same step as the newest one.
     in_step: bool,
     /// How many messages were taken.
     taken: usize,
 }
 
 impl Turns {
-    /// Returns the turns of messages; hidden are not for a model.
+    /// Returns the turns of the messages that are not hidden.
     pub(super) fn of(messages: &[Message]) -> Vec<Turn> {
         let mut turns = Self::default();
         for message in messages.iter().filter(|message| !message.is_hidden) {
-            turns.take(&told(message));
+            turns.take(&shown(message));
         }
         turns.finish()
     }
@@ -105,7 +105,7 @@ impl Turns {
                 Part::Text(text) if is_blank(&text.text) => {}
                 Part::Text(text) if is_model => self.say(Said::Text(text.text.clone())),
                 Part::Text(text) => content.push(Content::Text(text.text.clone())),
-                // No provider takes a file of the model's back.
+                // No provider accepts a file from the model's side.
                 Part::File(file) if is_model => self.say(Said::Text(mention(file))),
                 Part::File(file) => content.push(Content::File(File::clone(file))),
                 Part::Reasoning(reasoning) if is_model => {
@@ -117,7 +117,7 @@ impl Turns {
             }
         }
         if is_model {
-            // Messages that call nothing do not belong together.
+            // Without calls, each message is a turn.
             if self.model.calls.is_empty() {
                 self.end();
             }
@@ -144,7 +144,7 @@ impl Turns {
     }
 
     fn say(&mut self, said: Said) {
-        // What is said after a result, or after someone else spoke, is said in a turn of its own.
+        // Text after a result, or after someone else spoke, begins another turn.
         if !self.behind.is_empty() || self.model.calls.iter().any(|call| call.result.is_some()) {
             self.end();
         }
@@ -161,27 +161,26 @@ impl Turns {
     }
 
     fn take_tool(&mut self, tool: &Tool) {
-        let result = outcome(tool);
-        if let Some(input) = input_of(tool) {
-            // A call made before others are answered belongs to them.
+        if let Side::Call(input) | Side::Both(input) = Side::of(tool) {
+            // A call that is made while others wait belongs to the same turn.
             let belongs = self.model.calls.is_empty() || self.in_step || self.awaits();
             if !self.behind.is_empty() || !belongs {
                 self.end();
             }
             self.in_step = true;
+            self.pairs.take(self.taken, tool, self.model.calls.len());
             self.model.calls.push(Call {
                 id: tool.call_id.clone(),
                 name: tool.name.clone(),
                 input: input.clone(),
-                result,
-                message: self.taken,
+                result: outcome(tool),
             });
             return;
         }
-        let Some(result) = result else { return };
-        match self.nearest(&tool.call_id) {
-            Some(call) => call.result = Some(result),
-            None => {
+        let Some(result) = outcome(tool) else { return };
+        match self.pairs.take(self.taken, tool, self.model.calls.len()) {
+            Pairing::Answers(call) => self.model.calls[call].result = Some(result),
+            _ => {
                 let text = joined(&result.content);
                 let text = format!("Result of the tool {}: {text}", tool.name);
                 self.others_say(Turn::User(vec![Content::Text(text)]));
@@ -202,23 +201,12 @@ impl Turns {
         }
     }
 
-    /// Returns the call that a result answers, as [`sanitize`](super::sanitize()) pairs them: of those
-    /// of one id that wait, the first of the newest message.
-    fn nearest(&mut self, id: &str) -> Option<&mut Call> {
-        let waits = |call: &Call| call.id == id && call.result.is_none();
-        let calls = &mut self.model.calls;
-        let newest = calls.iter().rposition(waits)?;
-        let message = calls[newest].message;
-        // The calls of one message stand together: those before it are not gone through.
-        let before = calls[..newest].iter().rposition(|call| call.message != message);
-        calls[before.map_or(0, |at| at + 1)..=newest].iter_mut().find(|call| waits(call))
-    }
-
     fn awaits(&self) -> bool {
-        self.model.calls.iter().any(|call| call.result.is_none())
+        self.pairs.is_waiting()
     }
 
     fn end(&mut self) {
+        self.pairs.clear();
         let model = std::mem::take(&mut self.model);
         if !model.said.is_empty() || !model.calls.is_empty() {
             self.done.push(Turn::Model(model));
@@ -228,12 +216,12 @@ impl Turns {
     }
 }
 
-/// Returns whether the part only says that what follows is another step.
+/// Returns whether the part only marks the start of another step.
 pub(super) fn is_step_start(part: &Json) -> bool {
     part.value()["type"] == "step-start"
 }
 
-/// Returns whether providers would call the text empty.
+/// Returns whether providers would refuse the text as empty.
 pub(super) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }

@@ -1,4 +1,4 @@
-//! Counters: how many tokens a message takes in a model's window.
+//! Counters of the tokens that a message takes in a model's window.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::{estimate_tokens, of_message, of_message_by};
 use crate::message::Message;
 
-/// The name of talktree's own estimate.
+/// The name of [`HeuristicCounter`].
 pub(crate) const HEURISTIC: &str = "heuristic";
-/// The most tokens that one count can be; more is read as this many.
+/// The greatest count; a greater one is read as this.
 const MAX_COUNT: f64 = u32::MAX as f64;
 
-/// What counts the tokens of texts and messages: a model's own tokenizer, or an estimate.
+/// Counts the tokens of texts and messages: a model's own tokenizer, or an estimate.
 ///
-/// One counter decides both when a conversation is compacted and what of it. A count is rounded up;
-/// one that is negative or not finite counts as 0.
+/// A session's counter decides when its conversation is compacted and which range of it. Counts are
+/// rounded up; a negative or infinite count, or NaN, is read as 0.
 ///
 /// ```
 /// use talktree::{Message, TokenCounter};
@@ -34,23 +34,24 @@ const MAX_COUNT: f64 = u32::MAX as f64;
 /// assert_eq!(Bytes.count(&Message::user("hello")), 4.0 + 2.0);
 /// ```
 pub trait TokenCounter: Send + Sync {
-    /// Returns the name that the counts are kept under; it is asked for when a session is opened.
-    /// Counters that count differently need different names: counts of another name are made anew.
-    /// `heuristic` is talktree's own.
+    /// Returns the name that is stored with the counts. It is read once, when a session is opened.
+    ///
+    /// Counters that count differently need different names: messages with a count of another name
+    /// are counted again. `heuristic` is the name of [`HeuristicCounter`].
     fn name(&self) -> &str;
 
     /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> f64;
 
-    /// Returns the number of tokens of a message; if it is not written, 4 and those of its parts,
-    /// each rounded up by itself.
+    /// Returns the number of tokens of a message: by default 4 plus the counts of its parts, each
+    /// rounded up.
     fn count(&self, message: &Message) -> f64 {
         of_message_by(message, &|text| whole(self.count_text(text))) as f64
     }
 }
 
-/// The estimate of [`estimate_tokens`] and [`Message::tokens`]: quick, without tables, and near
-/// enough to decide when a conversation must be compacted.
+/// Counts by [`estimate_tokens`] and [`Message::tokens`]: fast, without tables, and exact enough to
+/// decide when a conversation must be compacted.
 ///
 /// ```
 /// use talktree::{HeuristicCounter, Message, TokenCounter};
@@ -76,11 +77,11 @@ impl TokenCounter for HeuristicCounter {
     }
 }
 
-/// A counter whose counts are whole numbers, whatever the one inside answers.
+/// A [`TokenCounter`] whose counts are rounded to valid whole numbers.
 #[derive(Clone)]
 pub(crate) struct Counter {
     counter: Arc<dyn TokenCounter>,
-    /// Asked for beforehand: it is needed while a transaction is open, where no caller's code runs.
+    /// Read beforehand: it is needed inside transactions, where no code of a caller may run.
     name: Arc<str>,
 }
 
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use crate::message::Part;
 
-    /// Answers the same to everything.
+    /// Returns the same count for everything.
     struct Always(f64);
 
     impl TokenCounter for Always {
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_rounded_up_and_never_odd() {
+    fn counts_are_rounded_up_and_always_valid() {
         for (given, counted) in [
             (0.0, 0),
             (0.1, 1),
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Says another name whenever it is asked.
+    /// Returns another name at each call.
     #[derive(Default)]
     struct Fickle(AtomicUsize);
 
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_asked_for_beforehand() {
+    fn the_name_is_read_once() {
         let counter = Counter::new(Arc::new(Fickle::default()));
         assert_eq!((counter.name(), counter.clone().name()), ("first", "first"));
     }

@@ -1,7 +1,8 @@
-//! The estimate of how many tokens a text or a message takes in a model's window.
+//! Estimates how many tokens a text or a message takes in a model's window.
 //!
-//! It is an estimate, not a tokenizer: quick, without tables, and near enough to decide when a
-//! conversation must be compacted. Each message's is stamped on its row when it is written.
+//! An estimate is not a tokenizer: it is fast, needs no tables, and is exact enough to decide when a
+//! conversation must be compacted. The estimate of each message is stored in its row when the message
+//! is written.
 
 mod counter;
 
@@ -10,13 +11,13 @@ use crate::message::{Message, Part};
 pub(crate) use counter::{Counter, HEURISTIC};
 pub use counter::{HeuristicCounter, TokenCounter};
 
-/// Tokens that every message costs beside its parts.
+/// The tokens of a message without its parts.
 const PER_MESSAGE: u64 = 4;
 
 /// Returns the estimated number of tokens of a text.
 ///
-/// The greater of a quarter of its UTF-16 length and 1.3 times its words, rounded up; words are
-/// runs between white space as JavaScript has it.
+/// The estimate is a quarter of the UTF-16 length or 1.3 times the number of words, whichever is
+/// greater, rounded up. Words are separated by white space as JavaScript defines it.
 ///
 /// ```
 /// use talktree::estimate_tokens;
@@ -28,7 +29,7 @@ const PER_MESSAGE: u64 = 4;
 #[must_use]
 pub fn estimate_tokens(text: &str) -> u64 {
     let (units, words) = if text.is_ascii() { of_ascii(text.as_bytes()) } else { of_chars(text) };
-    // In floating point, as everyone who shares this rule computes it: 1.3 is not exact.
+    // 1.3 is not exact in floating point. Other programs with this rule compute it the same way.
     (units as f64 / 4.0).max(words as f64 * 1.3).ceil() as u64
 }
 
@@ -44,7 +45,7 @@ fn of_chars(text: &str) -> (u64, u64) {
     (units, words)
 }
 
-/// The same for most text, many times faster: without a branch, so that many bytes are looked at at once.
+/// The same for ASCII, many times faster: without branches, so that the loop can be vectorized.
 fn of_ascii(text: &[u8]) -> (u64, u64) {
     let is_space = |byte: u8| byte == b' ' || byte.wrapping_sub(b'\t') < 5;
     let begins = |(before, byte): (&u8, &u8)| u64::from(is_space(*before) & !is_space(*byte));
@@ -53,17 +54,17 @@ fn of_ascii(text: &[u8]) -> (u64, u64) {
     (text.len() as u64, words)
 }
 
-/// White space as JavaScript's `\s` has it: Unicode's, with U+FEFF and without U+0085.
+/// White space as JavaScript's `\s` defines it: Unicode's, with U+FEFF and without U+0085.
 fn is_js_space(c: char) -> bool {
     c == '\u{FEFF}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// Returns the estimate of a message: 4 and its parts, each rounded up by itself.
+/// Returns the estimate of a message: 4 plus the estimates of its parts, each rounded up.
 pub(crate) fn of_message(message: &Message) -> u64 {
     of_message_by(message, &estimate_tokens)
 }
 
-/// Returns what a message takes by another count of texts: 4 and the texts of its parts.
+/// The same with another way to count the texts.
 pub(crate) fn of_message_by(message: &Message, count: &impl Fn(&str) -> u64) -> u64 {
     PER_MESSAGE + message.parts.iter().map(|part| of_part(part, count)).sum::<u64>()
 }
@@ -100,7 +101,7 @@ fn of_unknown(part: &serde_json::Value, count: &impl Fn(&str) -> u64) -> u64 {
     }
 }
 
-/// Strings count as they are, other values as compact JSON, null not at all.
+/// A string counts without quotes, null counts 0, any other value counts as compact JSON.
 fn of_json(value: &serde_json::Value, count: &impl Fn(&str) -> u64) -> u64 {
     match value {
         serde_json::Value::Null => 0,
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_estimated_by_length_or_by_words() {
+    fn a_text_is_estimated_by_its_length_or_its_words() {
         let cases = [
             ("Hello world", 3),
             ("The quick brown fox jumps over the lazy dog", 12),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn text_counts_the_same_by_bytes_and_by_characters() {
+    fn bytes_and_characters_give_the_same_count() {
         let every =
             (0..128).map(char::from).flat_map(|a| ["", " ", "x"].map(|b| format!("{a}{b}")));
         for text in every.chain(["", " a", "a  b\tc\r\n", "\u{1F}\u{B}x"].map(str::to_owned)) {

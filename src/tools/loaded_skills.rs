@@ -4,14 +4,16 @@
 //! them decides. The text of the document is in the answer of each load, also of loads before an unload.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::answer;
 use super::definition::{LOAD_CONTEXT, UNLOAD_CONTEXT};
 use crate::context::Context;
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::message::{Json, Message, Part, Tool};
+use crate::message::{
+    Json, Message, OldestFirst, Pairing, Part, Tool, input_of, output_of, tool_of,
+};
 use crate::view::{Order, View};
 
 /// How many of the newest messages are searched for calls.
@@ -137,7 +139,8 @@ struct Holder {
     call: String,
 }
 
-#[derive(Debug, Clone)]
+/// What a call of either tool asks for.
+#[derive(Debug)]
 struct Call {
     label: String,
     key: String,
@@ -169,25 +172,23 @@ impl Loaded {
 /// Returns what the calls in these messages, oldest first, have loaded.
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
-    // Calls whose result is in a later part. Some models number the calls of each turn from one, so an id means the newest
-    // call that has it.
-    let mut open: HashMap<String, Call> = HashMap::new();
-    for message in messages {
-        for part in &message.parts {
-            let part = part.typed();
-            let Part::Tool(tool) = part.as_ref() else { continue };
-            let Some(is_load) = is_load(tool) else { continue };
-            if let Some(call) = call_of(tool, is_load) {
-                open.insert(tool.call_id.clone(), call);
-            }
-            if !has_succeeded(tool) {
-                // A failed call gets no other answer.
-                if tool.error_text.is_some() || tool.output.is_some() {
-                    open.remove(&tool.call_id);
-                }
+    let mut pairs = OldestFirst::default();
+    // What each part asks for, in order; a result asks for nothing.
+    let mut calls = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        for tool in message.parts.iter().filter_map(tool_of) {
+            let Some(is_load) = is_load(&tool) else { continue };
+            let here = calls.len();
+            calls.push(call_of(&tool, is_load));
+            let call = match pairs.take(at, &tool, here) {
+                Pairing::Complete => here,
+                Pairing::Answers(call) => call,
+                Pairing::Started | Pairing::Call | Pairing::Repeats(_) | Pairing::Stray => continue,
+            };
+            if !has_succeeded(&tool) {
                 continue;
             }
-            let Some(Call { label, key, is_load }) = open.remove(&tool.call_id) else { continue };
+            let Some(Call { label, key, is_load }) = calls[call].take() else { continue };
             if is_load {
                 let (message, call) = (message.id.clone(), tool.call_id.clone());
                 let (label, key) = (label.clone(), key.clone());
@@ -201,7 +202,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
 
 /// Returns whether a part is a call that loads or unloads a skill, or the answer to one.
 pub(crate) fn is_of_skills(part: &Part) -> bool {
-    matches!(part.typed().as_ref(), Part::Tool(tool) if is_load(tool).is_some())
+    tool_of(part).is_some_and(|tool| is_load(&tool).is_some())
 }
 
 fn is_load(tool: &Tool) -> Option<bool> {
@@ -213,8 +214,8 @@ fn is_load(tool: &Tool) -> Option<bool> {
 }
 
 fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
-    let input = tool.input.as_ref()?.value();
-    // Arguments may be text that holds JSON.
+    let input = input_of(tool)?.value();
+    // Arguments are kept as text where they came as text.
     let input = match input.as_str() {
         Some(text) => serde_json::from_str(text).ok()?,
         None => input,
@@ -225,7 +226,7 @@ fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
 
 fn has_succeeded(tool: &Tool) -> bool {
     let is_error = tool.error_text.is_some() || tool.state.as_deref() == Some("output-error");
-    let output = tool.output.as_ref().filter(|output| !output.is_null());
+    let output = output_of(tool).filter(|output| !output.is_null());
     !is_error && output.is_some_and(|output| !answer::is_error(&text_of(output)))
 }
 
@@ -339,6 +340,37 @@ mod tests {
             answered("2", "unload_context", "pdf", "Error: busy"),
         ];
         assert!(loaded(&messages).has("skills", "pdf"));
+    }
+
+    #[test]
+    fn calls_that_wait_under_one_id_are_answered_newest_first() {
+        let said = |part| Message::new(Role::Assistant, vec![part]);
+        let messages = [
+            said(call("load_context", "1", "pdf")),
+            said(call("load_context", "1", "web")),
+            said(result("load_context", "1", "Use curl.")),
+        ];
+        assert_eq!(keys(&loaded(&messages)), ["web"]);
+        let more = said(result("load_context", "1", "Use pdftotext."));
+        assert_eq!(keys(&loaded(&[&messages[..], &[more]].concat())), ["pdf", "web"]);
+    }
+
+    #[test]
+    fn an_answer_of_any_shape_counts() {
+        for fields in [
+            json!({"output": "text"}),
+            json!({"result": "text"}),
+            json!({"output": "text", "errorText": null}),
+        ] {
+            let mut part = json!({"type": "tool-load_context", "toolCallId": 7});
+            part["input"] = json!({"label": "skills", "key": "pdf"});
+            for (field, value) in fields.as_object().unwrap() {
+                part[field] = value.clone();
+            }
+            let part = serde_json::from_value(part).unwrap();
+            let messages = [Message::new(Role::Assistant, vec![part])];
+            assert!(loaded(&messages).has("skills", "pdf"), "{fields}");
+        }
     }
 
     #[test]

@@ -1,30 +1,23 @@
-//! Where the end of a conversation may begin.
+//! Where the recent part of a conversation begins.
 //!
-//! A stretch handed to a model must not begin between the call of a tool and its result: providers
-//! refuse a result without its call. Messages are offered newest first; the cut says when enough
-//! were taken, and gives back the longest stretch that fits and begins at a sound place.
+//! A range given to a model must not begin between a tool call and its result: providers refuse a
+//! result without its call. Messages are offered newest first. The cut says when it needs no more,
+//! and returns the longest range within the budget that holds the call of each of its results.
 //!
 //! Invariant: the newest message is always taken.
 
-use std::collections::HashMap;
+use crate::message::{Message, NewestFirst};
 
-use crate::message::{Message, Part};
-
-/// How many messages back the call of a result is looked for. One that is further away, or was
-/// never stored, does not hold the stretch open: real transcripts have results without a call.
-const PAIR_REACH: usize = 64;
-
-/// A stretch at the end of a conversation, as it grows.
+/// The end of a conversation, while it is read.
 pub(crate) struct Cut {
     max: u64,
     spent: u64,
-    /// Results whose calls have not been met, and how many messages were taken before each.
-    open_results: HashMap<String, usize>,
+    pairs: NewestFirst,
     /// Newest first.
     taken: Vec<Message>,
-    /// Whether all that was taken is within the budget.
+    /// Whether `taken` is within the budget.
     taken_fits: bool,
-    /// How many of the taken make the longest stretch that begins at a sound place.
+    /// How many messages of `taken` the range holds so far: the longest that lacks no call.
     sound: usize,
 }
 
@@ -33,7 +26,7 @@ impl Cut {
         Self {
             max,
             spent: 0,
-            open_results: HashMap::new(),
+            pairs: NewestFirst::default(),
             taken: Vec::new(),
             taken_fits: true,
             sound: 0,
@@ -42,8 +35,8 @@ impl Cut {
 
     /// Offers the next older message; `false` when no older one is needed.
     ///
-    /// A summary right before the stretch is taken beyond the budget: without it all that it
-    /// stands for would be lost.
+    /// A summary right before the range is taken even beyond the budget: without it, all that it
+    /// replaces would be lost.
     pub(crate) fn offer(&mut self, message: Message, cost: u64, is_summary: bool) -> bool {
         self.spent = self.spent.saturating_add(cost);
         let fits = self.spent <= self.max || self.taken.is_empty();
@@ -58,36 +51,26 @@ impl Cut {
             true => self.take_summary(message),
             false => self.take(message),
         }
-        // Past the budget only to reach the call of a result that the newest messages hold.
+        // Beyond the budget, messages are taken only to reach the call of a result among the newest.
         fits || self.sound == 0
     }
 
-    /// Takes a summary. Calls whose results were met lie under it or before it: what came of them
-    /// is told by it, and the stretch may begin here.
+    /// Calls whose results were taken lie in the range of the summary or before it. The summary says
+    /// what came of them, so the range may begin here.
     fn take_summary(&mut self, message: Message) {
-        self.open_results.clear();
+        self.pairs.clear();
         self.take(message);
     }
 
     fn take(&mut self, message: Message) {
-        // Within a message parts stand oldest first, so a call closes results met before it.
-        for part in message.parts.iter().rev() {
-            let Part::Tool(tool) = part else { continue };
-            if tool.input.is_some() {
-                self.open_results.remove(&tool.call_id);
-            } else if tool.output.is_some() || tool.error_text.is_some() {
-                self.open_results.insert(tool.call_id.clone(), self.taken.len());
-            }
-        }
+        self.pairs.take(&message);
         self.taken.push(message);
-        let count = self.taken.len();
-        self.open_results.retain(|_, since| *since + PAIR_REACH > count);
-        if self.open_results.is_empty() {
-            self.sound = count;
+        if !self.pairs.lacks_call() {
+            self.sound = self.taken.len();
         }
     }
 
-    /// Returns the stretch, oldest first.
+    /// Returns the range, oldest first.
     pub(crate) fn finish(mut self) -> Vec<Message> {
         self.taken.truncate(self.sound.max(1));
         self.taken.reverse();
@@ -100,9 +83,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::message::Part;
 
-    /// Messages drawn as letters, oldest first: `c` calls a tool, `r` is its result, `s` a
-    /// summary, `o` a result without a call, others plain. Returns what is left of them.
+    /// Draws messages as letters, oldest first: `c` calls a tool, `r` is its result, `s` is a
+    /// summary, `o` a result without a call; others are plain. Returns the letters of the range.
     #[track_caller]
     fn cut(drawn: &str, max: u64) -> String {
         let mut cut = Cut::new(max);
@@ -122,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_fits_and_begins_at_a_sound_place() {
-        for (drawn, max, stretch) in [
+    fn a_range_fits_and_holds_the_calls_of_its_results() {
+        for (drawn, max, range) in [
             ("uaua", 2, "ua"),
             ("uaua", 9, "uaua"),
             ("uaua", 0, "a"),
@@ -141,12 +125,12 @@ mod tests {
             ("xsra", 3, "sra"),
             ("sra", 1, "a"),
         ] {
-            assert_eq!(cut(drawn, max), stretch, "{drawn} cut at {max}");
+            assert_eq!(cut(drawn, max), range, "{drawn} cut at {max}");
         }
     }
 
     #[test]
-    fn a_result_without_a_call_does_not_hold_the_stretch_open() {
+    fn a_result_without_a_call_is_waited_for_within_reach_only() {
         let drawn = format!("{}o{}", "u".repeat(200), "a".repeat(10));
         assert_eq!(cut(&drawn, 150).len(), 150);
     }

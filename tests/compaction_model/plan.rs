@@ -19,24 +19,35 @@ fn is_summary(message: &Message) -> bool {
 }
 
 /// Returns the places of calls and of their results, where these differ, found by looking back from each result.
+///
+/// Calls and results of one id nest like brackets. A result without its bracket belongs to the nearest call.
 fn pairs(view: &[Message]) -> Vec<(usize, usize)> {
     let mut tools = Vec::new();
     for (at, message) in view.iter().enumerate() {
         for part in &message.parts {
             if let Part::Tool(tool) = part {
-                tools.push((at, tool.call_id.as_str(), tool.input.is_some()));
+                tools.push((at, tool));
             }
         }
     }
     let mut pairs = Vec::new();
-    for (order, (result, id, is_call)) in tools.iter().enumerate() {
-        let call = tools[..order].iter().rev().find(|(_, of, is_call)| *is_call && of == id);
-        if let Some((call, ..)) = call
-            && !is_call
-            && call < result
-        {
-            pairs.push((*call, *result));
+    for (order, (result, tool)) in tools.iter().enumerate() {
+        if tool.input.is_some() {
+            continue;
         }
+        let before = || tools[..order].iter().rev().filter(|(_, of)| of.call_id == tool.call_id);
+        let mut nested = 0;
+        let own = before().find(|(_, of)| {
+            let is_half = of.input.is_none() || of.output.is_none();
+            match of.input.is_some() {
+                false => nested += 1,
+                true if nested > 0 && is_half => nested -= 1,
+                true => return is_half,
+            }
+            false
+        });
+        let call = own.or_else(|| before().find(|(_, of)| of.input.is_some()));
+        pairs.extend(call.filter(|(call, _)| call < result).map(|(call, _)| (*call, *result)));
     }
     pairs
 }

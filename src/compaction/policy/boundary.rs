@@ -1,21 +1,22 @@
-//! The boundary: what of a view is compacted.
+//! The boundary: which range of a view is compacted.
 //!
-//! The head is the first messages of the view, up to its first summary; the tail is the last ones,
-//! by their tokens. Between them lies what may be compacted. So a summary that stands there is compacted
-//! with what came after it: summaries are brought up to date, not stacked.
+//! The head is the first messages of the view, up to its first summary. The tail is the last messages,
+//! up to a number of tokens. The range lies in the middle between them. So a summary in the middle is
+//! compacted together with the messages after it: the new summary updates it, and summaries do not
+//! pile up.
 //!
-//! A compaction may begin and end only where the same tool calls wait for their results: then each call
-//! is on the side of all its results. Of all such stretches the one is taken that holds the most
-//! tokens of messages, which without calls across its ends is all that lies between.
+//! A range may begin and end only where the same tool calls wait for their results: then it holds
+//! a call and all its results, or none of them. Of all such ranges, the one with the most tokens of
+//! messages is taken. If no call waits at the ends of the middle, that is the whole middle.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use super::tool::pairs;
 use super::{CompactionOptions, Item};
+use crate::message::pairs_across;
 
-/// How many pairs of calls and results may lie across a place for it to be looked at as an end of a
-/// compact. Agents call a few dozen tools at a time.
+/// How many pairs may have their call before a place and their result after it, for the place to be
+/// considered as an end of the range. Agents call a few dozen tools at a time.
 const MAX_OPEN_PAIRS: usize = 64;
 
 /// Why nothing is compacted.
@@ -24,54 +25,53 @@ const MAX_OPEN_PAIRS: usize = 64;
 /// use talktree::NothingToCompact;
 ///
 /// let why = NothingToCompact::TooShort { messages: 4, least: 6 };
-/// assert_eq!(why.to_string(), "the view has 4 messages; from 6 on there may be something to compact");
+/// assert_eq!(why.to_string(), "the view has 4 messages; at least 6 are needed to compact any");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NothingToCompact {
-    /// Head and the least tail take up the view.
-    #[error("the view has {messages} messages; from {least} on there may be something to compact")]
+    /// The view has no more messages than the head and the least tail.
+    #[error("the view has {messages} messages; at least {least} are needed to compact any")]
     TooShort {
         /// How many messages and summaries the view has.
         messages: usize,
-        /// How many it needs.
+        /// How many are needed.
         least: usize,
     },
-    /// Head and tail meet: what was said is within the tokens to keep.
+    /// Head and tail meet: the rest of the view is within the tokens to keep.
     #[error(
-        "nothing lies between the first {head} and the last {tail} messages, which hold {tail_tokens} tokens"
+        "there are no messages between the first {head} and the last {tail}, which have {tail_tokens} tokens"
     )]
     NothingBetween {
         /// How many messages at the start are protected.
         head: usize,
         /// How many messages at the end are protected.
         tail: usize,
-        /// How many tokens those at the end hold.
+        /// How many tokens the messages at the end have.
         tail_tokens: u64,
     },
-    /// All that lies between head and tail is compacted already.
-    #[error("between head and tail lie only summaries: {summaries}")]
+    /// Everything between head and tail is compacted already.
+    #[error("only summaries are between head and tail: {summaries}")]
     OnlySummaries {
-        /// How many.
+        /// How many summaries.
         summaries: usize,
     },
-    /// Wherever a compaction between head and tail began and ended, it would part a tool call from its
-    /// result.
+    /// Each possible range between head and tail would part a tool call from its result.
     #[error(
         "none of the {messages} messages between head and tail can be compacted without parting a tool call from its result"
     )]
     PairsInTheWay {
-        /// How many messages and summaries lie between head and tail.
+        /// How many messages and summaries are between head and tail.
         messages: usize,
     },
 }
 
-/// The parts of a view, by where they end and begin.
+/// Where the head and the tail of a view end and begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Zones {
-    /// Where the head ends; in a short view after the view's end.
+    /// Where the head ends; in a short view, after the end of the view.
     pub(super) head: usize,
-    /// Where the tail begins; in a short view before the head's end.
+    /// Where the tail begins; in a short view, before the end of the head.
     pub(super) tail: usize,
 }
 
@@ -91,7 +91,7 @@ impl Zones {
     }
 }
 
-/// Returns the stretch of the view to compact: places of the first item of it and of the first after.
+/// Returns the range of the view to compact, or why there is none.
 pub(crate) fn boundary(
     view: &[Item<'_>],
     options: &CompactionOptions,
@@ -118,7 +118,7 @@ pub(crate) fn boundary(
         .ok_or(NothingToCompact::PairsInTheWay { messages: middle.len() })
 }
 
-/// Returns how far into the middle is compacted at once: at least one message of it.
+/// Returns where the part of the middle ends that is compacted at once: at least one message.
 fn step_end(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> usize {
     let (mut tokens, mut has_message) = (0u64, false);
     for at in middle.clone() {
@@ -131,10 +131,10 @@ fn step_end(view: &[Item<'_>], middle: Range<usize>, max_tokens: u64) -> usize {
     middle.end
 }
 
-/// What lies between the start of the middle and a place in it; greater is more worth compaction.
+/// The items between the start of the middle and a place. The greatest weight is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Weight {
-    /// The tokens of messages; summaries have been compacted already.
+    /// The tokens of messages. Summaries do not count: they are compacted already.
     tokens: u64,
     messages: usize,
     items: usize,
@@ -158,11 +158,11 @@ impl Weight {
     }
 }
 
-/// The pairs that lie across a place, as the place moves on.
+/// The pairs with their call before a place and their result after it, while the place moves on.
 struct Across {
-    /// In the order of their calls.
+    /// Calls and results, ordered by the calls.
     pairs: Vec<(usize, usize)>,
-    /// The same by number, in the order of their results.
+    /// Indexes into `pairs`, ordered by the results.
     by_result: Vec<usize>,
     opened: usize,
     closed: usize,
@@ -176,7 +176,7 @@ impl Across {
         Self { pairs, by_result, opened: 0, closed: 0, open: BTreeSet::new() }
     }
 
-    /// Returns the pairs whose calls stand before the place and whose results do not.
+    /// Returns the pairs whose call is before the place and whose result is not.
     fn move_to(&mut self, place: usize) -> &BTreeSet<usize> {
         while self.pairs.get(self.opened).is_some_and(|(call, _)| *call < place) {
             self.open.insert(self.opened);
@@ -192,13 +192,13 @@ impl Across {
     }
 }
 
-/// Returns the stretch of the middle, up to `enough`, that holds the most and parts no pair; of
-/// equals the earliest. Where there is none, the one that ends soonest behind that.
+/// Returns the range with the greatest weight that parts no pair and ends at `enough` or before; the
+/// earliest of equal ones. If there is none, the range that ends first after `enough`.
 ///
-/// A stretch parts no pair just if the same pairs lie across its two ends.
+/// A range parts no pair exactly if the same pairs are open at both of its ends.
 fn weightiest(view: &[Item<'_>], middle: Range<usize>, enough: usize) -> Option<Range<usize>> {
-    let mut across = Across::new(pairs(view));
-    // The first place that certain pairs and no others lie across.
+    let mut across = Across::new(pairs_across(view.iter().map(|item| item.message)));
+    // The first place for each set of open pairs.
     let mut firsts: HashMap<Vec<usize>, (usize, Weight)> = HashMap::new();
     let mut key = Vec::new();
     let mut weight = Weight::default();
@@ -225,7 +225,7 @@ fn weightiest(view: &[Item<'_>], middle: Range<usize>, enough: usize) -> Option<
             weight.add(item);
         }
     }
-    best.map(|(_, stretch)| stretch)
+    best.map(|(_, range)| range)
 }
 
 #[cfg(test)]
@@ -236,32 +236,32 @@ mod tests {
     use super::*;
     use crate::message::{Message, Part};
 
-    /// A view drawn as in [`drawn`], compacted with no tokens kept: the stretch in brackets, or why not.
+    /// Draws the range to compact in brackets, or returns why there is none.
     #[track_caller]
     fn compacted(view: &str, options: &CompactionOptions) -> String {
         let messages = drawn(view);
         match boundary(&items(&messages), options) {
             Err(why) => why.to_string(),
-            Ok(stretch) => {
+            Ok(range) => {
                 let letters: Vec<char> = view.chars().collect();
                 let text = |range: &[char]| range.iter().collect::<String>();
-                let (before, after) = (&letters[..stretch.start], &letters[stretch.end..]);
-                format!("{}[{}]{}", text(before), text(&letters[stretch.clone()]), text(after))
+                let (before, after) = (&letters[..range.start], &letters[range.end..]);
+                format!("{}[{}]{}", text(before), text(&letters[range.clone()]), text(after))
             }
         }
     }
 
     #[test]
-    fn what_lies_between_head_and_tail_is_compacted() {
+    fn the_middle_between_head_and_tail_is_compacted() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (view, expected) in [
             ("uauaua", "uau[a]ua"),
             ("uauauauaua", "uau[auaua]ua"),
-            // A summary ends the head and is compacted with what came after it.
+            // A summary ends the head and is compacted with the messages after it.
             ("uausuaua", "uau[sua]ua"),
             ("usauaua", "u[saua]ua"),
             ("suaua", "[sua]ua"),
-            // All of them are, and what stands before them where the head is shorter.
+            // So are several summaries, and messages before them if the head is shorter.
             ("uauasasua", "uau[asas]ua"),
             ("uausaua", "uau[sa]ua"),
         ] {
@@ -273,11 +273,11 @@ mod tests {
     fn calls_stay_with_their_results() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (view, expected) in [
-            // `A` calls, `1` is its result; the start goes past results.
+            // `A` is a call, `1` its result: the range begins after the result.
             ("uuA1uuuu", "uuA1[uu]uu"),
             ("uuAB12uuuu", "uuAB12[uu]uu"),
             ("uuAuuu1uuuuuu", "uuAuuu1[uuuu]uu"),
-            // The end goes back to before the call.
+            // The range ends before the call.
             ("uuuuuA1u", "uuu[uu]A1u"),
             ("uuuuuAuu1u", "uuu[uu]Auu1u"),
             ("uuuuuAB12u", "uuu[uu]AB12u"),
@@ -285,14 +285,14 @@ mod tests {
             // Whole pairs are compacted.
             ("uuuA1uu", "uuu[A1]uu"),
             ("uuuAB2u1uu", "uuu[AB2u1]uu"),
-            // Halves without the other are no pair; a call and its result in one part are none.
+            // A call or a result alone is no pair, and neither is a call with its result in one part.
             ("uuu1uuu", "uuu[1u]uu"),
             ("uuuAuuu", "uuu[Au]uu"),
             ("uuTTuuu", "uuT[Tu]uu"),
-            // Between a call of the head and its late result, where that is more.
+            // Between a call in the head and its late result, if that has the greater weight.
             ("uuAuuuuu1u", "uuA[uuuuu]1u"),
             ("uuAuuuuu1uuu", "uuA[uuuuu]1uuu"),
-            // An id that is used again.
+            // An id is used again.
             ("uuuA1uA1u", "uuu[A1u]A1u"),
         ] {
             assert_eq!(compacted(view, &options), expected, "{view}");
@@ -300,16 +300,16 @@ mod tests {
     }
 
     #[test]
-    fn a_late_result_in_the_middle_does_not_keep_what_is_around_it() {
+    fn a_late_result_does_not_keep_the_messages_around_it() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
-        // First what is more, then the rest: nothing stays for ever but the call and its result.
+        // First the side with the greater weight, then the other: only the call and its result stay.
         assert_eq!(compacted("uuAuuuu1uuuuuuu", &options), "uuAuuuu1[uuuuu]uu");
         assert_eq!(compacted("uuAuuuu1suu", &options), "uuA[uuuu]1suu");
         assert_eq!(compacted("uuAs1suuuu", &options), "uuAs1[suu]uu");
     }
 
     #[test]
-    fn what_is_too_long_for_one_prompt_is_compacted_in_steps() {
+    fn a_range_that_is_too_long_for_one_prompt_is_compacted_in_steps() {
         // Each message has 5 tokens.
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (max, view, expected) in [
@@ -317,10 +317,10 @@ mod tests {
             (19, "uauauauaua", "uau[aua]uaua"),
             (25, "uauauauaua", "uau[auaua]ua"),
             (15, "uausauaua", "uau[sau]aua"),
-            // At least one message, whatever the limit; a summary alone would be no step.
+            // A step has at least one message, whatever the limit, besides the summary.
             (0, "uauauauaua", "uau[a]uauaua"),
             (0, "uausauaua", "uau[sa]uaua"),
-            // A pair that is longer than a step is compacted whole, and no more with it.
+            // A pair that is longer than a step is compacted whole, without further messages.
             (5, "uuuA1uu", "uuu[A1]uu"),
             (5, "uuuA1uuuuuu", "uuu[A1]uuuuuu"),
             (5, "uuuAB12uuuuuu", "uuu[AB12]uuuuuu"),
@@ -335,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn why_nothing_is_compacted_is_told() {
+    fn a_view_with_nothing_to_compact_says_why() {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         for (view, why) in [
-            ("", "the view has 0 messages; from 6 on there may be something to compact"),
-            ("uauau", "the view has 5 messages; from 6 on there may be something to compact"),
-            ("uausua", "between head and tail lie only summaries: 1"),
-            ("uaussua", "between head and tail lie only summaries: 2"),
+            ("", "the view has 0 messages; at least 6 are needed to compact any"),
+            ("uauau", "the view has 5 messages; at least 6 are needed to compact any"),
+            ("uausua", "only summaries are between head and tail: 1"),
+            ("uaussua", "only summaries are between head and tail: 2"),
             (
                 "uuA1uu",
                 "none of the 1 messages between head and tail can be compacted without parting a tool call from its result",
@@ -355,7 +355,7 @@ mod tests {
         }
         assert_eq!(
             compacted("uauauaua", &options.keep_recent_tokens(1_000)),
-            "nothing lies between the first 3 and the last 8 messages, which hold 40 tokens"
+            "there are no messages between the first 3 and the last 8, which have 40 tokens"
         );
     }
 
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_any_size_are_taken() {
+    fn limits_of_any_size_are_accepted() {
         let all = CompactionOptions::default().min_tail(usize::MAX).protect_head(usize::MAX);
         let why = compacted("uauauaua", &all);
         assert!(why.starts_with("the view has 8 messages"), "{why}");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_very_many_pairs_lie_across_are_no_ends() {
+    fn a_range_does_not_end_where_very_many_calls_wait() {
         let part = |at: usize, role: char| {
             let call_id = at.to_string();
             Message::user(role).with_part(match role {

@@ -1,10 +1,10 @@
-//! Items: what a view is made of.
+//! The items of a view.
 
 use crate::id::CompactionId;
 use crate::message::Message;
 use crate::tokens::Counter;
 
-/// One message that a model sees, or one summary, with its tokens.
+/// A message or a summary that a model sees, with its tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) message: &'a Message,
@@ -13,14 +13,14 @@ pub(crate) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Returns the item of a message of a history, which is a summary if its id says so.
+    /// Returns the item of a message of a history. Its id shows whether it is a summary.
     pub(crate) fn of(message: &'a Message, counter: &Counter) -> Self {
         let is_summary = CompactionId::from_message(&message.id).is_some();
         Self { message, tokens: counter.message(message), is_summary }
     }
 }
 
-/// Returns the tokens of the items together.
+/// Returns the sum of the tokens.
 pub(crate) fn tokens_of(items: &[Item<'_>]) -> u64 {
     items.iter().fold(0, |sum, item| sum.saturating_add(item.tokens))
 }

@@ -1,10 +1,10 @@
-//! The judge: whether a summary may stand in place of what it is a summary of.
+//! Decides whether a summary may replace its range.
 
 use crate::compaction::{SummaryRefused, is_blank};
 use crate::message::Message;
 use crate::tokens::Counter;
 
-/// Returns the tokens of a summary that may replace this many.
+/// Returns the tokens of a summary that may replace `replaced` tokens, or why it may not.
 pub(crate) fn judge(
     summary: &str,
     replaced: u64,
@@ -25,8 +25,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_has_text_and_is_shorter_than_what_it_replaces() {
-        // 4 of the message and 3 of its text.
+    fn a_summary_has_text_and_is_shorter_than_its_range() {
+        // 4 tokens for the message and 3 for its text.
         let counter = Counter::default();
         for (summary, replaced, verdict) in [
             ("Hello world", 8, Ok(7)),

@@ -1,14 +1,13 @@
-//! The policy of compaction, as pure logic: no I/O, no clock, no model.
+//! The policy of compaction: pure logic without I/O, clock or model.
 //!
 //! A *view* is what a model sees of a path: messages and summaries, each with its tokens. Its head
-//! and its tail are protected; of the *middle* between them [`boundary()`] takes the stretch to
-//! compact, [`summary_prompt()`] asks for its summary, and [`judge()`] says whether the answer may stand in
-//! its place. [`WindowUsage`] tells how the tokens are spread. All of them go by the figures of
-//! one [`Counter`](crate::tokens::Counter).
+//! and its tail are protected. [`boundary()`] chooses the range to compact from the *middle* between
+//! them, [`summary_prompt()`] asks for its summary, and [`judge()`] says whether the answer may
+//! replace the range. [`WindowUsage`] shows how the tokens are spread over the view. One
+//! [`Counter`](crate::tokens::Counter) counts the tokens for all of them.
 //!
-//! Invariant: no call of a tool and no result of it that stand in different messages are put on
-//! different sides of a compaction.
-//! Invariant: an accepted summary has fewer tokens than what it replaces.
+//! Invariant: a tool call and its result are both inside a compaction or both outside.
+//! Invariant: an accepted summary has fewer tokens than the range it replaces.
 
 mod boundary;
 mod item;
@@ -19,7 +18,6 @@ mod summarizer;
 mod summary_prompt;
 #[cfg(test)]
 mod tests;
-mod tool;
 mod usage;
 
 pub use boundary::NothingToCompact;

@@ -1,4 +1,4 @@
-//! Plans: a stretch to compaction, what to ask a summarizer, and what was seen of the view.
+//! Plans: the range to compact, the prompt for its summary, and what was seen of the view.
 
 use super::item::tokens_of;
 use super::summary_prompt::{Purpose, summary_prompt};
@@ -8,7 +8,7 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::tokens::Counter;
 
-/// What a plan came to: something to compact, or why there is nothing.
+/// A plan for a compaction, or the reason why there is nothing to compact.
 ///
 /// ```
 /// use talktree::{CompactionOptions, Message, NothingToCompact, Planned, Store};
@@ -23,17 +23,16 @@ use crate::tokens::Counter;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Planned {
-    /// A stretch to compact.
+    /// A range to compact.
     Compact(CompactionPlan),
-    /// Nothing, and why.
+    /// There is nothing to compact, for this reason.
     Nothing(NothingToCompact),
 }
 
-/// A stretch of a view that is to be compacted.
+/// A range of a view to compact, and the prompt for its summary.
 ///
-/// It holds what a summarizer is to be asked; nothing is locked meanwhile. It is committed with
-/// the answer by [`Session::commit`](crate::Session::commit), which refuses if the stretch is no
-/// longer what was seen here.
+/// Nothing is locked while a summarizer answers the prompt. [`Session::commit`](crate::Session::commit)
+/// commits the plan with the answer, and refuses if the range has changed since it was planned.
 ///
 /// ```
 /// use talktree::{CompactionOptions, Message, Planned, Store};
@@ -64,7 +63,7 @@ pub struct CompactionPlan {
 }
 
 impl CompactionPlan {
-    /// Returns the plan for a view that leads to `leaf`, below a system prompt of this many tokens.
+    /// Returns the plan for the view at `leaf`, with a system prompt of this many tokens.
     pub(crate) fn of(
         view: &[Message],
         leaf: MessageId,
@@ -73,8 +72,8 @@ impl CompactionPlan {
         counter: &Counter,
     ) -> Result<Self, NothingToCompact> {
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
-        let stretch = boundary(&items, options)?;
-        let compacted = &items[stretch.clone()];
+        let range = boundary(&items, options)?;
+        let compacted = &items[range.clone()];
         let (Some(first), Some(last)) = (compacted.first(), compacted.last()) else {
             return Err(NothingToCompact::OnlySummaries { summaries: 0 });
         };
@@ -91,67 +90,68 @@ impl CompactionPlan {
             tokens,
             target_tokens: options.target_tokens(tokens),
             usage: WindowUsage::of(&items, prompt_tokens, options),
-            prompt: summary_prompt(compacted, options, Purpose::Stretch),
-            seen: Seen::of(&view[stretch]),
+            prompt: summary_prompt(compacted, options, Purpose::Range),
+            seen: Seen::of(&view[range]),
         })
     }
 
-    /// Returns what a summarizer is to be asked.
+    /// Returns the prompt for the summarizer.
     #[must_use]
     pub fn prompt(&self) -> &str {
         &self.prompt
     }
 
-    /// Returns the message that the view leads to.
+    /// Returns the leaf of the view's path.
     #[must_use]
     pub fn leaf(&self) -> &MessageId {
         &self.leaf
     }
 
-    /// Returns the first item of the stretch: a message, or a summary by the id it reads under.
+    /// Returns the id of the first item in the range: a message, or a summary as the history shows it.
     #[must_use]
     pub fn first(&self) -> &MessageId {
         &self.first
     }
 
-    /// Returns the last item of the stretch.
+    /// Returns the id of the last item in the range.
     #[must_use]
     pub fn last(&self) -> &MessageId {
         &self.last
     }
 
-    /// Returns how many messages are compacted, summaries hidden.
+    /// Returns how many messages are compacted, without the summaries among them.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.messages
     }
 
-    /// Returns the summaries that the new one takes in, oldest first. The prompt quotes them all.
+    /// Returns the compactions whose summaries are in the range, oldest first. The prompt quotes all of
+    /// them.
     #[must_use]
     pub fn summaries(&self) -> &[CompactionId] {
         &self.summaries
     }
 
-    /// Returns how many tokens the stretch takes in the window.
+    /// Returns how many tokens the range takes in the window.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Returns how many tokens the summary is asked to have at the most.
+    /// Returns how many tokens the prompt allows the summary.
     #[must_use]
     pub fn target_tokens(&self) -> u64 {
         self.target_tokens
     }
 
-    /// Returns how the tokens are spread over the window now.
+    /// Returns how the tokens of the view are spread over the window.
     #[must_use]
     pub fn usage(&self) -> WindowUsage {
         self.usage
     }
 
-    /// Returns how many tokens the window holds afterwards, if the summary has as many as it is
-    /// asked for.
+    /// Returns how many tokens the window holds after the compaction, if the summary has
+    /// [`target_tokens`](Self::target_tokens).
     #[must_use]
     pub fn expected_total(&self) -> u64 {
         self.usage.total - self.tokens + self.target_tokens.min(self.tokens)

@@ -1,4 +1,4 @@
-//! Summarizers: whatever answers a prompt with a summary.
+//! Summarizers: the models that write summaries.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::compaction::Summary;
 use crate::error::{BoxError, Error, Result};
 
-/// What answers a prompt with a summary: a model, or a stand-in for one.
+/// Answers a prompt with a summary: a model, or a stand-in for one.
 ///
-/// Any closure that takes the prompt and returns a `Result` of something that can be a [`Summary`]
-/// is one. It may take its time and may fail: no transaction is open meanwhile, and the conversation
-/// then stays as it is. A time limit is its own to keep: it returns an error when it has waited
-/// long enough.
+/// Every closure that takes the prompt and returns a `Result` of a [`Summary`], or of a type that
+/// converts into one, is a summarizer. It may be slow: no transaction is open while it runs. If it
+/// fails, the conversation stays unchanged. There is no time limit; a summarizer that needs one
+/// returns an error itself.
 ///
 /// ```
 /// use talktree::{BoxError, Store, Summarizer, Summary};
@@ -37,7 +37,7 @@ pub trait Summarizer: Send + Sync {
     /// Returns the summary that the prompt asks for.
     ///
     /// # Errors
-    /// Whatever went wrong; it comes back as [`Error::Summarizer`].
+    /// Any error; the caller gets it as [`Error::Summarizer`].
     fn summarize(&self, prompt: &str) -> std::result::Result<Summary, BoxError>;
 }
 
@@ -52,16 +52,15 @@ where
     }
 }
 
-/// Asks a summarizer; a panic of it is an error like any other.
+/// Asks a summarizer. A panic becomes an error.
 pub(crate) fn ask(summarizer: &dyn Summarizer, prompt: &str) -> Result<Summary> {
-    // Nothing of the conversation is in its hands, so nothing can be left half done.
+    // The summarizer holds nothing of ours, so a panic cannot leave anything half done.
     let answer = catch_unwind(AssertUnwindSafe(|| summarizer.summarize(prompt)));
-    let answer = answer.unwrap_or_else(|panic| Err(told(&*panic).into()));
+    let answer = answer.unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
     answer.map_err(|source| Error::Summarizer { source })
 }
 
-/// Returns what a panic said.
-fn told(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", text.unwrap_or("no message"))

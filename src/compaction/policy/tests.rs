@@ -1,13 +1,12 @@
-//! The policy as a whole, on random views; and how views are drawn for the tests of its parts.
+//! The whole policy on random views, and the drawing of views for the tests of its parts.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::item::tokens_of;
-use super::tool::is_call;
 use super::*;
 use crate::id::CompactionId;
-use crate::message::{Message, Part, tool_of};
+use crate::message::{Message, Part, Tool};
 use crate::tokens::Counter;
 
 /// Returns a summary as a history shows it.
@@ -15,8 +14,8 @@ pub(super) fn summary(id: &str, text: &str) -> Message {
     Message::assistant(text).with_id(CompactionId::from(id).as_message())
 }
 
-/// Messages drawn as letters: `A` to `I` call a tool, `1` to `9` are the results, `T` is a call with
-/// its result, `s` a summary, others are plain.
+/// Draws messages as letters: `A` to `I` are tool calls, `1` to `9` their results, `T` is a call with
+/// its result, `s` a summary; others are plain.
 pub(super) fn drawn(view: &str) -> Vec<Message> {
     let message = |(at, letter): (usize, char)| {
         let plain = Message::user(letter);
@@ -32,13 +31,13 @@ pub(super) fn drawn(view: &str) -> Vec<Message> {
     view.chars().enumerate().map(message).collect()
 }
 
-fn answered(id: &str) -> crate::message::Tool {
-    crate::message::Tool {
+fn answered(id: &str) -> Tool {
+    Tool {
         name: "t".to_owned(),
         call_id: id.to_owned(),
         input: Some(json!({}).into()),
         output: Some(json!("done").into()),
-        ..crate::message::Tool::default()
+        ..Tool::default()
     }
 }
 
@@ -48,8 +47,7 @@ pub(super) fn items(messages: &[Message]) -> Vec<Item<'_>> {
     messages.iter().map(|message| Item { tokens: 5, ..Item::of(message, &counter) }).collect()
 }
 
-/// A part of a random message; ids are few, so that they pair, run in parallel, come late, are
-/// used again and stay alone.
+/// Few ids, so that calls and results pair, overlap, come late, are repeated and stay alone.
 fn part() -> impl Strategy<Value = Part> {
     let id = || (0..6u8).prop_map(|id| id.to_string());
     prop_oneof![
@@ -69,9 +67,9 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// Words that look like marks of a prompt.
+/// Text that looks like the marks of a prompt.
 fn imitation() -> impl Strategy<Value = String> {
-    "(<?[fF]old-[0-9]{1,2}>? ?|\n|[a-z\u{e9} ]{0,4}){0,6}"
+    "(<?[qQ]uote-[0-9]{1,2}>? ?|\n|[a-z\u{e9} ]{0,4}){0,6}"
 }
 
 fn options() -> impl Strategy<Value = CompactionOptions> {
@@ -84,32 +82,47 @@ fn options() -> impl Strategy<Value = CompactionOptions> {
     })
 }
 
-/// Returns the item that holds the call of each result, found by looking back from it.
+/// Returns the item that holds the call of each result, found by looking back from the result.
+///
+/// Calls and results of one id nest like brackets. A result without its bracket belongs to the
+/// nearest call.
 fn calls_of_results(view: &[Item<'_>]) -> Vec<(usize, usize)> {
-    let tools: Vec<(usize, bool, String)> = view
+    let tools: Vec<(usize, &Tool)> = view
         .iter()
         .enumerate()
         .flat_map(|(at, item)| item.message.parts.iter().map(move |part| (at, part)))
-        .filter_map(|(at, part)| Some((at, tool_of(part)?)))
-        .map(|(at, tool)| (at, is_call(&tool), tool.call_id.clone()))
+        .filter_map(|(at, part)| match part {
+            Part::Tool(tool) => Some((at, tool)),
+            _ => None,
+        })
         .collect();
     let mut pairs = Vec::new();
-    for (order, (result, is_call, id)) in tools.iter().enumerate() {
-        let call = tools[..order].iter().rev().find(|(_, is_call, of)| *is_call && of == id);
-        if let Some((call, ..)) = call
-            && !is_call
-        {
-            pairs.push((*call, *result));
+    for (order, (result, tool)) in tools.iter().enumerate() {
+        if tool.input.is_some() {
+            continue;
         }
+        let before = || tools[..order].iter().rev().filter(|(_, of)| of.call_id == tool.call_id);
+        let mut nested = 0;
+        let own = before().find(|(_, of)| {
+            let is_half = of.input.is_none() || of.output.is_none();
+            match of.input.is_some() {
+                false => nested += 1,
+                true if nested > 0 && is_half => nested -= 1,
+                true => return is_half,
+            }
+            false
+        });
+        let call = own.or_else(|| before().find(|(_, of)| of.input.is_some()));
+        pairs.extend(call.map(|(call, _)| (*call, *result)));
     }
     pairs
 }
 
-fn is_whole(stretch: &std::ops::Range<usize>, pairs: &[(usize, usize)]) -> bool {
-    pairs.iter().all(|(call, result)| stretch.contains(call) == stretch.contains(result))
+fn is_whole(range: &std::ops::Range<usize>, pairs: &[(usize, usize)]) -> bool {
+    pairs.iter().all(|(call, result)| range.contains(call) == range.contains(result))
 }
 
-/// Returns the tokens of the messages in a stretch, and whether there are any.
+/// Returns the tokens of the messages in a range, and whether it has messages.
 fn worth(view: &[Item<'_>]) -> (u64, bool) {
     let messages = || view.iter().filter(|item| !item.is_summary);
     (messages().map(|item| item.tokens).sum(), messages().next().is_some())
@@ -119,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_compaction_keeps_pairs_whole_and_head_and_tail_as_they_are(
+    fn a_compaction_parts_no_pair_and_keeps_head_and_tail(
         messages in prop::collection::vec(message(), 0..32),
         options in options(),
     ) {
@@ -133,24 +146,24 @@ proptest! {
             .unwrap_or(view.len())
             .min(view.len().saturating_sub(options.min_tail));
 
-        // The best of all stretches, by trying each.
+        // The best of all possible ranges.
         let all = (head..=tail).flat_map(|start| (start..=tail).map(move |end| start..end));
         let best = all
-            .filter(|stretch| is_whole(stretch, &pairs) && worth(&view[stretch.clone()]).1)
-            .map(|stretch| worth(&view[stretch]).0)
+            .filter(|range| is_whole(range, &pairs) && worth(&view[range.clone()]).1)
+            .map(|range| worth(&view[range]).0)
             .max();
 
         match boundary(&view, &options) {
             Err(why) => prop_assert_eq!(best, None, "{}", why),
-            Ok(stretch) => {
-                prop_assert!(is_whole(&stretch, &pairs), "{:?}", stretch);
-                prop_assert!(head <= stretch.start && stretch.end <= tail, "{:?}", stretch);
-                prop_assert_eq!(best, Some(worth(&view[stretch.clone()]).0));
+            Ok(range) => {
+                prop_assert!(is_whole(&range, &pairs), "{:?}", range);
+                prop_assert!(head <= range.start && range.end <= tail, "{:?}", range);
+                prop_assert_eq!(best, Some(worth(&view[range.clone()]).0));
                 let is_across = |place| {
                     pairs.iter().any(|(call, result)| *call < place && place <= *result)
                 };
                 if !is_across(head) && !is_across(tail) {
-                    prop_assert_eq!(stretch, head..tail, "summaries are brought up to date");
+                    prop_assert_eq!(range, head..tail, "a summary in the middle is compacted, too");
                 }
             }
         }
@@ -170,13 +183,13 @@ proptest! {
             prop_assert_eq!(before.total, 9 + parts.iter().sum::<u64>());
             prop_assert_eq!(before.total, 9 + tokens_of(&view));
 
-            let Ok(stretch) = boundary(&view, &options) else { break };
-            let replaced = tokens_of(&view[stretch.clone()]);
-            prop_assert!(!summary_prompt(&view[stretch.clone()], &options, Purpose::Stretch).is_empty());
+            let Ok(range) = boundary(&view, &options) else { break };
+            let replaced = tokens_of(&view[range.clone()]);
+            prop_assert!(!summary_prompt(&view[range.clone()], &options, Purpose::Range).is_empty());
             let text = "word ".repeat(words);
             let Ok(tokens) = judge(&text, replaced, &counter) else { continue };
-            let seen: Vec<_> = [&messages[..stretch.start], &messages[stretch.end..]].concat();
-            messages.splice(stretch, [summary(&round.to_string(), &text)]);
+            let seen: Vec<_> = [&messages[..range.start], &messages[range.end..]].concat();
+            messages.splice(range, [summary(&round.to_string(), &text)]);
 
             let view: Vec<_> = messages.iter().map(|message| Item::of(message, &counter)).collect();
             let after = WindowUsage::of(&view, 9, &options);
@@ -187,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn no_words_leave_their_quotation(
+    fn no_text_leaves_its_quotation(
         messages in prop::collection::vec((imitation(), imitation()), 1..8),
     ) {
         let quoting = |(name, words): &(String, String)| {
@@ -198,10 +211,11 @@ proptest! {
             ])
         };
         let hostile: Vec<_> = messages.iter().map(quoting).collect();
-        let asked = summary_prompt(&items(&hostile), &CompactionOptions::default(), Purpose::Stretch);
+        let asked = summary_prompt(&items(&hostile), &CompactionOptions::default(), Purpose::Range);
         let (_, mark) = asked.split_once("begin with ").unwrap();
         let (mark, _) = mark.split_once(' ').unwrap();
-        // One for each message, its call and its result, and one at the end; one is told before.
+        // One for each message, its call and its result, and one at the end. The opening names the mark
+        // once more.
         let lines = 3 * messages.len() + 1;
         prop_assert_eq!(asked.lines().filter(|line| line.starts_with(mark)).count(), lines);
         prop_assert_eq!(asked.matches(mark).count(), lines + 1);

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::boundary::Zones;
 use super::{CompactionOptions, Item};
 
-/// The tokens a model sees of a conversation, by part of its window.
+/// How many tokens of a conversation a model sees, by part of its window.
 ///
-/// Each message and each summary counts in one part. What may be compacted is `summaries` and `middle`,
-/// as far as tool calls are not parted from their results.
+/// Each message and each summary counts in exactly one part. `middle` can be compacted, together with
+/// the summaries in it, unless that would part a tool call from its result.
 ///
 /// ```
 /// use talktree::WindowUsage;
@@ -27,20 +27,20 @@ use super::{CompactionOptions, Item};
 pub struct WindowUsage {
     /// The system prompt.
     pub prompt: u64,
-    /// Summaries, wherever they stand.
+    /// The summaries, wherever they are.
     pub summaries: u64,
     /// The protected messages at the start.
     pub head: u64,
     /// The messages between head and tail.
     pub middle: u64,
-    /// The protected messages at the end; in a short view, those that are not in the head.
+    /// The protected messages at the end; in a short view, all that are not in the head.
     pub tail: u64,
-    /// All of them.
+    /// The sum of all parts.
     pub total: u64,
 }
 
 impl WindowUsage {
-    /// Returns the usage of a view below a prompt of this many tokens.
+    /// Returns the usage of a view with a system prompt of this many tokens.
     pub(crate) fn of(view: &[Item<'_>], prompt: u64, options: &CompactionOptions) -> Self {
         let zones = Zones::of(view, options);
         let mut usage = Self { prompt, total: prompt, ..Self::default() };

@@ -1,9 +1,9 @@
 //! The rules of the Anthropic messages API.
 //!
-//! The first message is a user's and the roles take turns. Each `tool_use` of a message is answered
-//! by one `tool_result` in the next; the results come first there, and calls come last in theirs.
-//! Texts are not blank, and an error has one. Ids of calls match `^[a-zA-Z0-9_-]+$` and none comes twice. Reasoning is
-//! signed and not the last in a message.
+//! The first message is a user's, and the roles alternate. Each `tool_use` of a message has one
+//! `tool_result` in the next message. Results come first in their message, calls last in theirs.
+//! Texts are not blank, and an error has a text. Call ids match `^[a-zA-Z0-9_-]+$` and are unique.
+//! Reasoning is signed and does not end a message.
 
 use std::collections::BTreeSet;
 
@@ -19,18 +19,18 @@ pub(super) fn check(request: &Value, report: &mut Report) {
     let messages = report.list(request, "messages");
     let mut before = None;
     let mut seen = BTreeSet::new();
-    // The calls of the message before.
+    // The calls of the previous message.
     let mut calls: Vec<(String, &str)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
         let role = message["role"].as_str().unwrap_or_default();
         match (role, before) {
-            ("assistant", None) => report.add(&place, "the first message is not the user's"),
+            ("assistant", None) => report.add(&place, "the first message is not a user message"),
             ("user" | "assistant", Some(before)) if before == role => {
-                report.add(&place, format!("the role {role} comes twice in a row"));
+                report.add(&place, format!("the role {role} occurs twice in a row"));
             }
             ("user" | "assistant", _) => {}
-            _ => report.add(format!("{place}.role"), format!("{role:?} is no role")),
+            _ => report.add(format!("{place}.role"), format!("{role:?} is not a role")),
         }
         before = Some(role);
         let is_last = at + 1 == messages.len();
@@ -52,7 +52,7 @@ fn system(system: &Value, report: &mut Report) {
         Value::Array(blocks) => {
             for (at, block) in blocks.iter().enumerate() {
                 if block["type"] != "text" {
-                    report.add(format!("system[{at}].type"), "is not text");
+                    report.add(format!("system[{at}].type"), "is not \"text\"");
                 }
                 report.text(&format!("system[{at}].text"), &block["text"]);
             }
@@ -82,7 +82,7 @@ fn blocks<'a>(
     blocks
 }
 
-/// Checks that the calls of the message before are answered here, once each and before all else.
+/// Checks that this message has one result for each call of the previous one, before other content.
 fn answers(place: &str, blocks: &[Value], calls: Vec<(String, &str)>, report: &mut Report) {
     let mut open: Vec<_> = calls;
     let mut others = false;
@@ -95,10 +95,10 @@ fn answers(place: &str, blocks: &[Value], calls: Vec<(String, &str)>, report: &m
         let id = block["tool_use_id"].as_str().unwrap_or_default();
         match open.iter().position(|(_, call)| *call == id) {
             Some(found) => drop(open.remove(found)),
-            None => report.add(&place, format!("no call {id:?} in the message before")),
+            None => report.add(&place, format!("no call {id:?} in the previous message")),
         }
         if others {
-            report.add(place, "a result behind other content");
+            report.add(place, "a result after other content");
         }
     }
     for (place, _) in open {
@@ -118,7 +118,7 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
         if block["is_error"] == true
             && (content.is_null() || content == "" || content == &Value::Array(Vec::new()))
         {
-            report.add(&place, "is empty in an error");
+            report.add(&place, "is empty, but an error needs a text");
         }
         match content {
             Value::Null | Value::String(_) => {}
@@ -127,7 +127,7 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
                     said(&format!("{place}[{at}]"), block, report);
                 }
             }
-            _ => report.add(place, "is neither text nor a list"),
+            _ => report.add(place, "is neither a string nor a list"),
         }
     }
 }
@@ -139,28 +139,28 @@ fn said(place: &str, block: &Value, report: &mut Report) {
         Some("image") => &IMAGES,
         Some("document") => &["application/pdf"],
         Some("search_result") => return,
-        _ => return report.add(format!("{place}.type"), "is no type of content here"),
+        _ => return report.add(format!("{place}.type"), "is not accepted here"),
     };
     let source = &block["source"];
     let place = format!("{place}.source");
     match source["type"].as_str() {
         Some("base64") => {
             if !source["media_type"].as_str().is_some_and(|found| media.contains(&found)) {
-                report.add(format!("{place}.media_type"), "is not taken");
+                report.add(format!("{place}.media_type"), "is not accepted");
             }
             report.base64(&place, source["data"].as_str().unwrap_or_default());
         }
         Some("url") => {
             if !source["url"].as_str().is_some_and(|url| url.starts_with("https://")) {
-                report.add(place, "is no https URL");
+                report.add(place, "is not an https URL");
             }
         }
         Some("file" | "text" | "content") => {}
-        _ => report.add(place, "is no source"),
+        _ => report.add(place, "is not a source"),
     }
 }
 
-/// Checks what the model said and returns its calls.
+/// Checks an assistant message and returns its calls.
 fn model<'a>(
     place: &str,
     blocks: &'a [Value],
@@ -174,36 +174,37 @@ fn model<'a>(
         let is_end = at + 1 == blocks.len();
         let kind = block["type"].as_str().unwrap_or_default();
         if !calls.is_empty() && kind != "tool_use" {
-            report.add(&place, "content behind a call");
+            report.add(&place, "content after a call");
         }
         match kind {
             "text" => {
                 report.text(&format!("{place}.text"), &block["text"]);
                 let text = block["text"].as_str().unwrap_or_default();
                 if is_last && is_end && text.ends_with(char::is_whitespace) {
-                    report.add(place, "the last words end with white space");
+                    report.add(place, "the last text ends with white space");
                 }
             }
             "thinking" | "redacted_thinking" => {
                 let field = if kind == "thinking" { "signature" } else { "data" };
                 report.text(&format!("{place}.{field}"), &block[field]);
                 if is_end {
-                    report.add(place, "a message ends with reasoning");
+                    report.add(place, "the message ends with reasoning");
                 }
             }
             "tool_use" => {
                 report.word(&format!("{place}.id"), &block["id"], usize::MAX);
                 report.word(&format!("{place}.name"), &block["name"], MAX_NAME);
                 if !block["input"].is_object() {
-                    report.add(format!("{place}.input"), "is no object");
+                    report.add(format!("{place}.input"), "is not an object");
                 }
                 let id = block["id"].as_str().unwrap_or_default();
                 if !seen.insert(id) {
-                    report.add(format!("{place}.id"), format!("the id {id:?} comes twice"));
+                    report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
                 }
                 calls.push((place, id));
             }
-            _ => report.add(format!("{place}.type"), format!("{kind:?} is nothing a model says")),
+            _ => report
+                .add(format!("{place}.type"), format!("{kind:?} is not accepted from a model")),
         }
     }
     calls

@@ -1,8 +1,8 @@
-//! The published rules of each provider, and where a request breaks them.
+//! Checks requests against the published rules of each provider.
 //!
-//! What is here reads requests as JSON and shares nothing with the conversions: it is what they are
-//! held to. Rules that hold for some models only are left out: whether a model takes images, how
-//! many, or whether a conversation may end with the model's own words.
+//! Requests are read as JSON. No code is shared with the conversions, which are tested against these
+//! checks. Rules of single models are left out: whether a model accepts images, how many, or whether
+//! a conversation may end with an assistant message.
 
 mod anthropic;
 mod openai_chat;
@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A provider's interface.
+/// An API of a model provider.
 ///
 /// ```
 /// use talktree::model::Provider;
@@ -24,7 +24,7 @@ use serde_json::Value;
 pub enum Provider {
     /// The Anthropic messages API.
     Anthropic,
-    /// The OpenAI chat completions API, which many servers have.
+    /// The OpenAI chat completions API, which many other servers offer too.
     OpenAiChat,
     /// The OpenAI responses API.
     OpenAiResponses,
@@ -53,9 +53,9 @@ impl fmt::Display for Provider {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Where, as in `messages[3].content[0].id`.
+    /// The place, such as `messages[3].content[0].id`.
     pub place: String,
-    /// What is wrong there.
+    /// What is wrong there, such as `is empty`.
     pub what: String,
 }
 
@@ -65,11 +65,11 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Returns where the messages of a request break the provider's published rules; empty if nowhere.
+/// Returns the places where a request breaks the provider's published rules; empty if there are none.
 ///
-/// Roles and their order, pairs of calls and results, ids, names, empty content, and the types of
-/// parts are looked at. A request is an object, as the provider takes it, or the list of its
-/// messages or input items alone; what else an object holds is not looked at.
+/// Checked are roles and their order, pairs of calls and results, ids, names, empty content, and the
+/// types of parts. A request is the provider's request object, or only the list of its messages or
+/// input items. Other fields of the object are not checked.
 ///
 /// ```
 /// use serde_json::json;
@@ -96,7 +96,6 @@ pub fn validate_for(provider: Provider, request: &Value) -> Vec<Problem> {
     report.problems
 }
 
-/// The problems found so far.
 struct Report {
     problems: Vec<Problem>,
 }
@@ -106,27 +105,27 @@ impl Report {
         self.problems.push(Problem { place: place.into(), what: what.into() });
     }
 
-    /// Returns the list of a request, which must be there and not be empty.
+    /// Returns the list of messages or items, which must not be missing or empty.
     fn list<'a>(&mut self, request: &'a Value, field: &str) -> &'a [Value] {
         let list = if request.is_array() { request } else { &request[field] };
         let list = list.as_array().map(Vec::as_slice);
         if list.is_none_or(<[Value]>::is_empty) {
-            self.add(field, "is no list or an empty one");
+            self.add(field, "is not a list, or is empty");
         }
         list.unwrap_or_default()
     }
 
-    /// Checks a text that must say something.
+    /// Checks a text that must not be blank.
     fn text(&mut self, place: &str, text: &Value) {
         match text.as_str() {
-            None => self.add(place, "is no text"),
+            None => self.add(place, "is not a string"),
             Some(text) if text.trim().is_empty() => self.add(place, "is empty"),
             Some(_) => {}
         }
     }
 
-    /// Checks content that must be there, a text or a list of parts of these kinds, and returns the
-    /// parts with their places and kinds.
+    /// Checks content that must be a text or a list of parts of these kinds. Returns the parts with
+    /// their places and kinds.
     fn parts<'a>(
         &mut self,
         place: &str,
@@ -146,7 +145,9 @@ impl Report {
             let kind = part["type"].as_str().unwrap_or_default();
             match kinds.contains(&kind) {
                 true => found.push((place, kind, part)),
-                false => self.add(format!("{place}.type"), format!("{kind:?} is not taken here")),
+                false => {
+                    self.add(format!("{place}.type"), format!("{kind:?} is not accepted here"))
+                }
             }
         }
         found
@@ -154,7 +155,7 @@ impl Report {
 
     /// Checks an id or a name: letters, digits, `_` and `-`, at least one, at most `max`.
     fn word(&mut self, place: &str, word: &Value, max: usize) {
-        let Some(word) = word.as_str() else { return self.add(place, "is no text") };
+        let Some(word) = word.as_str() else { return self.add(place, "is not a string") };
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if word.is_empty() || !word.bytes().all(fits) {
             self.add(place, format!("{word:?} does not match ^[a-zA-Z0-9_-]+$"));
@@ -163,36 +164,37 @@ impl Report {
         }
     }
 
-    /// Checks the arguments of a call: a text, and what models write is not always JSON.
+    /// Checks the arguments of a call: any string, since models do not always write JSON.
     fn arguments(&mut self, place: &str, arguments: &Value) {
         if !arguments.is_string() {
-            self.add(place, "is no text");
+            self.add(place, "is not a string");
         }
     }
 
-    /// Checks a `data:` URL in base64 of one of these types (if any are named), or a URL of the web.
+    /// Checks an `http` or `https` URL, or a `data:` URL in base64 of one of these types; of any type
+    /// if none is named.
     fn url(&mut self, place: &str, url: &Value, media: &[&str]) {
-        let Some(url) = url.as_str() else { return self.add(place, "is no text") };
+        let Some(url) = url.as_str() else { return self.add(place, "is not a string") };
         if url.starts_with("https://") || url.starts_with("http://") {
             return;
         }
         let parts = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
         match parts {
             Some((found, _)) if !media.is_empty() && !media.contains(&found) => {
-                self.add(place, format!("is of the type {found:?}, which is not taken"));
+                self.add(place, format!("has the type {found:?}, which is not accepted"));
             }
             Some((_, data)) => self.base64(place, data),
-            None => self.add(place, "is neither a URL of the web nor of data in base64"),
+            None => self.add(place, "is neither an http URL nor a base64 data URL"),
         }
     }
 
     fn base64(&mut self, place: &str, data: &str) {
         let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
         if data.is_empty() || !data.len().is_multiple_of(4) || !data.bytes().all(is_digit) {
-            self.add(place, "is no base64");
+            self.add(place, "is not base64");
         }
     }
 }
 
-/// Images that all three providers take.
+/// The image types that all three providers accept.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

@@ -1,13 +1,14 @@
 //! The rules of the OpenAI chat completions API.
 //!
-//! A message with `tool_calls` is followed at once by one message of the role `tool` for each; such
-//! a message stands nowhere else. Content is not empty, but for a result's and a caller's.
+//! A message with `tool_calls` is directly followed by one message of the role `tool` for each call.
+//! Messages of that role occur nowhere else. Content is not empty, except in results and in messages
+//! with calls.
 
 use serde_json::Value;
 
 use super::{IMAGES, Report};
 
-/// The longest id of a call that the API names in its errors today; it was 40.
+/// The longest call id, by the error messages of the API. It used to be 40.
 const MAX_ID: usize = 64;
 
 /// The longest name of a function.
@@ -15,7 +16,7 @@ const MAX_NAME: usize = 64;
 
 pub(super) fn check(request: &Value, report: &mut Report) {
     let messages = report.list(request, "messages");
-    // Calls that await their results, and where they stand.
+    // The calls without a result so far, with their places.
     let mut open: Vec<(String, &str)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
@@ -32,7 +33,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                 content(&place, message, &kinds, report);
             }
             "assistant" => open = model(&place, message, report),
-            _ => report.add(format!("{place}.role"), format!("{role:?} is no role")),
+            _ => report.add(format!("{place}.role"), format!("{role:?} is not a role")),
         }
     }
     unanswered(&mut open, report);
@@ -40,7 +41,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
 
 fn unanswered(open: &mut Vec<(String, &str)>, report: &mut Report) {
     for (place, id) in open.drain(..) {
-        report.add(place, format!("no result of the call {id:?} follows"));
+        report.add(place, format!("no result for the call {id:?} follows"));
     }
 }
 
@@ -53,15 +54,15 @@ fn result<'a>(
     let id = message["tool_call_id"].as_str().unwrap_or_default();
     match open.iter().position(|(_, call)| *call == id) {
         Some(found) => drop(open.remove(found)),
-        None => report.add(place, format!("a result of no call {id:?} right before")),
+        None => report.add(place, format!("no call {id:?} right before this result")),
     }
-    // An empty result is a result.
+    // An empty string is a valid result.
     if !message["content"].is_string() {
         content(place, message, &["text"], report);
     }
 }
 
-/// Checks content that must be there: a text, or a list of parts of these kinds.
+/// Checks content that must be a text or a list of parts of these kinds.
 fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
     let parts = report.parts(&format!("{place}.content"), &message["content"], kinds);
     for (place, kind, part) in parts {
@@ -81,7 +82,7 @@ fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
     }
 }
 
-/// Checks what the model said and returns its calls.
+/// Checks an assistant message and returns its calls.
 fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(String, &'a str)> {
     let calls = &message["tool_calls"];
     let may_be_null = !calls.is_null()
@@ -93,7 +94,7 @@ fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(Strin
         return Vec::new();
     }
     let Some(calls) = calls.as_array().filter(|calls| !calls.is_empty()) else {
-        report.add(format!("{place}.tool_calls"), "is no list or an empty one");
+        report.add(format!("{place}.tool_calls"), "is not a list, or is empty");
         return Vec::new();
     };
     let mut open: Vec<(String, &str)> = Vec::new();
@@ -102,13 +103,13 @@ fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(Strin
         report.word(&format!("{place}.id"), &call["id"], MAX_ID);
         let function = &call["function"];
         if call["type"] != "function" {
-            report.add(format!("{place}.type"), "is not function");
+            report.add(format!("{place}.type"), "is not \"function\"");
         }
         report.word(&format!("{place}.function.name"), &function["name"], MAX_NAME);
         report.arguments(&format!("{place}.function.arguments"), &function["arguments"]);
         let id = call["id"].as_str().unwrap_or_default();
         if open.iter().any(|(_, other)| *other == id) {
-            report.add(format!("{place}.id"), format!("the id {id:?} comes twice"));
+            report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
         }
         open.push((place, id));
     }

@@ -1,8 +1,8 @@
 //! The rules of the OpenAI responses API.
 //!
-//! Each `function_call` has one `function_call_output` behind it, paired by `call_id`. Ids of calls
-//! are at most 64 characters. Reasoning has an id that begins with `rs` and comes once, and what
-//! the model said or called from it follows.
+//! Each `function_call` is followed by one `function_call_output` with its `call_id`. Call ids have
+//! at most 64 characters. The id of reasoning begins with `rs` and is unique, and a message or a call
+//! of the model follows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
         return report.text("input", &request["input"]);
     }
     let items = report.list(request, "input");
-    // Calls, and whether their results were met.
+    // The calls with their places, and whether a result was found.
     let mut calls: BTreeMap<&str, (String, bool)> = BTreeMap::new();
     let mut reasoning = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
@@ -32,15 +32,15 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                 call(&place, item, report);
                 let id = item["call_id"].as_str().unwrap_or_default();
                 if calls.insert(id, (place.clone(), false)).is_some() {
-                    report.add(format!("{place}.call_id"), format!("the id {id:?} comes twice"));
+                    report.add(format!("{place}.call_id"), format!("the id {id:?} occurs twice"));
                 }
             }
             Some("function_call_output") => {
                 let id = item["call_id"].as_str().unwrap_or_default();
                 match calls.get_mut(id) {
-                    None => report.add(&place, format!("a result of no call {id:?} before")),
+                    None => report.add(&place, format!("no call {id:?} before this result")),
                     Some((_, true)) => {
-                        report.add(&place, format!("a second result of the call {id:?}"));
+                        report.add(&place, format!("a second result for the call {id:?}"));
                     }
                     Some((_, is_answered)) => *is_answered = true,
                 }
@@ -55,21 +55,21 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                     report.add(format!("{place}.id"), format!("{id:?} does not begin with rs"));
                 }
                 if !reasoning.insert(id) {
-                    report.add(format!("{place}.id"), format!("the id {id:?} comes twice"));
+                    report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
                 }
                 if !item["summary"].is_array() {
-                    report.add(format!("{place}.summary"), "is no list");
+                    report.add(format!("{place}.summary"), "is not a list");
                 }
                 if !items.get(at + 1).is_some_and(is_of_model) {
-                    report.add(place, "reasoning from which nothing follows");
+                    report.add(place, "no message or call of the model follows this reasoning");
                 }
             }
-            Some(kind) => report.add(format!("{place}.type"), format!("{kind:?} is no item")),
+            Some(kind) => report.add(format!("{place}.type"), format!("{kind:?} is not an item")),
         }
     }
     for (id, (place, is_answered)) in calls {
         if !is_answered {
-            report.add(place, format!("no result of the call {id:?} follows"));
+            report.add(place, format!("no result for the call {id:?} follows"));
         }
     }
 }
@@ -94,12 +94,12 @@ fn message(place: &str, item: &Value, report: &mut Report) {
     let kinds: &[&str] = match item["role"].as_str() {
         Some("user" | "system" | "developer") => &["input_text", "input_image", "input_file"],
         Some("assistant") => &["output_text", "refusal"],
-        _ => return report.add(format!("{place}.role"), "is no role"),
+        _ => return report.add(format!("{place}.role"), "is not a role"),
     };
     parts(&format!("{place}.content"), &item["content"], kinds, report);
 }
 
-/// Checks content: a text, or a list of parts of these kinds.
+/// Checks content that must be a text or a list of parts of these kinds.
 fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
     for (place, kind, part) in report.parts(place, content, kinds) {
         match kind {

@@ -9,7 +9,7 @@ use super::super::fault::{Fault, Outcome};
 use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, shorten};
-use crate::message::{Json, Message, Part, Tool};
+use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
 use crate::tree::Address;
 
 /// Lays a marker over the output of a tool call.
@@ -45,15 +45,8 @@ pub(in super::super) fn answers(message: &Message, call: &str) -> bool {
 ///
 /// A call without a result has nothing to lay a marker over: it may stand beside its result.
 fn result_of(part: &Part, call: &str) -> Option<Tool> {
-    match part.typed().as_ref() {
-        Part::Tool(tool)
-            if tool.call_id == call
-                && (tool.output.is_some() || tool.extra.contains_key("result")) =>
-        {
-            Some(tool.clone())
-        }
-        _ => None,
-    }
+    let tool = tool_of(part)?;
+    (tool.call_id == call && output_of(&tool).is_some()).then(|| tool.into_owned())
 }
 
 /// Returns whether any elision lies on a session's messages: one look, so that reading costs
@@ -106,7 +99,7 @@ pub(in super::super) fn apply(
     address: Address,
     message: &mut Message,
 ) -> Outcome<()> {
-    if !message.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_))) {
+    if !message.parts.iter().any(|part| tool_of(part).is_some()) {
         return Ok(());
     }
     let mut statement = conn.prepare_cached(OF_MESSAGE)?;

@@ -54,13 +54,14 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
         r#"{"type": "dynamic-tool", "toolName": "t", "toolCallId": "call", "result": [1]}"#,
         r#"{"output": "\ud800", "type": "tool-t", "toolCallId": "call"}"#,
         r#"{"type": "tool-t", "toolCallId": "call", "input": {}, "output": null}"#,
+        r#"{"type": "tool-t", "toolCallId": "call", "output": "text", "errorText": null}"#,
     ];
     let parts: Vec<Part> = parts.iter().map(|part| serde_json::from_str(part).unwrap()).collect();
     let stored = Message::new("assistant", parts).with_id("r");
     chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&stored))?;
     database.context(&"s".into()).elide(&[("r".into(), "call".into())], "unloaded")?;
     let shown = chat.history(None)?;
-    assert_eq!(outputs(&shown), [MARKER, MARKER, MARKER]);
+    assert_eq!(outputs(&shown), [MARKER, MARKER, MARKER, MARKER]);
     assert!(!serde_json::to_string(&shown).unwrap().contains("\"result\""));
     assert_eq!(chat.raw_history(None)?[0].parts, stored.parts);
     Ok(())

@@ -1,0 +1,192 @@
+//! Tool calls and their results: which part is which, and which result belongs to which call.
+//!
+//! [`Side`] says whether a tool part is a call, a result, or both. The rules of pairing:
+//!
+//! - A call waits until its first result. A result belongs to the nearest earlier call of its id
+//!   that waits, so an id may be used again.
+//! - Several calls of one message may wait under one id; results answer them in order.
+//! - A part that is both call and result is complete: it does not wait, and it answers no other call.
+//! - A part without input or result is a call whose input has not come. It does not wait.
+//! - If no call of its id waits, a result repeats the nearest earlier call of that id. If there is
+//!   no earlier call of that id, the result is stray.
+//!
+//! [`OldestFirst`] pairs each result while messages are read from the start. [`NewestFirst`] reads
+//! from the end: it holds only the results whose calls it has not met, not the messages.
+//!
+//! Invariant: `NewestFirst` lacks a call exactly if `OldestFirst` finds a stray result in the same
+//! messages, up to [`NewestFirst::REACH`].
+
+mod side;
+
+use std::collections::HashMap;
+
+pub(crate) use side::{Side, input_of, output_of, tool_of};
+
+use super::{Message, Tool};
+
+/// What a tool part is to the parts before it; `C` is how the caller refers to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pairing<C> {
+    /// A call whose input has not come.
+    Started,
+    /// A call that waits for its result.
+    Call,
+    /// A call with its result.
+    Complete,
+    /// The result of this call, which waited for it.
+    Answers(C),
+    /// A result of this call, which does not wait: it has its result already, or no input yet.
+    Repeats(C),
+    /// A result without an earlier call.
+    Stray,
+}
+
+/// Pairs calls and results, oldest part first.
+#[derive(Debug)]
+pub(crate) struct OldestFirst<C> {
+    calls: HashMap<String, Calls<C>>,
+    /// How many calls wait, over all ids.
+    waiting: usize,
+}
+
+/// The calls of one id.
+#[derive(Debug)]
+struct Calls<C> {
+    /// Those that wait, each with the number of its message.
+    waiting: Vec<(usize, C)>,
+    newest: C,
+}
+
+impl<C> Default for OldestFirst<C> {
+    fn default() -> Self {
+        Self { calls: HashMap::new(), waiting: 0 }
+    }
+}
+
+impl<C: Copy> OldestFirst<C> {
+    /// Takes the next part and pairs it with those before it.
+    ///
+    /// `message` grows from message to message. `here` refers to the part if it is a call.
+    pub(crate) fn take(&mut self, message: usize, tool: &Tool, here: C) -> Pairing<C> {
+        match Side::of(tool) {
+            Side::Result => self.take_result(&tool.call_id),
+            Side::Started => {
+                self.calls_of(&tool.call_id, here);
+                Pairing::Started
+            }
+            Side::Both(_) => {
+                self.calls_of(&tool.call_id, here);
+                Pairing::Complete
+            }
+            Side::Call(_) => {
+                self.calls_of(&tool.call_id, here).waiting.push((message, here));
+                self.waiting += 1;
+                Pairing::Call
+            }
+        }
+    }
+
+    /// Returns the calls of the id, of which `newest` is now the newest.
+    fn calls_of(&mut self, id: &str, newest: C) -> &mut Calls<C> {
+        let calls = self
+            .calls
+            .entry(id.to_owned())
+            .or_insert_with(|| Calls { waiting: Vec::new(), newest });
+        calls.newest = newest;
+        calls
+    }
+
+    fn take_result(&mut self, id: &str) -> Pairing<C> {
+        let Some(calls) = self.calls.get_mut(id) else { return Pairing::Stray };
+        let Some(&(nearest, _)) = calls.waiting.last() else {
+            return Pairing::Repeats(calls.newest);
+        };
+        let first = calls.waiting.partition_point(|(message, _)| *message < nearest);
+        let (_, call) = calls.waiting.remove(first);
+        self.waiting -= 1;
+        Pairing::Answers(call)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Returns the calls that wait, in no order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = C> {
+        self.calls.values().flat_map(|calls| calls.waiting.iter().map(|(_, call)| *call))
+    }
+
+    /// Forgets all calls, so that later results are stray.
+    pub(crate) fn clear(&mut self) {
+        self.calls.clear();
+        self.waiting = 0;
+    }
+}
+
+/// Returns the places of each call and of each result of it in another message; in the order of
+/// the calls, each pair of places once.
+///
+/// A result that repeats a call belongs to it, too.
+pub(crate) fn pairs_across<'a>(
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> Vec<(usize, usize)> {
+    let mut matcher = OldestFirst::default();
+    let mut pairs = Vec::new();
+    for (at, message) in messages.into_iter().enumerate() {
+        for tool in message.parts.iter().filter_map(tool_of) {
+            if let Pairing::Answers(call) | Pairing::Repeats(call) = matcher.take(at, &tool, at)
+                && call < at
+            {
+                pairs.push((call, at));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// Finds the calls of results, newest message first.
+#[derive(Debug, Default)]
+pub(crate) struct NewestFirst {
+    taken: usize,
+    /// The ids of results without a call so far, and how many messages came before the oldest
+    /// result of each.
+    results: HashMap<String, usize>,
+}
+
+impl NewestFirst {
+    /// How many messages back the call of a result is looked for.
+    ///
+    /// Real transcripts have results without a call; a search without an end would read all of them.
+    pub(crate) const REACH: usize = 64;
+
+    /// Takes the next older message.
+    ///
+    /// A call is found for all newer results of its id. That an older call waits for one of them
+    /// cannot be known yet.
+    pub(crate) fn take(&mut self, message: &Message) {
+        for tool in message.parts.iter().rev().filter_map(tool_of) {
+            if Side::of(&tool).is_call() {
+                self.results.remove(&tool.call_id);
+            } else {
+                self.results.insert(tool.call_id.clone(), self.taken);
+            }
+        }
+        self.taken += 1;
+        self.results.retain(|_, since| *since + Self::REACH > self.taken);
+    }
+
+    /// Returns whether a result was taken whose call was not.
+    pub(crate) fn lacks_call(&self) -> bool {
+        !self.results.is_empty()
+    }
+
+    /// Stops looking for the calls of the results taken so far.
+    pub(crate) fn clear(&mut self) {
+        self.results.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

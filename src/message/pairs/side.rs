@@ -1,0 +1,194 @@
+//! What one tool part holds, whatever shape it is stored in.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::message::{Json, Part, Tool};
+
+/// Which side of a pair a tool part is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Side<'a> {
+    /// A call whose input has not come.
+    Started,
+    /// A call with this input, without a result.
+    Call(&'a Json),
+    /// A result without the input of its call.
+    Result,
+    /// A call with this input, and its result.
+    Both(&'a Json),
+}
+
+impl<'a> Side<'a> {
+    pub(crate) fn of(tool: &'a Tool) -> Self {
+        match (input_of(tool), has_result(tool)) {
+            (None, false) => Self::Started,
+            (Some(input), false) => Self::Call(input),
+            (None, true) => Self::Result,
+            (Some(input), true) => Self::Both(input),
+        }
+    }
+
+    pub(crate) fn is_call(self) -> bool {
+        !matches!(self, Self::Result)
+    }
+
+    pub(crate) fn has_result(self) -> bool {
+        matches!(self, Self::Result | Self::Both(_))
+    }
+}
+
+/// Returns what the tool was called with. The AI SDK stores an input that it could not parse as
+/// `rawInput`.
+pub(crate) fn input_of(tool: &Tool) -> Option<&Json> {
+    tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
+}
+
+/// Returns what the tool answered. Older versions of the AI SDK store it as `result`.
+pub(crate) fn output_of(tool: &Tool) -> Option<&Json> {
+    tool.output.as_ref().or_else(|| tool.extra.get("result"))
+}
+
+/// A tool that answered nothing, or that a person denied, has a state and no output.
+fn has_result(tool: &Tool) -> bool {
+    tool.error_text.is_some()
+        || output_of(tool).is_some()
+        || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
+}
+
+/// Returns the tool part that a part is, if it is one. Of JSON that does not fit the typed shape,
+/// the fields that fit are read.
+pub(crate) fn tool_of(part: &Part) -> Option<Cow<'_, Tool>> {
+    match part {
+        Part::Tool(tool) => Some(Cow::Borrowed(tool)),
+        Part::Other(json) if may_name_a_tool(json.as_str()) => match part.typed() {
+            Cow::Owned(Part::Tool(tool)) => Some(Cow::Owned(tool)),
+            _ => untyped(&json.value()).map(Cow::Owned),
+        },
+        _ => None,
+    }
+}
+
+/// Searching a text is much cheaper than parsing it, and most parts of other types name no tool.
+/// With a backslash the word may be escaped.
+fn may_name_a_tool(json: &str) -> bool {
+    json.contains("tool") || json.contains('\\')
+}
+
+fn untyped(part: &Value) -> Option<Tool> {
+    let kind = part["type"].as_str()?;
+    let is_dynamic = kind == "dynamic-tool";
+    let name = match is_dynamic {
+        true => part["toolName"].as_str().unwrap_or_default(),
+        false => kind.strip_prefix("tool-")?,
+    };
+    let plain = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    let field = |name: &str| part.get(name).map(|value| Json::from(value.clone()));
+    Some(Tool {
+        name: name.to_owned(),
+        is_dynamic,
+        call_id: plain(&part["toolCallId"]).unwrap_or_default(),
+        input: field("input").or_else(|| field("rawInput")),
+        output: field("output").filter(|json| !json.is_null()).or_else(|| field("result")),
+        error_text: plain(&part["errorText"]),
+        state: plain(&part["state"]),
+        ..Tool::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn read(part: Value) -> Tool {
+        let part: Part = serde_json::from_value(part).unwrap();
+        tool_of(&part).unwrap().into_owned()
+    }
+
+    #[test]
+    fn the_fields_say_which_side_a_part_is() {
+        let (started, call, result, both) = (0, 1, 2, 3);
+        for (rule, fields, expected) in [
+            ("no field: started", json!({}), started),
+            ("a state of input: started", json!({"state": "input-streaming"}), started),
+            ("input: a call", json!({"input": {}}), call),
+            ("input null: a call", json!({"input": null}), call),
+            ("rawInput: a call", json!({"rawInput": "{"}), call),
+            ("output: a result", json!({"output": 1}), result),
+            ("output null: a result", json!({"output": null}), result),
+            ("legacy result: a result", json!({"result": 1}), result),
+            ("errorText: a result", json!({"errorText": "no"}), result),
+            ("state denied: a result", json!({"state": "output-denied"}), result),
+            ("state available: a result", json!({"state": "output-available"}), result),
+            ("input and output: both", json!({"input": {}, "output": 1}), both),
+            ("input and legacy result: both", json!({"input": {}, "result": 1}), both),
+            ("rawInput and errorText: both", json!({"rawInput": "{", "errorText": "no"}), both),
+            ("input and denied: both", json!({"input": {}, "state": "output-denied"}), both),
+            // These do not fit the typed shape.
+            ("untyped nulls: a call", json!({"input": {}, "errorText": null}), call),
+            ("untyped output null: started", json!({"output": null, "errorText": null}), started),
+            ("untyped result: a result", json!({"toolCallId": 7, "result": 2}), result),
+        ] {
+            let mut part = json!({"type": "tool-sum", "toolCallId": "c"});
+            for (field, value) in fields.as_object().unwrap() {
+                part[field] = value.clone();
+            }
+            let found = match Side::of(&read(part)) {
+                Side::Started => started,
+                Side::Call(_) => call,
+                Side::Result => result,
+                Side::Both(_) => both,
+            };
+            assert_eq!(found, expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn only_a_result_alone_is_no_call() {
+        let input = json!({}).into();
+        for (side, is_call, has_result) in [
+            (Side::Started, true, false),
+            (Side::Call(&input), true, false),
+            (Side::Result, false, true),
+            (Side::Both(&input), true, true),
+        ] {
+            assert_eq!((side.is_call(), side.has_result()), (is_call, has_result), "{side:?}");
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_read_as_far_as_they_go() {
+        let tool = read(json!({"type": "tool-sum", "toolCallId": 7, "input": [1], "result": 2}));
+        assert_eq!((tool.name.as_str(), tool.call_id.as_str()), ("sum", "7"));
+        assert_eq!(tool.input, Some(json!([1]).into()));
+        assert_eq!(tool.output, Some(json!(2).into()));
+
+        let tool = read(json!({"type": "tool-sum", "rawInput": "[1,"}));
+        assert_eq!(tool.input, Some(json!("[1,").into()));
+
+        let tool = read(json!({"type": "dynamic-tool", "state": null, "errorText": "no"}));
+        assert_eq!((tool.error_text.as_deref(), tool.state), (Some("no"), None));
+        let text = serde_json::from_value(json!({"type": "text", "text": 7})).unwrap();
+        assert_eq!(tool_of(&text), None);
+    }
+
+    #[test]
+    fn escapes_do_not_hide_a_call() {
+        for part in [
+            r#"{"type": "tool-sum", "toolCallId": "\ud800", "input": "\ud800"}"#,
+            r#"{"type": "\u0074ool-sum", "toolCallId": "\ud800", "input": "\ud800"}"#,
+        ] {
+            let part: Part = serde_json::from_str(part).unwrap();
+            let tool = tool_of(&part).unwrap();
+            assert_eq!(tool.call_id, "\u{FFFD}");
+            assert_eq!(tool.input, Some(json!("\u{FFFD}").into()));
+        }
+    }
+}
