@@ -1,94 +1,123 @@
-# Every command that people type. `just` lists them.
+# Every command that people type. `just` lists them; `just COMMAND --help` says what one does.
 
-set shell := ["bash", "-euo", "pipefail", "-c"]
+# Echoes a line and runs it; with --help it prints the comment above the recipe instead.
+set shell := ["bash", ".ci/recipe"]
+set positional-arguments
+set quiet
 
 # The folder with real conversations; what needs it is skipped where it is absent.
 export TALKTREE_DATA := env("TALKTREE_DATA", justfile_directory() / "../shared/data")
 
+just := quote(just_executable())
+
 _default:
-    @just --list
+    {{just}} --list
 
-# Format, lints, documents, tests, package: what a change has to pass.
-check: format-check lint docs test test-torture msrv package
+# Runs everything a change has to pass: format, lints, documents, tests, this file, versions, package.
+[arg("help", long, value="--help")]
+check help="":
+    {{just}} format-check lint docs test test-torture commands msrv package
 
-# Write the code as it should be formatted.
-format:
+# Formats the code.
+[arg("help", long, value="--help")]
+format help="":
     cargo fmt --all
 
-format-check:
+# Checks that the code is formatted.
+[arg("help", long, value="--help")]
+format-check help="":
     cargo fmt --all -- --check
 
-# Lints, warnings denied. Tests and benches may unwrap and print.
-lint:
-    cargo clippy --workspace --lib --bins --all-features -- -D warnings
-    cargo clippy --workspace --tests --benches --examples --all-features -- -D warnings \
-        -A clippy::unwrap_used -A clippy::expect_used -A clippy::print_stdout -A clippy::print_stderr
+# Runs the lints with warnings denied. Tests and benches may unwrap and print.
+[arg("help", long, value="--help")]
+lint help="":
+    cargo clippy --workspace --lib --bins --all-features -- -D warnings && \
+        cargo clippy --workspace --tests --benches --examples --all-features -- -D warnings \
+            -A clippy::unwrap_used -A clippy::expect_used -A clippy::print_stdout -A clippy::print_stderr
 
-# The documents, warnings denied.
-docs:
+# Builds the documents with warnings denied.
+[arg("help", long, value="--help")]
+docs help="":
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --document-private-items
 
-# All tests: the library, its examples in the documents, the command.
-test:
+# Runs all tests: the library, the examples in the documents, the command.
+[arg("help", long, value="--help")]
+test help="":
     cargo test
 
-# The short forms of what breaks a store on purpose.
-test-torture:
+# Runs the short forms of the tests that break a store on purpose, for three minutes.
+[arg("help", long, value="--help")]
+test-torture help="":
     cargo test -p talktree-torture
 
-# The packaged crate compiles by itself.
-package:
+# Checks that every command of this file answers --help.
+[arg("help", long, value="--help")]
+commands help="":
+    JUST={{just}} .ci/commands
+
+# Checks that the packaged crate compiles by itself.
+[arg("help", long, value="--help")]
+package help="":
     cargo package -p talktree {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
 
-# The stated minimum Rust version is the greatest that a dependency states.
-msrv:
+# Checks that the stated minimum Rust version is the greatest that a dependency states.
+[arg("help", long, value="--help")]
+msrv help="":
     python3 .ci/msrv.py
 
-# What the library's own dependency tree holds.
-tree:
+# Prints the library's own dependency tree.
+[arg("help", long, value="--help")]
+tree help="":
     cargo tree -e normal -p talktree
 
-# A tour of the command on a temporary store.
-tour:
+# Runs a tour of the command on a temporary store.
+[arg("help", long, value="--help")]
+tour help="":
     cargo run --release -p talktree-cli -- tour
 
-# 5 000 turns that stay within 2 000 tokens, offline; in memory, or in a file.
+# Draws the picture in the README: a sample conversation, as `talktree tree` prints it.
+[arg("help", long, value="--help")]
+picture help="":
+    python3 docs/pictures/draw.py
+
+# Plays 5 000 turns that stay within 2 000 tokens, offline; in memory, or in a file: `just long-chat chat.db`.
 long-chat *args:
-    cargo run --example long_chat -- {{args}}
+    cargo run --example long_chat -- "$@"
 
-# The same, summarized by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
+# Plays the same with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
 ollama *args:
-    cargo run --example ollama -- {{args}}
+    cargo run --example ollama -- "$@"
 
-# How well search answers 231 labelled questions over 940 chats.
-bench-search:
-    cargo bench --bench longmemeval
+# Measures how well search answers 231 labelled questions over 940 chats.
+bench-search *args:
+    cargo bench --bench longmemeval -- "$@"
 
-# What each kind of work costs beside its floor: `just bench --quick`, `just bench --only append`.
+# Measures what each kind of work costs beside its floor, for two minutes: `just bench --quick`, `just bench --only append`.
 bench *args:
-    cargo bench --bench budgets -- {{args}}
+    cargo bench --bench budgets -- "$@"
 
 # Draws cost against store size into docs/plots.
-bench-plot:
+[arg("help", long, value="--help")]
+bench-plot help="":
     cargo bench --bench budgets -- --plot {{justfile_directory()}}/docs/plots
 
-# Breaks stores on purpose, for half an hour or so; or one work, as in `just torture power --seed 7`.
-[positional-arguments]
+# Breaks stores on purpose, for half an hour or so; or in one way only: `just torture power --seed 7`.
 torture *work="all":
     cargo run --release -p talktree-torture -- "$@"
 
-# Feeds a check of hostile input (queries, importers, messages, names, addresses) with what a fuzzer finds.
+# Feeds hostile input (queries, importers, messages, names, addresses) to a check, as a fuzzer finds it: `just fuzz queries 600`.
 fuzz target="queries" seconds="600":
-    command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked
-    mkdir -p crates/talktree-fuzz/corpus/{{target}}
-    {{ if target == "addresses" { "true" } else { "cargo run --release -q -p talktree-torture -- hostile --check " + target + " --write-seeds crates/talktree-fuzz/corpus" } }}
+    command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked; \
+    mkdir -p crates/talktree-fuzz/corpus/{{target}}; \
+    {{ if target == "addresses" { "true" } else { "cargo run --release -q -p talktree-torture -- hostile --check " + target + " --write-seeds crates/talktree-fuzz/corpus" } }}; \
     cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
         -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20
 
 # Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
-compare-setup:
+[arg("help", long, value="--help")]
+compare-setup help="":
     cargo run --release -p talktree-compare -- setup
 
-# talktree side by side with what people use today: `just compare --quick`, `just compare --only llm`.
+# Runs talktree side by side with what people use today, for ten minutes: `just compare --quick`, `just compare --only llm`.
 compare *args:
-    cargo run --release -p talktree-compare -- {{args}}
+    cargo run --release -p talktree-compare -- "$@"

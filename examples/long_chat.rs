@@ -14,10 +14,21 @@ use std::error::Error;
 use talk::{Window, spaced};
 use talktree::{BoxError, CompactionId, Durability, Hit, Session, Store, Summary};
 
+const HELP: &str = "\
+Plays a conversation of 5 000 turns that stays within 2 000 tokens, offline.
+
+Usage: cargo run --example long_chat [STORE]
+
+STORE is a file to play in; a second run continues where the first stopped. Without it, it plays in memory.";
+
 /// Above so many tokens the conversation is compacted; the newest half of them is kept word for word.
 const THRESHOLD: u64 = 2_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().any(|arg| arg == "--help") {
+        println!("{HELP}");
+        return Ok(());
+    }
     let store = match std::env::args_os().nth(1) {
         Some(path) => Store::options().durability(Durability::Normal).open(path)?,
         None => Store::open_in_memory()?,

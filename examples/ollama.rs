@@ -39,6 +39,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
+    if std::env::args().any(|arg| arg == "--help") {
+        println!("{USAGE}");
+        return Ok(());
+    }
     let asked = Asked::read(std::env::args().skip(1))?;
     let turns = asked.turns;
     let model = Model::new(asked);

@@ -38,9 +38,6 @@ mod tools;
 mod tree;
 mod view;
 
-#[doc = include_str!("../docs/async.md")]
-pub mod _async {}
-
 pub mod export;
 pub mod import;
 pub mod model;
@@ -80,7 +77,21 @@ pub use tools::{ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Compiles the examples of the README.
+/// Runs the examples of the documents.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/async.md")]
+    mod with_async {}
+    #[doc = include_str!("../docs/compaction.md")]
+    mod compaction {}
+    #[doc = include_str!("../docs/context.md")]
+    mod context {}
+    #[doc = include_str!("../docs/guide.md")]
+    mod guide {}
+    #[doc = include_str!("../docs/migrating.md")]
+    mod migrating {}
+    #[doc = include_str!("../docs/search.md")]
+    mod search {}
+}

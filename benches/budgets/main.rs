@@ -46,6 +46,16 @@ pub(crate) struct Bench {
 /// What measures and prints a row.
 type Row = fn(&mut Bench) -> Result<()>;
 
+const HELP: &str = "\
+Measures what each kind of work costs beside its floor, in one run: about two minutes.
+
+Usage: cargo bench --bench budgets -- [OPTIONS]
+
+      --quick        Take smaller stores: 100 000 messages instead of 1 000 000
+      --only NAME    Measure the rows of one name
+      --plot FOLDER  Draw cost against size into FOLDER instead
+      --help         Print this";
+
 /// The rows by name, in the order they are printed.
 const ROWS: &[(&str, Row)] = &[
     ("append", append::run),
@@ -74,6 +84,10 @@ const ROWS: &[(&str, Row)] = &[
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|arg| arg == "--help") {
+        println!("{HELP}\n\nNames: {}", names());
+        return Ok(());
+    }
     let value = |name: &str| {
         let at = args.iter().position(|arg| arg == name)?;
         args.get(at + 1).map(String::as_str)
@@ -93,8 +107,7 @@ fn main() -> Result<()> {
     }
     let only = value("--only");
     if let Some(name) = only.filter(|name| ROWS.iter().all(|row| row.0 != *name)) {
-        let names: Vec<&str> = ROWS.iter().map(|row| row.0).collect();
-        return Err(format!("no row {name:?}; there are {}", names.join(", ")).into());
+        return Err(format!("no row {name:?}; there are {}", names()).into());
     }
     bench.table.head();
     for (name, rows) in ROWS {
@@ -104,6 +117,10 @@ fn main() -> Result<()> {
     }
     bench.table.foot();
     Ok(())
+}
+
+fn names() -> String {
+    ROWS.iter().map(|row| row.0).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns 1000 as `1k`, 1000000 as `1M`.

@@ -51,7 +51,7 @@ impl Failure {
         }
     }
 
-    /// Returns the exit code; `--help` and the README document each.
+    /// Returns the exit code; `--help` and docs/command.md document each.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             // The reader closed the pipe, as `| head` does.

@@ -1,4 +1,4 @@
-//! The JSON of each command: one object per line, with the field names that the README documents.
+//! The JSON of each command: one object per line, with the field names that docs/command.md documents.
 
 mod common;
 

@@ -120,9 +120,8 @@ fn a_closed_pipe_is_not_a_failure() -> Outcome {
 }
 
 #[test]
-fn every_command_has_a_help_text_and_is_in_the_readme() {
+fn every_command_has_a_help_text() {
     let rig = Rig::empty();
-    let readme = include_str!("../../../README.md");
     let help = rig.ok(["--help"]);
     assert!(help.contains("Exit codes:\n  0 "), "{help}");
     let verbs: Vec<&str> = help
@@ -160,7 +159,6 @@ fn every_command_has_a_help_text_and_is_in_the_readme() {
     );
     for verb in verbs {
         assert!(rig.ok(["help", verb]).contains("Usage: talktree"), "{verb}");
-        assert!(verb == "help" || readme.contains(&format!("`{verb}")), "{verb}");
     }
 }
 

@@ -1,0 +1,162 @@
+//! docs/reliability.md lists the limits that hold.
+
+use chrono::DateTime;
+use serde_json::json;
+use talktree::import::MAX_NOTES;
+use talktree::search::{MAX_TERM_TOKENS, MAX_TERMS};
+use talktree::{Block, Document, Error, Message, Result, Role, Store, estimate_tokens};
+
+fn document(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Returns the rows of the table of limits: what is limited, and the number of its limit.
+fn documented() -> Vec<(String, u64)> {
+    let page = document("docs/reliability.md");
+    let (_, rows) = page.split_once("| what | limit |\n|---|---|\n").unwrap();
+    let rows = rows.lines().take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let (what, limit) = row.trim_matches('|').split_once(" | ").unwrap();
+        // A space groups digits: `4 294 967 294`.
+        let groups = limit.split_whitespace().map(|word| word.trim_end_matches([';', ',']));
+        let groups = groups.take_while(|word| word.chars().all(|c| c.is_ascii_digit()));
+        (what.trim().to_owned(), groups.collect::<String>().parse().unwrap_or_default())
+    })
+    .collect()
+}
+
+/// Returns the limit of what is listed in the document under these words.
+fn real(what: &str, documented: u64) -> Result<u64> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let count = usize::try_from(documented).unwrap_or(usize::MAX);
+    Ok(match what {
+        "messages that a session can hold in its life" => {
+            let sql = "UPDATE session SET next = 4294967295";
+            match changed(sql, |store| store.session("s")?.append(Message::user("x")).map(|_| ())) {
+                Err(Error::SessionFull { max, .. }) => max,
+                other => panic!("{other:?}"),
+            }
+        }
+        "sessions that a store can hold in its life" => {
+            let sql = "UPDATE sqlite_sequence SET seq = 2147483647 WHERE name = 'session'";
+            match changed(sql, |store| store.create_session("x").map(|_| ())) {
+                Err(Error::StoreFull { max }) => u64::try_from(max).unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+        "a message, as JSON" => match chat.append(Message::user("x".repeat(64 << 20))) {
+            Err(Error::MessageTooLarge { max, .. }) => (max >> 20) as u64,
+            other => panic!("{other:?}"),
+        },
+        "a summary with its details, the metadata of a session" => {
+            let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
+            let chat = store.session("s")?;
+            let id = chat.append(Message::user("x"))?.id;
+            let refused = chat.add_compaction(&*"x".repeat(2_000), &id, &id);
+            assert!(matches!(refused, Err(Error::TooLarge { max: 1_000, .. })), "{refused:?}");
+            0 // The document gives no number.
+        }
+        "an id, a name, a label, a role" => {
+            let id = chat.append(Message::user("x"))?.id;
+            let fits = |length| {
+                let name = "x".repeat(length);
+                let with_role = Message::new(Role::from(&*name), vec!["x".into()]);
+                [
+                    chat.append(Message::user("x").with_id(&*name)).is_ok(),
+                    store.rename(chat.id(), &name).is_ok(),
+                    chat.label(&name, &id).is_ok(),
+                    chat.append(with_role).is_ok(),
+                ]
+            };
+            assert_eq!((fits(count), fits(count + 1)), ([true; 4], [false; 4]));
+            documented
+        }
+        "head moves that can be undone" => {
+            let ids = [chat.append(Message::user("a"))?.id, chat.append(Message::user("b"))?.id];
+            for at in 0..count + 9 {
+                chat.checkout(&ids[at % 2])?;
+            }
+            let mut undone = 0;
+            while chat.undo_head()? {
+                undone += 1;
+            }
+            undone
+        }
+        "terms in a query" => MAX_TERMS as u64,
+        "words in a term" => MAX_TERM_TOKENS as u64,
+        "versions kept of a text of a context block" => {
+            let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
+            for version in 0..count + 9 {
+                chat.context().set("memory", &format!("version {version}"))?;
+            }
+            chat.context().versions("memory", None)?.len() as u64
+        }
+        "context blocks in a session" => {
+            let many = (0..=count).fold(store.session_builder("s"), |builder, number| {
+                builder.block(format!("block {number}"), Block::text("x"))
+            });
+            match many.open() {
+                Err(Error::TooManyBlocks { max }) => max as u64,
+                other => panic!("{other:?}"),
+            }
+        }
+        "the label of a context block" => {
+            let fits = |length| {
+                store
+                    .session_builder("s")
+                    .block("x".repeat(length), Block::text("x"))
+                    .open()
+                    .is_ok()
+            };
+            assert_eq!((fits(count), fits(count + 1)), (true, false));
+            documented
+        }
+        "what a tool returns to a model" => {
+            let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
+            let long = Document::new("long", "word ".repeat(3 * count));
+            chat.context().set_document("skills", &long)?;
+            let input = json!({"label": "skills", "key": "long"});
+            let tokens = estimate_tokens(&chat.tools().call("load_context", &input)?);
+            assert!((documented * 9 / 10..=documented).contains(&tokens), "{tokens}");
+            documented
+        }
+        "notes in the report of an import" => MAX_NOTES as u64,
+        "the resolution of times" => {
+            let time = DateTime::from_timestamp(1, 123_456_789).unwrap();
+            chat.append(Message::user("x").at(time))?;
+            let kept = chat.history()?[0].created_at.timestamp_subsec_nanos();
+            assert_eq!(kept, 123_456_000);
+            1
+        }
+        other => panic!("no limit is known as {other:?}"),
+    })
+}
+
+/// Runs a verb on a store that this SQL has brought to its limit.
+fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("full.db");
+    Store::open(&path)?.session("s")?.append(Message::user("hello"))?;
+    rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap();
+    verb(&Store::open(&path)?)
+}
+
+#[test]
+fn the_documented_limits_are_the_real_ones() -> Result<()> {
+    let rows = documented();
+    assert_eq!(rows.len(), 14);
+    for (what, limit) in rows {
+        assert_eq!(limit, real(&what, limit)?, "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_front_page_is_short() {
+    let lines = document("README.md").lines().count();
+    assert!(
+        lines < 160,
+        "README.md has {lines} lines: what it says in more than a few belongs in docs/"
+    );
+}
