@@ -72,7 +72,9 @@ pub use session::{
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, SessionsSearch, Store, StoreOptions, StoreSearch};
+pub use store::{
+    Durability, InterruptHandle, InterruptWatch, SessionsSearch, Store, StoreOptions, StoreSearch,
+};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tree::{CompactionMark, DrawOptions, Ink, Landmark, Line, Lines, Segment, Tree};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};

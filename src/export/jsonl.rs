@@ -33,19 +33,6 @@ pub(crate) struct Counts {
     pub(crate) labels: u64,
 }
 
-impl Counts {
-    /// Returns the counts that a record tells by name.
-    pub(crate) fn of(told: impl Fn(&str) -> Option<u64>) -> Self {
-        let told = |name| told(name).unwrap_or_default();
-        Self {
-            sessions: told("sessions"),
-            messages: told("messages"),
-            compactions: told("compactions"),
-            labels: told("labels"),
-        }
-    }
-}
-
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sessions, messages, compactions, labels } = self;

@@ -25,14 +25,12 @@
 //! Invariant: an export has no tombstones. What hung from a deleted message hangs from its nearest
 //! living ancestor, and a compaction whose ends were deleted ends at the living messages it covers.
 
-mod canonical;
 mod hash;
 mod jsonl;
 mod markdown;
 mod openai;
 mod outline;
 
-pub(crate) use canonical::canonical;
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::canonical;
 use crate::error::{Error, Result};
 
 /// One JSON value, kept as the text it came as and read only when it is asked for.
@@ -84,6 +85,23 @@ impl Json {
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"
+    }
+
+    /// Returns the value in one spelling: no white space, the fields of objects by name.
+    ///
+    /// Two texts of one value are spelled the same, so the spelling can be hashed or compared. A
+    /// value with lone surrogates or more than 128 levels keeps its spelling and the order of its
+    /// fields, and loses its white space.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert_eq!(Json::parse(r#"{ "b": [1, 2.50], "a": null }"#)?.canonical(), r#"{"a":null,"b":[1,2.5]}"#);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        canonical(self.as_str())
     }
 
     /// Returns a copy of text that is known to be JSON.

@@ -260,9 +260,19 @@ impl Part {
 
     /// Returns a further field that has the name of one that the part writes itself.
     ///
-    /// As JSON the part would have the field twice and could not be read back the same. A part that
-    /// was read from JSON has none.
-    pub(crate) fn reserved_field(&self) -> Option<&str> {
+    /// As JSON the part would have the field twice, so a message with such a part is refused when it
+    /// is written. A part that was read from JSON has none.
+    ///
+    /// ```
+    /// use talktree::{Json, Part, Reasoning};
+    ///
+    /// let mut reasoning = Reasoning::default();
+    /// reasoning.extra.insert("text".to_owned(), Json::parse("1")?);
+    /// assert_eq!(Part::Reasoning(reasoning).reserved_field(), Some("text"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reserved_field(&self) -> Option<&str> {
         let extra = match self {
             Self::Text(Text { extra, .. })
             | Self::Reasoning(Reasoning { extra, .. })

@@ -319,6 +319,12 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "import" })
     }
 
+    /// Returns whether a record of this name was imported.
+    fn is_imported(&self, record: &str) -> Result<bool> {
+        let _ = record;
+        Err(Error::Unsupported { what: "import" })
+    }
+
     /// Makes a session of its own from the path to `at`: messages, compactions and labels on it.
     fn fork(
         &self,

@@ -57,6 +57,18 @@ pub(super) fn import(
     Ok(imported)
 }
 
+/// Returns whether a record of this name was imported.
+pub(super) fn is_imported(conn: &Connection, session: &SessionRow, record: &str) -> Outcome<bool> {
+    let found = conn
+        .prepare_cached(
+            "SELECT 1
+               FROM imported
+              WHERE session = ?1 AND record = ?2",
+        )?
+        .exists(params![session.key, record])?;
+    Ok(found)
+}
+
 /// Notes a record as imported; `false` if it was before.
 fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> Outcome<bool> {
     let count = conn

@@ -43,5 +43,5 @@ mod verify;
 mod visible;
 
 pub(crate) use connection::{Config, Database};
-pub(crate) use interrupt::InterruptSignal;
+pub(crate) use interrupt::{InterruptSignal, Watch};
 pub(crate) use session::SqliteSession;

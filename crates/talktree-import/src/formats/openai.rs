@@ -4,18 +4,17 @@ use chrono::{DateTime, Utc};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::fields::{self, Fields};
 use super::linear::{Dialect, Linear, message};
-use crate::id::MessageId;
-use crate::message::{Json, Message, Part, Role};
+use crate::fields::{self, Fields};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 /// Returns a reader of OpenAI chats.
-pub(super) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {
+pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {
     Linear::new(OpenAi, file, keeps_source, now)
 }
 
 /// The OpenAI dialect.
-pub(super) struct OpenAi;
+pub(crate) struct OpenAi;
 
 impl Dialect for OpenAi {
     const FORMAT: Format = Format::OpenAi;
