@@ -1,7 +1,7 @@
 //! Writing conversations to files.
 //!
 //! Three forms: talktree's own JSON lines, which hold all that can be read of a session and are read
-//! by [`import`](crate::import); Markdown, for people; and messages of the OpenAI chat API, for
+//! by [`Store::import_jsonl`](crate::Store::import_jsonl); Markdown, for people; and messages of the OpenAI chat API, for
 //! programs. [`content_hash`] tells whether two stores hold the same.
 //!
 //! # The own format

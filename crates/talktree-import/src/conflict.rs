@@ -1,10 +1,11 @@
 //! Two sources that claim one session.
 
+use talktree::Result;
+
 use crate::draft::Reader;
 use crate::fields::Fields;
 use crate::records::Records;
 use crate::work::{Fate, MISSING_PARENT, Work};
-use talktree::Result;
 
 /// How many messages of the store are compared to tell whether a session is the same conversation.
 const MAX_COMPARED: usize = 64;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use uuid::Uuid;
-
-use crate::fields::Fields;
-use crate::records::Record;
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
 use talktree::{
     COMPACTION_PREFIX, CompactionId, Json, Message, MessageId, SessionDetails, SessionId,
 };
+use uuid::Uuid;
+
+use crate::fields::Fields;
+use crate::records::Record;
 
 /// What derived ids are made under.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);

@@ -7,9 +7,10 @@
 //! Invariant: no note has the name of a message's record, which ends in `#` and 16 hexadecimal
 //! digits.
 
+use talktree::{CompactionId, Error, ImportRecord, MessageId, Result};
+
 use crate::draft::{Node, derive};
 use crate::work::Work;
-use talktree::{CompactionId, Error, ImportRecord, MessageId, Result};
 
 /// That the session came to be by an import; noted together with its first messages.
 const BEGUN: &str = "#begun";

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use talktree::{Error, MessageId, Result};
+
 use crate::draft::DraftLabel;
 use crate::noted::label_note;
 use crate::work::{Fate, Work};
 use crate::write::{Writer, refusal};
-use talktree::{Error, MessageId, Result};
 
 impl Writer<'_> {
     pub(crate) fn set_labels(

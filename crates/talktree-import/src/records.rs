@@ -90,13 +90,13 @@ impl<'a> Records<'a> {
         self.reader.seek(SeekFrom::Start(self.start))?;
         (self.at, self.line, self.is_over) = (self.start, 1, false);
         if self.shape == Shape::Array {
-            // Past the bracket; what stands before it is white space.
+            // Past the bracket; only white space is before it.
             while self.byte()?.is_some_and(|byte| byte != b'[') {}
         }
         Ok(())
     }
 
-    /// Returns the next record, or what stands in its place.
+    /// Returns the next record, or the damage in its place.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
         match self.shape {
             Shape::Lines => self.next_line(),

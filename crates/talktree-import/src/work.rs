@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use talktree::import::ImportReport;
+use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
+
 use crate::draft::{Body, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Record, Records, changed};
-use talktree::import::ImportReport;
-use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
 
 /// Under which metadata key a root that lost its parent keeps the parent's id, so that a later file
 /// that brings the parent is known as a piece of the same conversation.

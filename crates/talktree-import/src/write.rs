@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use talktree::import::ImportReport;
+use talktree::{ImportRecord, Result, Session, SessionDetails, SessionId, SessionInfo, Store};
+
 use crate::ImportOptions;
 use crate::draft::{Draft, Reader};
 use crate::noted::Past;
 use crate::records::Records;
 use crate::work::{Fate, Work, with_missing_parent};
-use talktree::import::ImportReport;
-use talktree::{ImportRecord, Result, Session, SessionDetails, SessionId, SessionInfo, Store};
 
 /// How many messages go into one transaction ..
 const MAX_BATCH: usize = 1_000;
@@ -27,7 +28,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Stores a conversation; `hear` is told how many nodes are done.
+    /// Stores a conversation; `hear` gets how many nodes are done.
     pub(crate) fn write(
         &mut self,
         draft: Draft,

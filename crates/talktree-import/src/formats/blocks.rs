@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::fields::{self, Fields, data_part, text_part};
 use talktree::{Extra, File, Json, Part, Reasoning, Tool};
+
+use crate::fields::{self, Fields, data_part, text_part};
 
 /// The names of tools, by the id of the call.
 pub(crate) type ToolNames = HashMap<String, String>;

@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use talktree::import::ImportReport;
+use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
 
 use crate::draft::{
     Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
 };
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
-use talktree::import::ImportReport;
-use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
 
 /// Reads ChatGPT exports.
 pub(crate) struct ChatGpt {

@@ -13,6 +13,8 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{CompactionId, Json, Message, MessageId, Role};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
@@ -20,8 +22,6 @@ use crate::draft::{
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
-use talktree::import::ImportReport;
-use talktree::{CompactionId, Json, Message, MessageId, Role};
 
 /// Reads Claude Code transcripts.
 pub(crate) struct ClaudeCode {

@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 use super::Format;
 use super::blocks::ToolNames;
@@ -18,8 +20,6 @@ use crate::draft::{
 };
 use crate::fields::{self, Fields};
 use crate::records::Record;
-use talktree::import::ImportReport;
-use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 /// How one format writes a message.
 pub(crate) trait Dialect {

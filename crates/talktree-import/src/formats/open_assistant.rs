@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{Json, Message, MessageId};
 
 use crate::draft::{
     Body, Draft, Node, Reader, canonical, mark, message_id, session_id, with_source,
@@ -14,8 +16,6 @@ use crate::draft::{
 use crate::fields::{Fields, text_part};
 use crate::order::{Shape, arrange};
 use crate::records::Record;
-use talktree::import::ImportReport;
-use talktree::{Json, Message, MessageId};
 
 /// Reads OpenAssistant trees.
 pub(crate) struct OpenAssistant {
@@ -202,7 +202,7 @@ fn head(nodes: &[Node], ranks: &[Option<f64>]) -> Option<MessageId> {
         }
     }
     let root = parents.iter().position(Option::is_none);
-    let Some(mut at) = root else { return None };
+    let mut at = root?;
     while let Some(next) = best[at] {
         at = next as usize;
     }

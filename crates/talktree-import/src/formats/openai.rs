@@ -1,12 +1,12 @@
 //! Messages of the OpenAI chat API: JSON, JSON lines, or lines of fine-tuning data.
 
 use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::linear::{Dialect, Linear, message};
 use crate::fields::{self, Fields};
-use talktree::{Json, Message, MessageId, Part, Role};
 
 /// Returns a reader of OpenAI chats.
 pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {

@@ -7,6 +7,8 @@
 //! which version 1 names by its number in the file.
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
@@ -15,8 +17,6 @@ use crate::draft::{
 };
 use crate::fields::{Fields, data_part};
 use crate::records::Record;
-use talktree::import::ImportReport;
-use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 /// Reads Pi sessions.
 pub(crate) struct Pi {

@@ -4,13 +4,13 @@
 //! and `toolInvocations` instead, which become parts. A message that names its `parent` hangs there.
 
 use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Tool};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::linear::{Dialect, Linear};
 use crate::draft::message_id;
 use crate::fields::{Fields, data_part};
-use talktree::{Json, Message, MessageId, Part, Tool};
 
 /// Returns a reader of `UIMessage`s.
 pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<UiMessage> {
