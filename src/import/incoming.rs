@@ -25,7 +25,7 @@ const MAX_BATCH_BYTES: usize = 8 << 20;
 /// completed is left alone. No such name is that of a message, which ends in 16 hexadecimal digits.
 pub(super) struct Incoming {
     session: Session,
-    use_of_it: Use,
+    mode: Mode,
     has_messages: bool,
     /// Whether the head is to be set although nothing was added.
     is_open: bool,
@@ -46,7 +46,7 @@ pub(super) struct Incoming {
 
 /// What is done with what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum Mode {
     Store,
     Rehearse,
     /// The session holds another conversation.
@@ -69,7 +69,7 @@ impl Incoming {
         mark: u64,
         is_dry: bool,
     ) -> Result<Self> {
-        let mut incoming = Self::new(session, if is_dry { Use::Rehearse } else { Use::Store });
+        let mut incoming = Self::new(session, if is_dry { Mode::Rehearse } else { Mode::Store });
         incoming.has_messages = has_messages;
         if is_dry {
             return Ok(incoming);
@@ -98,13 +98,13 @@ impl Incoming {
 
     /// Counts what comes as dropped.
     pub(super) fn refused(session: Session) -> Self {
-        Self::new(session, Use::Refuse)
+        Self::new(session, Mode::Refuse)
     }
 
-    fn new(session: Session, use_of_it: Use) -> Self {
+    fn new(session: Session, mode: Mode) -> Self {
         Self {
             session,
-            use_of_it,
+            mode,
             has_messages: false,
             is_open: false,
             entries: HashMap::new(),
@@ -127,7 +127,7 @@ impl Incoming {
         mark: u64,
         report: &mut ImportReport,
     ) -> Result<()> {
-        if self.use_of_it == Use::Refuse {
+        if self.mode == Mode::Refuse {
             report.dropped += 1;
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Incoming {
         compaction: &Compaction,
         report: &mut ImportReport,
     ) -> Result<()> {
-        if self.use_of_it == Use::Refuse {
+        if self.mode == Mode::Refuse {
             report.dropped += 1;
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Incoming {
         if is_blank(&compaction.summary) {
             return Ok(Err(SummaryRefused::Blank.to_string()));
         }
-        if self.use_of_it == Use::Rehearse {
+        if self.mode == Mode::Rehearse {
             return Ok(Ok(()));
         }
         let Some(last) = self.nearest(Some(&compaction.last)) else {
@@ -218,7 +218,7 @@ impl Incoming {
         label: &Label,
         report: &mut ImportReport,
     ) -> Result<()> {
-        if self.use_of_it == Use::Refuse {
+        if self.mode == Mode::Refuse {
             report.dropped += 1;
             return Ok(());
         }
@@ -234,7 +234,7 @@ impl Incoming {
                 report.remark(line, format!("label {name:?} is on {known:?} and stays there"));
                 Ok(())
             }
-            None if self.use_of_it == Use::Rehearse => Ok(()),
+            None if self.mode == Mode::Rehearse => Ok(()),
             // One that was removed since it was imported is not set again.
             None if self.session.is_imported(&record)? => Ok(()),
             None => refusal(self.session.label(name, id))?,
@@ -256,7 +256,7 @@ impl Incoming {
     /// Stores what is left, sets the head, and notes that the import is complete.
     pub(super) fn close(mut self, report: &mut ImportReport) -> Result<()> {
         self.store_batch(report)?;
-        if self.use_of_it != Use::Store {
+        if self.mode != Mode::Store {
             return Ok(());
         }
         if self.is_open || self.has_added {
@@ -298,10 +298,10 @@ impl Incoming {
     fn store_batch(&mut self, report: &mut ImportReport) -> Result<()> {
         self.batch_bytes = 0;
         let records = std::mem::take(&mut self.batch);
-        match self.use_of_it {
+        match self.mode {
             _ if records.is_empty() => Ok(()),
-            Use::Store => self.store(records, report),
-            Use::Rehearse | Use::Refuse => self.rehearse(records, report),
+            Mode::Store => self.store(records, report),
+            Mode::Rehearse | Mode::Refuse => self.rehearse(records, report),
         }
     }
 
