@@ -334,6 +334,30 @@ impl Error {
         )
     }
 
+    /// Returns whether a verb refused an argument: an id, a name, a range, a summary. Nothing was done,
+    /// and the same call fails again.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// assert!(chat.add_compaction(" ", &hello, &hello).unwrap_err().is_refused());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownMessage { .. }
+                | Self::NotAncestor { .. }
+                | Self::InsideSummary { .. }
+                | Self::NothingVisible { .. }
+                | Self::SummaryRefused { .. }
+                | Self::InvalidName { .. }
+        )
+    }
+
     /// Returns whether a name in the call is unknown.
     #[must_use]
     pub fn is_unknown(&self) -> bool {

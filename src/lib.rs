@@ -71,7 +71,7 @@ pub use session::{
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, Store, StoreOptions};
+pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};

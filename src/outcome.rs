@@ -331,6 +331,38 @@ pub struct SessionDetails {
     pub created_at: Option<DateTime<Utc>>,
 }
 
+impl SessionDetails {
+    /// Returns the details that a session does not have yet; when it came into being is one it has.
+    ///
+    /// ```
+    /// use talktree::{SessionDetails, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let named = SessionDetails { name: Some("mine".to_owned()), ..SessionDetails::default() };
+    /// chat.set_details(&named)?;
+    ///
+    /// let model = Some("small".to_owned());
+    /// let details = SessionDetails { name: Some("theirs".to_owned()), model, ..SessionDetails::default() };
+    /// chat.set_details(&details.missing_in(&chat.info()?.unwrap()))?;
+    /// let info = chat.info()?.unwrap();
+    /// assert_eq!((info.name.as_deref(), info.model.as_deref()), (Some("mine"), Some("small")));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn missing_in(self, info: &SessionInfo) -> Self {
+        Self {
+            name: self.name.filter(|_| info.name.is_none()),
+            parent_session: self.parent_session.filter(|_| info.parent_session.is_none()),
+            fork_point: self.fork_point.filter(|_| info.fork_point.is_none()),
+            model: self.model.filter(|_| info.model.is_none()),
+            source: self.source.filter(|_| info.source.is_none()),
+            metadata: self.metadata.filter(|_| info.metadata.is_none()),
+            end_reason: self.end_reason.filter(|_| info.end_reason.is_none()),
+            created_at: None,
+        }
+    }
+}
+
 impl RowStat {
     /// Returns the statistics of a message, for storages of your own.
     #[must_use]
@@ -422,7 +454,31 @@ pub struct ImportRecord {
     pub message: Message,
 }
 
-/// The result of importing one message.
+impl ImportRecord {
+    /// Returns a record that brings no message: only its name is kept, so that
+    /// [`Session::is_imported`](crate::Session::is_imported) knows it later.
+    ///
+    /// For what an importer takes in beside messages. `at` is any message of the session; it stays as
+    /// it is.
+    ///
+    /// ```
+    /// use talktree::{ImportRecord, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.import_messages(&[ImportRecord::mark("chat.jsonl:title", hello)])?;
+    /// assert!(chat.is_imported("chat.jsonl:title")?);
+    /// assert_eq!(chat.path_length()?, 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn mark(record: impl Into<String>, at: MessageId) -> Self {
+        let message = Message::new("", Vec::new()).with_id(at.clone());
+        Self { record: record.into(), parent: Some(at), message }
+    }
+}
+
+/// What became of one historical message.
 ///
 /// ```
 /// use talktree::{Imported, Message, Store};

@@ -25,7 +25,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(done: u64, total: u64) -> Self {
+    /// Returns how far long work is, for work of your own.
+    ///
+    /// ```
+    /// use talktree::Progress;
+    ///
+    /// assert_eq!(Progress::new(3, 4).total, 4);
+    /// ```
+    #[must_use]
+    pub fn new(done: u64, total: u64) -> Self {
         Self { done, total }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use proptest::prelude::*;
 use serde_json::json;
 use talktree::export::{content_hash, session_hash};
-use talktree::import::{Format, ImportOptions, ImportReport};
+use talktree::import::{FORMAT, ImportReport, JsonlOptions};
 use talktree::{Error, Json, Message, MessageId, Part, Result, Session, SessionDetails, Store};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
@@ -14,22 +14,22 @@ fn export(store: &Store) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-fn import(file: &[u8], options: &ImportOptions) -> Result<(Store, ImportReport)> {
+fn import(file: &[u8], options: &JsonlOptions) -> Result<(Store, ImportReport)> {
     let copy = Store::open_in_memory()?;
-    let report = copy.import_reader("export.jsonl", Cursor::new(file), options, |_| {})?;
+    let report = copy.import_jsonl("export.jsonl", Cursor::new(file), options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok((copy, report))
 }
 
 /// Exports, imports strictly, compares, and repeats it with the copy.
 fn round_trip(store: &Store) -> Result<Store> {
-    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
     let file = export(store)?;
     let (copy, report) = import(&file, &strict)?;
-    assert_eq!(report.format, Format::Own);
+    assert_eq!(report.format, FORMAT);
     assert_eq!(content_hash(&copy)?, content_hash(store)?);
     assert!(export(&copy)? == file, "the copy exports other bytes");
-    let again = copy.import_reader("export.jsonl", Cursor::new(&file), &strict, |_| {})?;
+    let again = copy.import_jsonl("export.jsonl", Cursor::new(&file), &strict, |_| {})?;
     assert_eq!(again.added, 0);
     assert_eq!(content_hash(&copy)?, content_hash(store)?);
     Ok(copy)
@@ -183,7 +183,7 @@ fn a_truncated_or_changed_export_is_detected() -> Result<()> {
         .session("s")?
         .append_all([Message::user("one").with_id("a"), Message::user("two").with_id("b")])?;
     let whole = String::from_utf8(export(&store)?).unwrap();
-    let lenient = ImportOptions::default();
+    let lenient = JsonlOptions::default();
     let lines: Vec<&str> = whole.lines().collect();
 
     let (copy, report) = import(lines[..lines.len() - 1].join("\n").as_bytes(), &lenient)?;
@@ -202,7 +202,7 @@ fn a_truncated_or_changed_export_is_detected() -> Result<()> {
     assert_eq!((report.kept, report.dropped), (0, lines.len() as u64));
     assert!(copy.sessions()?.is_empty());
 
-    let strict = ImportOptions { is_strict: true, ..lenient };
+    let strict = JsonlOptions { is_strict: true, ..lenient };
     for bad in [lines[..lines.len() - 1].join("\n"), whole.replace("two", "2"), without, newer] {
         assert!(import(bad.as_bytes(), &strict).is_err());
     }
@@ -241,10 +241,10 @@ fn inconsistent_records_of_an_export_are_reported() -> Result<()> {
         r#"{"type":"novelty"}"#,
         "\n",
     );
-    let (copy, report) = import(file.as_bytes(), &ImportOptions::default())?;
+    let (copy, report) = import(file.as_bytes(), &JsonlOptions::default())?;
     assert_eq!((report.kept, report.converted, report.dropped), (1, 2, 8), "{report:#?}");
     let lines: Vec<_> = report.notes.iter().filter_map(|note| note.line).collect();
-    assert_eq!(lines, [2, 5, 6, 7, 11, 11, 8, 9, 10]);
+    assert_eq!(lines, [2, 5, 6, 7, 8, 9, 10, 11, 11]);
     assert_eq!(copy.session("s")?.path_length()?, 1);
     Ok(())
 }
@@ -268,8 +268,8 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
     for calls in 1.. {
         let copy = Store::open_in_memory()?;
         let (handle, mut left) = (copy.interrupt_handle(), calls);
-        let options = ImportOptions::default();
-        let stopped = copy.import_reader("e", Cursor::new(&file), &options, |_| {
+        let options = JsonlOptions::default();
+        let stopped = copy.import_jsonl("e", Cursor::new(&file), &options, |_| {
             left -= 1;
             if left == 0 {
                 handle.interrupt();
@@ -277,7 +277,7 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
         });
         let is_stopped = matches!(stopped, Err(Error::Interrupted));
         stops += u32::from(is_stopped && copy.stats()?.messages == 2_500);
-        copy.import_reader("e", Cursor::new(&file), &options, |_| {})?;
+        copy.import_jsonl("e", Cursor::new(&file), &options, |_| {})?;
         assert_eq!(copy.content_hash()?, store.content_hash()?, "stopped at call {calls}");
         if !is_stopped {
             break;
@@ -285,7 +285,7 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
         // A completed import does not set the head again.
         let copied = copy.session("s")?;
         copied.checkout(&"m7".into())?;
-        copy.import_reader("e", Cursor::new(&file), &options, |_| {})?;
+        copy.import_jsonl("e", Cursor::new(&file), &options, |_| {})?;
         assert_eq!(copied.head()?, Some("m7".into()));
     }
     assert_eq!(stops, 1, "one stop lies between the messages and the head");
@@ -302,14 +302,13 @@ fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let file = export(&store)?;
     chat.append(Message::user("d").with_id("d"))?;
     let grown = export(&store)?;
-    let (copy, _) = import(&file, &ImportOptions::default())?;
+    let (copy, _) = import(&file, &JsonlOptions::default())?;
     let copied = copy.session("s")?;
     copied.remove_compaction(&compaction)?;
     copied.unlabel("l")?;
     let hash = copy.content_hash()?;
     for (file, is_equal) in [(&file, true), (&grown, false)] {
-        let report =
-            copy.import_reader("e", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+        let report = copy.import_jsonl("e", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
         assert_eq!(report.dropped, 0, "{report:#?}");
         assert_eq!(copy.content_hash()? == hash, is_equal);
         assert!(copied.compactions()?.is_empty() && copied.labels()?.is_empty());

@@ -1,5 +1,6 @@
 //! The answer of a summarizer.
 
+use super::is_blank;
 use crate::message::Json;
 
 /// The text of a summary, with its origin.
@@ -41,6 +42,19 @@ impl Summary {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Returns whether it has no text that can be seen; a blank summary is refused.
+    ///
+    /// ```
+    /// use talktree::Summary;
+    ///
+    /// assert!(Summary::new(" \n\u{200B}").is_blank());
+    /// assert!(!Summary::new("They deploy on Friday.").is_blank());
+    /// ```
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        is_blank(&self.text)
     }
 }
 

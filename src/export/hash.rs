@@ -4,11 +4,11 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::canonical;
 use super::compactions::living_compactions;
 use super::jsonl::session_record;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
+use crate::message::canonical;
 use crate::session::Session;
 use crate::store::Store;
 
@@ -21,7 +21,7 @@ use crate::store::Store;
 ///
 /// ```
 /// use std::io::Cursor;
-/// use talktree::{Message, Store, export::content_hash, import::ImportOptions};
+/// use talktree::{Message, Store, export::content_hash, import::JsonlOptions};
 ///
 /// let store = Store::open_in_memory()?;
 /// store.session("s")?.append(Message::user("hi"))?;
@@ -29,7 +29,7 @@ use crate::store::Store;
 /// store.export_jsonl(&mut file)?;
 ///
 /// let copy = Store::open_in_memory()?;
-/// copy.import_reader("export.jsonl", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+/// copy.import_jsonl("export.jsonl", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
 /// assert_eq!(content_hash(&copy)?, content_hash(&store)?);
 /// # Ok::<(), talktree::Error>(())
 /// ```

@@ -33,19 +33,6 @@ pub(crate) struct Counts {
     pub(crate) labels: u64,
 }
 
-impl Counts {
-    /// Returns the counts of a record, given its fields.
-    pub(crate) fn of(count: impl Fn(&str) -> Option<u64>) -> Self {
-        let count = |name| count(name).unwrap_or_default();
-        Self {
-            sessions: count("sessions"),
-            messages: count("messages"),
-            compactions: count("compactions"),
-            labels: count("labels"),
-        }
-    }
-}
-
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sessions, messages, compactions, labels } = self;

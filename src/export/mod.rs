@@ -1,7 +1,7 @@
 //! Writes conversations to files.
 //!
 //! There are three formats: talktree's own JSON lines, which hold everything that a read of a session returns and
-//! which [`import`](crate::import) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
+//! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
 //! [`content_hash`] compares the content of two stores.
 //!
 //! # The own format
@@ -25,14 +25,12 @@
 //! Invariant: an export has no tombstones. The parent of a message is its nearest living ancestor, and the ends of a
 //! compaction are living messages.
 
-mod canonical;
 mod compactions;
 mod hash;
 mod jsonl;
 mod markdown;
 mod openai;
 
-pub(crate) use canonical::canonical;
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};
 

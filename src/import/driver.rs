@@ -1,180 +1,301 @@
-//! One import from beginning to end: find the format, read, write, report.
+//! One import from beginning to end: the lines of a file, its exports, their sessions.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use super::detect::{MAX_LOOKS, format_of};
-use super::draft::Reader;
-use super::fields::Fields;
-use super::records::{ReadSeek, Records};
+use uuid::Uuid;
+
+use super::incoming::Incoming;
+use super::lines::{Lines, ReadSeek};
+use super::look_ahead::look_ahead;
+use super::record::{self, Kind, Record};
 use super::report::ImportReport;
-use super::write::Writer;
-use super::{Format, ImportOptions};
+use super::{FORMAT, JsonlOptions};
 use crate::error::{Error, Result};
-use crate::message::now;
+use crate::export::{Counts, FORMAT_VERSION, chain};
+use crate::id::{SessionId, check_name};
 use crate::report::Progress;
 use crate::store::Store;
 
 /// How many bytes are read between two calls of `progress`.
 const PROGRESS_STEP: u64 = 1 << 20;
 
-/// Imports a file.
 pub(super) fn import(
     store: &Store,
     path: &Path,
     source: &mut dyn ReadSeek,
-    options: &ImportOptions,
+    options: &JsonlOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport> {
-    let io_error = |source| Error::Io { path: path.to_owned(), source };
-    let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
-    let mut records = Records::open(source).map_err(io_error)?;
-    let format = match options.format {
-        Some(format) => format,
-        None => find_format(&mut records).map_err(io_error)?.ok_or_else(|| {
-            refused(None, "in no format that talktree reads, or without a record".to_owned())
-        })?,
+    let watch = store.interrupt_handle().watch();
+    let check = || watch.check();
+    let mut run = |source: &mut dyn ReadSeek, is_dry: bool| {
+        Driver::open(store, path, source, options, is_dry, &check, progress)?.run()
     };
-    let mut run = Run { store, path, options, format, records: &mut records, progress };
+    let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
     // What forbids an import is found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
-        let (report, conversations) = run.run(true)?;
+        let (report, sessions) = run(source, true)?;
         if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
             return Err(refused(fault.line, fault.why.clone()));
         }
-        if options.session.is_some() && conversations > 1 {
-            let why =
-                format!("holds {conversations} conversations; a session can be given for one");
+        if options.session.is_some() && sessions > 1 {
+            let why = format!("holds {sessions} conversations; a session can be given for one");
             return Err(refused(None, why));
         }
         if options.is_dry_run {
             return Ok(report);
         }
     }
-    run.run(false).map(|(report, _)| report)
+    run(source, false).map(|(report, _)| report)
 }
 
-/// Returns the format that the first telling record is in.
-fn find_format(records: &mut Records<'_>) -> io::Result<Option<Format>> {
-    let mut found = None;
-    for _ in 0..MAX_LOOKS {
-        let Some(record) = records.next()? else { break };
-        let fields = record.ok().and_then(|record| Fields::parse(&record.text).ok());
-        found = fields.as_ref().and_then(format_of);
-        if found.is_some() {
-            break;
-        }
-    }
-    records.rewind()?;
-    Ok(found)
+/// Where in an export a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before a header.
+    Outside,
+    Inside,
+    /// Inside an export of a version that this build does not know.
+    Newer,
 }
 
-struct Run<'a, 'b> {
+struct Driver<'a> {
     store: &'a Store,
     path: &'a Path,
-    options: &'a ImportOptions,
-    format: Format,
-    records: &'a mut Records<'b>,
+    options: &'a JsonlOptions,
+    is_dry: bool,
+    check: &'a dyn Fn() -> Result<()>,
     progress: &'a mut dyn FnMut(Progress),
+    lines: Lines<'a>,
+    report: ImportReport,
+    place: Place,
+    /// What the export held so far.
+    counts: Counts,
+    checksum: Uuid,
+    /// Whether a line could not be read; then the checksum tells nothing new.
+    is_damaged: bool,
+    session: Option<Incoming>,
+    /// The sessions of the report.
+    named: HashSet<SessionId>,
+    sessions: u64,
 }
 
-impl Run<'_, '_> {
-    /// Reads the file once, and its pieces a second time; returns the report and how many
-    /// conversations it holds.
-    fn run(&mut self, is_dry: bool) -> Result<(ImportReport, u64)> {
-        let path = self.path.to_owned();
-        let io_error = |source| Error::Io { path: path.clone(), source };
-        let mut report = ImportReport::new(self.path.to_owned(), self.format);
-        let mut reader = self.reader();
-        let watch = self.store.interrupt_signal().watch();
-        let check = || watch.check();
-        let mut writer = Writer {
-            store: self.store,
-            options: self.options,
+impl<'a> Driver<'a> {
+    fn open(
+        store: &'a Store,
+        path: &'a Path,
+        source: &'a mut dyn ReadSeek,
+        options: &'a JsonlOptions,
+        is_dry: bool,
+        check: &'a dyn Fn() -> Result<()>,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Result<Self> {
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        Ok(Self {
+            store,
+            path,
+            options,
             is_dry,
-            check: &check,
+            check,
+            progress,
+            lines: Lines::open(source).map_err(failed)?,
+            report: ImportReport::new(path, FORMAT),
+            place: Place::Outside,
+            counts: Counts::default(),
+            checksum: Uuid::nil(),
+            is_damaged: false,
+            session: None,
             named: HashSet::new(),
+            sessions: 0,
+        })
+    }
+
+    /// Reads the file; returns the report and how many sessions it holds.
+    fn run(mut self) -> Result<(ImportReport, u64)> {
+        let failed = |source| Error::Io { path: self.path.to_owned(), source };
+        let (mut told, mut last_line) = (0, 1);
+        while let Some(line) = self.lines.next().map_err(failed)? {
+            (self.check)()?;
+            let settled = self.report.added + self.report.known;
+            last_line = line.number;
+            self.report.records += 1;
+            match line.text {
+                Ok(text) => self.take(line.number, &text)?,
+                Err(why) => self.lose_damaged(line.number, why),
+            }
+            let offset = self.lines.place().offset;
+            let has_stored = self.report.added + self.report.known > settled;
+            if has_stored || offset >= told + PROGRESS_STEP {
+                told = offset;
+                (self.progress)(Progress::new(offset, self.lines.size()));
+            }
+        }
+        self.close_session()?;
+        self.warn_if_cut(last_line);
+        (self.progress)(Progress::new(self.lines.size(), self.lines.size()));
+        Ok((self.report, self.sessions))
+    }
+
+    fn lose_damaged(&mut self, line: u64, why: String) {
+        self.is_damaged = true;
+        self.report.lose(line, why);
+    }
+
+    fn take(&mut self, line: u64, text: &str) -> Result<()> {
+        let record = match Record::of(text) {
+            Ok(record) => record,
+            Err(why) => {
+                self.lose_damaged(line, why);
+                return Ok(());
+            }
         };
-        let (size, mut told, mut conversations) = (self.records.size(), 0, 0);
-
-        self.records.rewind().map_err(io_error)?;
-        while let Some(record) = self.records.next().map_err(io_error)? {
-            watch.check()?;
-            if self.records.position() >= told + PROGRESS_STEP {
-                told = self.records.position();
-                (self.progress)(Progress::new(told, size));
+        match (record, self.place) {
+            (Record::Header(version), _) => {
+                self.close_session()?;
+                self.begin(line, text, version);
             }
-            let damage = match record {
-                Err(damage) => damage,
-                Ok(record) => match Fields::parse(&record.text) {
-                    Ok(fields) => {
-                        if let Some(draft) = reader.read(&record, fields, &mut report) {
-                            conversations += 1;
-                            let mut hear = |_, _| {};
-                            writer
-                                .write(draft, self.records, &*reader, &mut report, &mut hear)
-                                .map_err(|error| at_path(error, &path))?;
-                        }
-                        continue;
-                    }
-                    Err(error) => damage_of(record.line, &error),
-                },
-            };
-            report.records += 1;
-            report.lose(damage.line, damage.why);
-            reader.skip();
+            (_, Place::Newer) => {
+                self.report.lose(line, "part of an export of an unknown version");
+            }
+            (_, Place::Outside) => {
+                self.report.lose(line, "outside of an export: no header comes before it");
+            }
+            (Record::End { counts, checksum }, Place::Inside) => {
+                self.close_session()?;
+                self.end(line, counts, &checksum);
+            }
+            (Record::Of(kind, text), Place::Inside) => {
+                self.checksum = chain(self.checksum, text);
+                self.count(kind);
+                if let Err(why) = self.take_of_session(line, kind, text)? {
+                    let kind = kind.as_str();
+                    self.report.lose(line, format!("{kind} record left out: {why}"));
+                }
+            }
         }
-        let drafts = reader.finish(&mut report);
-        conversations += drafts.len() as u64;
-        let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
-        let mut before = 0;
-        for draft in drafts {
-            let count = draft.nodes.len() as u64;
-            let mut hear = |done: u64, _| {
-                let share = size.saturating_mul(before + done) / nodes.max(1);
-                (self.progress)(Progress::new(size + share, 2 * size));
-            };
-            writer
-                .write(draft, self.records, &*reader, &mut report, &mut hear)
-                .map_err(|error| at_path(error, &path))?;
-            before += count;
-        }
-        let total = if nodes > 0 { 2 * size } else { size };
-        (self.progress)(Progress::new(total, total));
-        Ok((report, conversations))
+        Ok(())
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
-        let file = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let keeps_source = self.options.keeps_source;
-        match self.format {
-            Format::Own => Box::new(super::own::Own::new()),
-            Format::ClaudeCode => Box::new(super::claude_code::ClaudeCode::new(now())),
-            Format::Pi => Box::new(super::pi::Pi::new(file, now())),
-            Format::ChatGpt => Box::new(super::chatgpt::ChatGpt::new(keeps_source, now())),
-            Format::OpenAssistant => {
-                Box::new(super::open_assistant::OpenAssistant::new(keeps_source, now()))
-            }
-            Format::OpenAi => Box::new(super::openai::reader(file, keeps_source, now())),
-            Format::UiMessage => Box::new(super::ui_message::reader(file, keeps_source, now())),
+    fn begin(&mut self, line: u64, text: &str, version: f64) {
+        self.warn_if_cut(line);
+        (self.counts, self.checksum, self.is_damaged) = (Counts::default(), Uuid::nil(), false);
+        if version == f64::from(FORMAT_VERSION) {
+            self.place = Place::Inside;
+            self.checksum = chain(self.checksum, text);
+            self.report.converted += 1;
+            return;
+        }
+        self.place = Place::Newer;
+        let why = format!("an export of version {version}; this build reads {FORMAT_VERSION}");
+        self.report.lose(line, why);
+    }
+
+    fn end(&mut self, line: u64, told: Counts, checksum: &str) {
+        self.report.converted += 1;
+        self.place = Place::Outside;
+        if self.is_damaged {
+            return;
+        }
+        if told != self.counts {
+            let why = format!("the export holds {}, not {told} as its end says", self.counts);
+            self.report.fault(line, why);
+        } else if checksum != self.checksum.to_string() {
+            self.report.fault(line, "the checksum does not fit: the export was changed");
         }
     }
-}
 
-fn damage_of(line: u64, error: &serde_json::Error) -> super::records::Damage {
-    let why = match error.is_data() {
-        true => "a record is a JSON object; this is none".to_owned(),
-        // Its line is 1 for a line of its own, and its column is what helps.
-        false => format!("damaged JSON: {error}"),
-    };
-    super::records::Damage { line, why }
-}
+    fn warn_if_cut(&mut self, line: u64) {
+        if self.place == Place::Inside {
+            self.report.fault(line, "the export has no end record: it was cut off");
+        }
+    }
 
-/// Gives an error of the second reading its file.
-fn at_path(error: Error, path: &Path) -> Error {
-    match error {
-        Error::Io { source, .. } => Error::Io { path: path.to_owned(), source },
-        other => other,
+    fn count(&mut self, kind: Kind) {
+        let Counts { sessions, messages, compactions, labels } = &mut self.counts;
+        match kind {
+            Kind::Session => *sessions += 1,
+            Kind::Message => *messages += 1,
+            Kind::Compaction => *compactions += 1,
+            Kind::Label => *labels += 1,
+            Kind::Head | Kind::Unknown => {}
+        }
+    }
+
+    /// Takes a record of a session; the inner error says why it becomes nothing.
+    fn take_of_session(
+        &mut self,
+        line: u64,
+        kind: Kind,
+        text: &str,
+    ) -> Result<std::result::Result<(), String>> {
+        if kind == Kind::Session {
+            self.close_session()?;
+            return self.open_session(line, text);
+        }
+        let Some(session) = &mut self.session else {
+            return Ok(Err("it comes before any session".to_owned()));
+        };
+        let report = &mut self.report;
+        let taken = match kind {
+            Kind::Message => record::message(text)
+                .map(|(message, mark)| session.message(line, text.len(), message, mark, report)),
+            Kind::Compaction => record::compaction(text)
+                .map(|compaction| session.compaction(line, &compaction, report)),
+            Kind::Label => record::label(text).map(|label| session.label(line, &label, report)),
+            Kind::Head => record::head(text).map(|head| {
+                session.head(head);
+                report.converted += 1;
+                Ok(())
+            }),
+            Kind::Session | Kind::Unknown => Err("a record of an unknown type".to_owned()),
+        };
+        taken.map_or_else(|why| Ok(Err(why)), |stored| stored.map(Ok))
+    }
+
+    fn open_session(&mut self, line: u64, text: &str) -> Result<std::result::Result<(), String>> {
+        let (id, mut details) = match record::session(text) {
+            Ok(session) => session,
+            Err(why) => return Ok(Err(why)),
+        };
+        self.sessions += 1;
+        self.report.converted += 1;
+        let id = self.options.session.as_ref().unwrap_or(&id).clone();
+        if self.named.insert(id.clone()) {
+            self.report.sessions.push(id.clone());
+        }
+        if let Some(Err(error)) = details.name.as_ref().map(|name| check_name("session name", name))
+        {
+            self.report.fault(line, error.to_string());
+            details.name = None;
+        }
+        let session = self.store.session(&id)?;
+        let has_messages = session.latest_leaf()?.is_some();
+        let stored = Some(&session).filter(|_| has_messages && self.options.session.is_none());
+        let path = self.path;
+        let failed = |source: io::Error| Error::Io { path: path.to_owned(), source };
+        let ahead = look_ahead(&mut self.lines, stored, self.check, &failed)?;
+        let session = match ahead.conflict {
+            None => Incoming::open(session, has_messages, &details, ahead.mark, self.is_dry)?,
+            Some(why) => {
+                let why = format!(
+                    "session {id:?} already holds another conversation ({why}): {} messages left \
+                     out; import them into a session of another id",
+                    ahead.messages
+                );
+                self.report.fault(line, why);
+                Incoming::refused(session)
+            }
+        };
+        self.session = Some(session);
+        Ok(Ok(()))
+    }
+
+    fn close_session(&mut self) -> Result<()> {
+        match self.session.take() {
+            Some(session) => session.close(&mut self.report),
+            None => Ok(()),
+        }
     }
 }

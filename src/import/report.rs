@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Format;
 use crate::id::SessionId;
 
 /// How many notes a report holds; what is beyond is counted in
@@ -17,38 +16,39 @@ pub const MAX_NOTES: usize = 10_000;
 /// whole conversations it is a message or a node of the tree. What could not be read is one record,
 /// whatever it would have held.
 ///
-/// ```
-/// use std::io::Cursor;
-/// use talktree::{Store, import::ImportOptions};
+/// An importer of your own fills one in: it counts each record once, as kept or converted when it is
+/// stored, or with [`lose`](Self::lose) and [`leave_out`](Self::leave_out).
 ///
-/// let store = Store::open_in_memory()?;
-/// let file = Cursor::new(r#"[{"role": "user", "content": "hi"}, 7]"#);
-/// let report = store.import_reader("chat.json", file, &ImportOptions::default(), |_| {})?;
-/// assert_eq!((report.records, report.kept, report.dropped), (2, 1, 1));
-/// assert_eq!(report.notes[0].line, Some(1));
-/// # Ok::<(), talktree::Error>(())
+/// ```
+/// use talktree::import::ImportReport;
+///
+/// let mut report = ImportReport::new("chat.txt", "text");
+/// report.records += 2;
+/// report.kept += 1;
+/// report.lose(7, "not UTF-8");
+/// assert_eq!(report.records, report.kept + report.converted + report.dropped);
+/// assert_eq!(report.first_fault().unwrap().line, Some(7));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The file, or the name that was given for it.
     pub path: PathBuf,
-    /// The format it was read as.
-    pub format: Format,
+    /// The name of the format it was read as: `talktree`, `claude-code`, ..
+    pub format: String,
     /// The records it holds.
     pub records: u64,
     /// Records that are messages of the conversation.
     pub kept: u64,
-    /// Records that became something else: an hidden, a compaction, a label, session details.
+    /// Records that became something else: a hidden message, a compaction, a label, session details.
     pub converted: u64,
     /// Records that became nothing; the notes say why.
     pub dropped: u64,
-    /// Messages, hidden included, that were stored now, or would be without
-    /// [`is_dry_run`](super::ImportOptions::is_dry_run).
+    /// Messages, hidden included, that were stored now, or would be without a dry run.
     pub added: u64,
-    /// Messages, hidden included, that had been imported before or stood already.
+    /// Messages, hidden included, that had been imported before or are in the session already.
     pub known: u64,
-    /// The sessions the file speaks of, in order.
+    /// The sessions of the file, in order.
     pub sessions: Vec<SessionId>,
     /// What a person may want to know, in the order it was found.
     pub notes: Vec<Note>,
@@ -64,15 +64,17 @@ pub struct Note {
     pub line: Option<u64>,
     /// What was found there and what was done.
     pub why: String,
-    /// Whether the source is at fault: what [`is_strict`](super::ImportOptions::is_strict) refuses.
+    /// Whether the source is at fault: what a strict import refuses.
     pub is_fault: bool,
 }
 
 impl ImportReport {
-    pub(super) fn new(path: PathBuf, format: Format) -> Self {
+    /// Returns the report of a file of which nothing was read yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, format: impl Into<String>) -> Self {
         Self {
-            path,
-            format,
+            path: path.into(),
+            format: format.into(),
             records: 0,
             kept: 0,
             converted: 0,
@@ -91,28 +93,30 @@ impl ImportReport {
         self.notes.iter().find(|note| note.is_fault)
     }
 
-    pub(super) fn remark(&mut self, line: u64, why: impl Into<String>) {
+    /// Adds a note on something that is no fault of the source.
+    pub fn remark(&mut self, line: u64, why: impl Into<String>) {
         self.note(Note { line: Some(line), why: why.into(), is_fault: false });
     }
 
-    pub(super) fn fault(&mut self, line: u64, why: impl Into<String>) {
+    /// Adds a note on a fault of the source.
+    pub fn fault(&mut self, line: u64, why: impl Into<String>) {
         self.note(Note { line: Some(line), why: why.into(), is_fault: true });
     }
 
-    /// Counts a record that becomes nothing through a fault of the source.
-    pub(super) fn lose(&mut self, line: u64, why: impl Into<String>) {
+    /// Counts a record as dropped through a fault of the source.
+    pub fn lose(&mut self, line: u64, why: impl Into<String>) {
         self.dropped += 1;
         self.fault(line, why);
     }
 
-    /// Counts a record that becomes nothing because there is nothing in it to keep.
-    pub(super) fn leave_out(&mut self, line: u64, why: impl Into<String>) {
+    /// Counts a record as dropped because there is nothing in it to keep.
+    pub fn leave_out(&mut self, line: u64, why: impl Into<String>) {
         self.dropped += 1;
         self.remark(line, why);
     }
 
     fn note(&mut self, note: Note) {
-        // A fault must be seen by `is_strict` whatever was noted before it.
+        // A strict import must see a fault whatever was noted before it.
         if self.notes.len() < MAX_NOTES || (note.is_fault && self.first_fault().is_none()) {
             self.notes.push(note);
         } else {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::canonical;
 use crate::error::{Error, Result};
 
 /// A JSON value that keeps its text and is parsed only on demand.
@@ -84,6 +85,23 @@ impl Json {
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"
+    }
+
+    /// Returns the canonical text of the value: without white space, object fields sorted by name.
+    ///
+    /// Equal values have equal canonical texts, which can be hashed or compared. A value with lone
+    /// surrogates or more than 128 levels keeps its spelling and field order, and only loses its white
+    /// space.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert_eq!(Json::parse(r#"{ "b": [1, 2.50], "a": null }"#)?.canonical(), r#"{"a":null,"b":[1,2.5]}"#);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        canonical(self.as_str())
     }
 
     /// Copies text that is known to be JSON.

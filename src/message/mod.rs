@@ -6,6 +6,7 @@
 //!
 //! Invariant: reading a message and writing it again gives the same JSON value.
 
+mod canonical;
 mod json;
 mod pairs;
 mod part;
@@ -18,6 +19,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::id::MessageId;
 
+pub(crate) use canonical::canonical;
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
 pub(crate) use pairs::{

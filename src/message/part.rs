@@ -260,9 +260,19 @@ impl Part {
 
     /// Returns the name of a field in `extra` that the part itself writes.
     ///
-    /// Written as JSON, the part would have this field twice and could not be read back. A part that
-    /// was read from JSON has no such field.
-    pub(crate) fn reserved_field(&self) -> Option<&str> {
+    /// Written as JSON, the part would have this field twice, so a message with such a part is refused.
+    /// A part that was read from JSON has no such field.
+    ///
+    /// ```
+    /// use talktree::{Json, Part, Reasoning};
+    ///
+    /// let mut reasoning = Reasoning::default();
+    /// reasoning.extra.insert("text".to_owned(), Json::parse("1")?);
+    /// assert_eq!(Part::Reasoning(reasoning).reserved_field(), Some("text"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn reserved_field(&self) -> Option<&str> {
         let extra = match self {
             Self::Text(Text { extra, .. })
             | Self::Reasoning(Reasoning { extra, .. })

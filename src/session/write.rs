@@ -270,6 +270,27 @@ impl Session {
         Ok(imported)
     }
 
+    /// Returns whether a record was imported, even if its message was deleted since.
+    ///
+    /// ```
+    /// use talktree::{ImportRecord, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let message = Message::user("hello");
+    /// let record = ImportRecord { record: "line 1".to_owned(), parent: None, message };
+    /// chat.import_messages(&[record])?;
+    /// assert!(chat.is_imported("line 1")?);
+    /// assert!(!chat.is_imported("line 2")?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot import; as every
+    /// read.
+    pub fn is_imported(&self, record: &str) -> Result<bool> {
+        self.provider.is_imported(record)
+    }
+
     /// Replaces the content of a message in place: role, parts, metadata, extra fields.
     ///
     /// Equal content is a no-op. The result lists the compactions that cover the message.

@@ -330,6 +330,12 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "import" })
     }
 
+    /// Returns whether a record was imported.
+    fn is_imported(&self, record: &str) -> Result<bool> {
+        let _ = record;
+        Err(Error::Unsupported { what: "import" })
+    }
+
     /// Creates a new session from the path to `at`, with its messages, compactions and labels.
     fn fork(
         &self,

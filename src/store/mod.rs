@@ -16,7 +16,7 @@ use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
 use crate::session::{InProgress, Session, SessionBuilder};
-use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession};
+use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession, Watch};
 
 pub use options::{Durability, StoreOptions};
 
@@ -482,6 +482,37 @@ impl InterruptHandle {
     /// Interrupts the long work that is running.
     pub fn interrupt(&self) {
         self.0.raise();
+    }
+
+    /// Returns what long work of your own asks whether it is to stop; it begins now.
+    #[must_use]
+    pub fn watch(&self) -> InterruptWatch {
+        InterruptWatch(self.0.watch())
+    }
+}
+
+/// Tells long work over a store that it is to stop.
+///
+/// ```
+/// use talktree::{Error, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let watch = store.interrupt_handle().watch();
+/// watch.check()?;
+/// store.interrupt_handle().interrupt();
+/// assert!(matches!(watch.check(), Err(Error::Interrupted)));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct InterruptWatch(Watch);
+
+impl InterruptWatch {
+    /// Checks that the work may go on.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if [`InterruptHandle::interrupt`] was called since the watch began.
+    pub fn check(&self) -> Result<()> {
+        self.0.check()
     }
 }
 

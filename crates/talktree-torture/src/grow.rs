@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use rusqlite::Connection;
-use talktree::import::ImportOptions;
 use talktree::{Durability, Message, Store};
+use talktree_import::ImportOptions;
 
 use crate::contend::log_size;
 use crate::kill::worker::store_in;
@@ -153,7 +153,7 @@ fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let meter = memory::Meter::start()?;
     let began = Instant::now();
-    let imported = store.import(&file, &ImportOptions::default(), |_| {})?;
+    let imported = talktree_import::import(&store, &file, &ImportOptions::default(), |_| {})?;
     let seconds = began.elapsed().as_secs_f64();
     let peak = meter.peak()?;
     report.fact("imported messages", imported.added);

@@ -58,6 +58,22 @@ pub(super) fn import(
     Ok(imported)
 }
 
+/// Returns whether a record was imported.
+pub(super) fn is_imported(
+    conn: &Connection,
+    session: &SessionRow,
+    record: &str,
+) -> BackendResult<bool> {
+    let found = conn
+        .prepare_cached(
+            "SELECT 1
+               FROM imported
+              WHERE session = ?1 AND record = ?2",
+        )?
+        .exists(params![session.key, record])?;
+    Ok(found)
+}
+
 /// Records an import; `false` if the record was imported before.
 fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
     let count = conn

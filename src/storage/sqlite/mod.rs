@@ -45,5 +45,5 @@ mod verify;
 mod wal;
 
 pub(crate) use connection::{Config, Database};
-pub(crate) use interrupt::InterruptSignal;
+pub(crate) use interrupt::{InterruptSignal, Watch};
 pub(crate) use session::SqliteSession;

@@ -438,6 +438,10 @@ impl SessionProvider for SqliteSession {
         Ok(imported)
     }
 
+    fn is_imported(&self, record: &str) -> Result<bool> {
+        self.read(|conn, session| import::is_imported(conn, session, record))
+    }
+
     fn fork(
         &self,
         at: &MessageId,

@@ -20,6 +20,11 @@ pub(super) fn imports(probe: &Probe) -> Result<()> {
     assert_eq!((probe.head()?, probe.children(Some("a"))?), ("a b".into(), "b c".into()));
     probe.delete("c")?;
     assert_eq!(probe.provider.import(&records)?, [Known, Known, Known]);
+    assert!(probe.provider.is_imported("record c")?, "also when its message was deleted");
+    assert!(!probe.provider.is_imported("record x")?);
+    probe.provider.import(&[ImportRecord::mark("a mark", id("a"))])?;
+    assert!(probe.provider.is_imported("a mark")?);
+    assert_eq!(probe.provider.message(&id("a"))?.map(|a| a.text()), Some("a".to_owned()));
     assert_eq!(probe.provider.message(&id("c"))?, None);
     let mut other = record("b", None);
     other.record = "another".to_owned();

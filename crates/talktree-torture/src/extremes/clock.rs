@@ -50,7 +50,8 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     let file = folder.path().join("talk.jsonl");
     std::fs::write(&file, &exported)?;
     let brought = Store::open_in_memory()?;
-    brought.import(&file, &talktree::import::ImportOptions::default(), |_| {})?;
+    let options = talktree::import::JsonlOptions::default();
+    brought.import_jsonl(&file, std::fs::File::open(&file)?, &options, |_| {})?;
     orders += check(&brought.session("s")?, &names, report)?;
     report.fact("messages with times in disorder", names.len());
     report.fact("orders compared", orders);

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::OnceLock;
 
-use talktree::import::{Format, ImportOptions};
 use talktree::search::Filters;
 use talktree::{Error, Hit, Message, MessageId, Planned, Query, Store, Summary, TokenCounter};
+use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::compaction::options;
 use crate::workload::Workload;
@@ -117,7 +117,7 @@ pub fn importers(data: &[u8]) -> Result<(), String> {
     let options = ImportOptions { format, ..ImportOptions::default() };
     let store = Store::open_in_memory().map_err(text)?;
     let import = |store: &Store, bytes: &[u8], options: &ImportOptions| {
-        store.import_reader("hostile", Cursor::new(bytes.to_vec()), options, |_| {})
+        import_reader(store, "hostile", Cursor::new(bytes.to_vec()), options, |_| {})
     };
     let report = match import(&store, bytes, &options) {
         Ok(report) => report,

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use talktree::import::ImportOptions;
 use talktree::{Compaction, CompactionId, Durability, Message, Parent, Store};
 
 use super::deed::{Deed, Log, read};
@@ -196,5 +195,5 @@ pub(crate) fn import(
     let chat = serde_json::json!({"id": session, "messages": messages.collect::<Vec<_>>()});
     let path = folder.join(format!("{session}.json"));
     std::fs::write(&path, chat.to_string())?;
-    Ok(store.import(&path, &ImportOptions::default(), |_| {})?)
+    Ok(talktree_import::import(store, &path, &talktree_import::ImportOptions::default(), |_| {})?)
 }

@@ -8,8 +8,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use talktree::import::{Format, ImportOptions, ImportReport};
+use talktree::import::ImportReport;
 use talktree::{Error, SessionId, Store};
+use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -235,7 +236,7 @@ fn import_file(
     options: &ImportOptions,
 ) -> Result<ImportReport> {
     let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
-    let imported = store.import_reader(name, file, options, |progress| bar.show(progress));
+    let imported = import_reader(store, name, file, options, |progress| bar.show(progress));
     drop(bar);
     imported.map_err(|error| match error {
         // Here such an error is about the input file, not the store.

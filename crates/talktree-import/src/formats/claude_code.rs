@@ -3,30 +3,28 @@
 //! Entries hang from each other by `uuid` and `parentUuid`. A file is mostly one session, but a
 //! resumed one may hold entries of the session before: those that hang together are one. What the
 //! model or a person said becomes a message; other entries with a place in the chain become hidden
-//! there, and entries without a `uuid` become hidden behind the entry they stand behind in the
-//! file, or session details (titles, tags). `progress` entries are steps of the chain and nothing
+//! messages there. Entries without a `uuid` become hidden messages after the entry before them in the
+//! file, or session details (titles, tags). `progress` entries are links of the chain and nothing
 //! else, and are left out.
 //!
-//! A compaction is a boundary that begins a new chain, and a summary: the boundary is hung back
-//! where the chain was cut, both become hidden, and the summary is laid over all that lies before.
+//! A compaction is a boundary that begins a new chain, and a summary. The boundary is hung back where
+//! the chain was cut, both become hidden messages, and the summary replaces all messages before them.
 
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{CompactionId, Json, Message, MessageId, Role};
 
 use super::blocks::{self, ToolNames};
-use super::draft::{
-    Body, CompactionEnd, Draft, DraftHead, Figures, Node, Orphans, Reader, Span, derive, mark,
-    message_id, name, session_id,
+use crate::draft::{
+    Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, mark, message_id, name, session_id,
 };
-use super::fields::{Fields, data_part, text_part};
-use super::records::Record;
-use super::report::ImportReport;
-use crate::id::{CompactionId, MessageId};
-use crate::message::{Json, Message, Role};
+use crate::fields::{Fields, data_part, text_part};
+use crate::records::Record;
 
 /// Reads Claude Code transcripts.
-pub(super) struct ClaudeCode {
+pub(crate) struct ClaudeCode {
     now: DateTime<Utc>,
     names: ToolNames,
     talks: Vec<Talk>,
@@ -36,16 +34,16 @@ pub(super) struct ClaudeCode {
     /// Entries that only link others, and what they hang from.
     links: HashMap<MessageId, Option<MessageId>>,
     links_line: Option<u64>,
-    /// Summaries that stand for nothing in the file: they are read as messages.
+    /// Summaries of what is not in the file: they are read as messages.
     plain_summaries: HashSet<MessageId>,
 }
 
 /// One session as it is read.
 struct Talk {
     draft: Draft,
-    /// What the next entry to hang from a node hangs from instead: the hidden behind it.
+    /// What the next child of a node hangs from instead: the hidden messages after it.
     behind: HashMap<Option<MessageId>, MessageId>,
-    /// The node that the row of hidden at the end began behind.
+    /// The node that the row of hidden messages at the end began after, and the last of the row.
     row: Option<(Option<MessageId>, MessageId)>,
     ordinal: u64,
     titles: Titles,
@@ -65,7 +63,7 @@ struct Titles {
 }
 
 impl ClaudeCode {
-    pub(super) fn new(now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(now: DateTime<Utc>) -> Self {
         Self {
             now,
             names: ToolNames::new(),
@@ -165,7 +163,7 @@ impl ClaudeCode {
         let is_summary =
             entry.is_true("isCompactSummary") && !self.plain_summaries.contains(&node.id);
         let about = inner.without(&["role", "content", "type"]).into_json();
-        // What each entry of a session repeats stands in the session's details.
+        // What each entry of a session repeats is in the session's details.
         let mut entry = entry.without(&[
             "type",
             "uuid",
@@ -269,7 +267,7 @@ impl Talk {
                 .map(message_id)
                 .or(parent)
                 .or_else(|| self.draft.last_id()),
-            // The first entry to follow a node goes on behind the hidden that stand behind it.
+            // The first entry to follow a node follows the hidden messages after it.
             false if is_side => parent,
             false => self.behind.remove(&parent).or(parent),
         };
@@ -280,20 +278,20 @@ impl Talk {
             self.boundaries.insert(id.clone(), kept);
         }
         if entry.is_true("isCompactSummary") {
-            self.span(record, entry, &id, parent.as_ref(), now);
+            self.note_compaction(record, entry, &id, parent.as_ref(), now);
         }
         if matches!(kind, "user" | "assistant") {
             let is_apart = is_side || entry.has("teamName") || entry.is_true("isMeta");
             match is_apart {
                 true => self.fallback_head = Some(id.clone()),
-                false => self.draft.head = DraftHead::At(id.clone()),
+                false => self.draft.head = Some(id.clone()),
             }
         }
         self.row = None;
         self.draft.push(Node { is_side, ..node(id, parent, record) });
     }
 
-    /// Adds an entry without a place in the chain, as an hidden behind the entry before.
+    /// Adds an entry without a place in the chain, as a hidden message after the entry before.
     fn push_behind(&mut self, record: &Record) {
         self.ordinal += 1;
         let ordinal = self.ordinal.to_string();
@@ -330,7 +328,7 @@ impl Talk {
         }
     }
 
-    fn span(
+    fn note_compaction(
         &mut self,
         record: &Record,
         entry: &Fields,
@@ -342,15 +340,12 @@ impl Talk {
         let kept = boundary.and_then(|boundary| self.boundaries[boundary].clone());
         let content = entry.object("message").and_then(|message| message.get("content").cloned());
         let parts = blocks::parts(content.as_ref(), &ToolNames::new());
-        let last = kept.or_else(|| boundary.cloned()).unwrap_or_else(|| id.clone());
-        self.draft.spans.push(Span {
+        let kept = kept.or_else(|| boundary.cloned()).unwrap_or_else(|| id.clone());
+        self.draft.compactions.push(DraftCompaction {
             id: CompactionId::from(id.as_str()),
             line: record.line,
-            first: None,
-            last: CompactionEnd::Before(last),
-            marker: Some(id.clone()),
-            count: 0,
-            figures: Figures::default(),
+            kept,
+            marker: id.clone(),
             summary: Message::new(Role::User, parts).text(),
             details: None,
             created_at: entry.time("timestamp").unwrap_or(now),
@@ -361,9 +356,9 @@ impl Talk {
     fn close(&mut self, report: &mut ImportReport, plain_summaries: &mut HashSet<MessageId>) {
         let draft = &mut self.draft;
         if let Some(fallback) = self.fallback_head.take()
-            && matches!(draft.head, DraftHead::Last)
+            && draft.head.is_none()
         {
-            draft.head = DraftHead::At(fallback);
+            draft.head = Some(fallback);
         }
         chain_if_unlinked(draft, report);
         let ids: HashSet<&MessageId> = draft.nodes.iter().map(|node| &node.id).collect();
@@ -378,17 +373,18 @@ impl Talk {
         // A summary of what another file holds is all that is known of it here.
         let first = draft.nodes.first().map(|node| node.id.clone());
         let boundaries = &self.boundaries;
-        draft.spans.retain_mut(|span| {
-            let CompactionEnd::Before(end) = &span.last else { return true };
+        draft.compactions.retain_mut(|compaction| {
+            let end = &compaction.kept;
             let is_empty = first.as_ref() == Some(end);
             if let Some(boundary) = boundaries.iter().find(|(_, kept)| kept.as_ref() == Some(end))
                 && !ids.contains(end)
             {
-                span.last = CompactionEnd::Before(boundary.0.clone());
+                compaction.kept = boundary.0.clone();
             }
-            if is_empty && let Some(marker) = &span.marker {
-                plain_summaries.insert(marker.clone());
-                report.remark(span.line, "a summary of what is not in the file, kept as a message");
+            if is_empty {
+                plain_summaries.insert(compaction.marker.clone());
+                let why = "a summary of what is not in the file, kept as a message";
+                report.remark(compaction.line, why);
             }
             !is_empty
         });
@@ -450,8 +446,8 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
             .remark(line, format!("entries of session {id:?} are part of {:?}", to.draft.session));
         to.draft.nodes.append(&mut from.draft.nodes);
         to.draft.nodes.sort_by_key(|node| node.line);
-        to.draft.spans.append(&mut from.draft.spans);
-        to.draft.spans.sort_by_key(|span| span.line);
+        to.draft.compactions.append(&mut from.draft.compactions);
+        to.draft.compactions.sort_by_key(|compaction| compaction.line);
         to.boundaries.extend(from.boundaries);
         to.has_main |= from.has_main;
         to.draft.line = to.draft.line.min(line);

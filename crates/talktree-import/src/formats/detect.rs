@@ -1,13 +1,13 @@
 //! Telling a format from the content of a file.
 
 use super::Format;
-use super::fields::{self, Fields};
+use crate::fields::{self, Fields};
 
 /// How many records are looked at before a file counts as being in no known format.
-pub(super) const MAX_LOOKS: usize = 64;
+pub(crate) const MAX_LOOKS: usize = 64;
 
 /// Returns the format that a record with these fields is in, if it tells.
-pub(super) fn format_of(record: &Fields) -> Option<Format> {
+pub(crate) fn format_of(record: &Fields) -> Option<Format> {
     let kind = record.text("type");
     let kind = kind.as_deref();
     if record.text("format").as_deref() == Some("talktree") {
@@ -60,7 +60,7 @@ fn format_of_message(message: &Fields) -> Option<Format> {
     is_openai.then_some(Format::OpenAi)
 }
 
-fn is_object(json: &crate::message::Json) -> bool {
+fn is_object(json: &talktree::Json) -> bool {
     fields::Fields::of(json).is_some()
 }
 

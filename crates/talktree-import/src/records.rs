@@ -12,28 +12,28 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use serde::Deserialize;
 
 /// The largest record that is read: 512 MiB. A longer one is damage.
-pub(super) const MAX_RECORD_BYTES: usize = 512 << 20;
+pub(crate) const MAX_RECORD_BYTES: usize = 512 << 20;
 
 /// What a file is read through.
-pub(super) trait ReadSeek: Read + Seek {}
+pub(crate) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
 
 /// One record, as text.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// The line it begins on, from 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// Where its first byte is.
-    pub(super) offset: u64,
-    pub(super) text: String,
+    pub(crate) offset: u64,
+    pub(crate) text: String,
 }
 
 /// A stretch of the file that is no record.
 #[derive(Debug)]
-pub(super) struct Damage {
-    pub(super) line: u64,
-    pub(super) why: String,
+pub(crate) struct Damage {
+    pub(crate) line: u64,
+    pub(crate) why: String,
 }
 
 /// How the records of a file are set apart.
@@ -48,7 +48,7 @@ enum Shape {
 }
 
 /// A file as a row of records.
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     shape: Shape,
     /// Where the next byte is.
@@ -62,7 +62,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn open(source: &'a mut dyn ReadSeek) -> io::Result<Self> {
+    pub(crate) fn open(source: &'a mut dyn ReadSeek) -> io::Result<Self> {
         let size = source.seek(SeekFrom::End(0))?;
         source.seek(SeekFrom::Start(0))?;
         let reader = BufReader::with_capacity(1 << 18, source);
@@ -76,28 +76,28 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the bytes of the file.
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// Returns how many bytes have been passed.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.at
     }
 
     /// Goes back to the first record.
-    pub(super) fn rewind(&mut self) -> io::Result<()> {
+    pub(crate) fn rewind(&mut self) -> io::Result<()> {
         self.reader.seek(SeekFrom::Start(self.start))?;
         (self.at, self.line, self.is_over) = (self.start, 1, false);
         if self.shape == Shape::Array {
-            // Past the bracket; what stands before it is white space.
+            // Past the bracket; only white space is before it.
             while self.byte()?.is_some_and(|byte| byte != b'[') {}
         }
         Ok(())
     }
 
-    /// Returns the next record, or what stands in its place.
-    pub(super) fn next(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
+    /// Returns the next record, or the damage in its place.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Result<Record, Damage>>> {
         match self.shape {
             Shape::Lines => self.next_line(),
             Shape::Array | Shape::Values => self.next_value(),
@@ -105,7 +105,7 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the text at a place that was read before.
-    pub(super) fn text_at(&mut self, offset: u64, bytes: usize) -> io::Result<String> {
+    pub(crate) fn text_at(&mut self, offset: u64, bytes: usize) -> io::Result<String> {
         // Keeps what is buffered where the next record is near, as it mostly is.
         self.reader.seek_relative(offset.wrapping_sub(self.at) as i64)?;
         self.at = offset;
@@ -309,7 +309,7 @@ fn too_long(line: u64) -> Damage {
 }
 
 /// The error of a file that does not hold what it held a moment ago.
-pub(super) fn changed() -> io::Error {
+pub(crate) fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it was imported")
 }
 

@@ -2,17 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::ImportOptions;
-use super::draft::{Draft, Reader};
-use super::noted::Past;
-use super::records::Records;
-use super::report::ImportReport;
-use super::work::{Fate, Work, with_missing_parent};
-use crate::error::{Error, Result};
-use crate::id::{SessionId, check_name};
-use crate::outcome::{ImportRecord, SessionDetails, SessionInfo};
-use crate::session::Session;
-use crate::store::Store;
+use talktree::import::ImportReport;
+use talktree::{ImportRecord, Result, Session, SessionDetails, SessionId, SessionInfo, Store};
+
+use crate::ImportOptions;
+use crate::draft::{Draft, Reader};
+use crate::noted::Past;
+use crate::records::Records;
+use crate::work::{Fate, Work, with_missing_parent};
 
 /// How many messages go into one transaction ..
 const MAX_BATCH: usize = 1_000;
@@ -20,19 +17,19 @@ const MAX_BATCH: usize = 1_000;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Stores conversations, or finds out what storing them would do.
-pub(super) struct Writer<'a> {
-    pub(super) store: &'a Store,
-    pub(super) options: &'a ImportOptions,
-    pub(super) is_dry: bool,
+pub(crate) struct Writer<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) options: &'a ImportOptions,
+    pub(crate) is_dry: bool,
     /// Fails when the import is to stop.
-    pub(super) check: &'a dyn Fn() -> Result<()>,
+    pub(crate) check: &'a dyn Fn() -> Result<()>,
     /// The sessions that are in the report already.
-    pub(super) named: HashSet<SessionId>,
+    pub(crate) named: HashSet<SessionId>,
 }
 
 impl Writer<'_> {
-    /// Stores a conversation; `hear` is told how many nodes are done.
-    pub(super) fn write(
+    /// Stores a conversation; `hear` gets how many nodes are done.
+    pub(crate) fn write(
         &mut self,
         draft: Draft,
         records: &mut Records<'_>,
@@ -47,25 +44,25 @@ impl Writer<'_> {
         }
         let info = session.info()?;
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
-        let Draft { details, nodes, spans, labels, head, line, orphans, is_own, .. } = draft;
+        let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
             && self.options.session.is_none()
             && let Some(why) = work.conflict(records, reader)?
         {
-            work.refuse(line, &why, &spans, &labels);
+            work.refuse(line, &why);
             return Ok(());
         }
         let past = match self.is_dry {
             true => Past { is_new: info.is_none(), is_open: info.is_none() },
             false => work.begin(info.is_some())?,
         };
-        self.write_messages(&mut work, records, reader, is_own, hear)?;
+        self.write_messages(&mut work, records, reader, hear)?;
 
         let has_added = work.fates.contains(&Fate::Added);
         let is_open = past.is_open || has_added;
-        self.add_compactions(&mut work, spans, past)?;
+        self.add_compactions(&mut work, compactions, past)?;
         self.set_labels(&mut work, labels)?;
         if self.is_dry {
             return Ok(());
@@ -73,9 +70,7 @@ impl Writer<'_> {
         if is_open {
             work.move_head(head)?;
         }
-        if let Some(why) = set_missing_details(&session, details, info.as_ref(), past)? {
-            work.report.fault(line, why);
-        }
+        set_missing_details(&session, details, info.as_ref(), past)?;
         work.end()
     }
 
@@ -84,7 +79,6 @@ impl Writer<'_> {
         work: &mut Work<'_>,
         records: &mut Records<'_>,
         reader: &dyn Reader,
-        is_own: bool,
         hear: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let order = std::mem::take(&mut work.order);
@@ -99,9 +93,9 @@ impl Writer<'_> {
                     continue;
                 }
                 bytes += work.nodes[node as usize].bytes();
-                let keeps_source = self.options.keeps_source && !is_own;
+                let keeps_source = self.options.keeps_source;
                 let mut message = work.message(node, records, reader, keeps_source)?;
-                if work.orphans.contains(&node) && !is_own {
+                if work.orphans.contains(&node) {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }
                 let record = work.nodes[node as usize].record();
@@ -118,50 +112,29 @@ impl Writer<'_> {
     }
 }
 
-/// Sets what is not known of the session yet; a name given to it since stays. Returns what cannot be
-/// set, and why.
+/// Sets what is not known of the session yet; a name given to it since stays.
 fn set_missing_details(
     session: &Session,
-    mut details: SessionDetails,
+    details: SessionDetails,
     before: Option<&SessionInfo>,
     past: Past,
-) -> Result<Option<String>> {
-    let checked = details.name.as_ref().map(|name| check_name("session name", name));
-    let why = checked.and_then(|checked| forgive(checked).ok()?.err());
-    if why.is_some() {
-        details.name = None;
-    }
+) -> Result<()> {
+    let created_at = details.created_at.filter(|_| past.is_new);
     let missing = match before {
         None => details,
-        Some(info) => SessionDetails {
-            name: details.name.filter(|_| info.name.is_none()),
-            parent_session: details.parent_session.filter(|_| info.parent_session.is_none()),
-            fork_point: details.fork_point.filter(|_| info.fork_point.is_none()),
-            model: details.model.filter(|_| info.model.is_none()),
-            source: details.source.filter(|_| info.source.is_none()),
-            metadata: details.metadata.filter(|_| info.metadata.is_none()),
-            end_reason: details.end_reason.filter(|_| info.end_reason.is_none()),
-            created_at: details.created_at.filter(|_| past.is_new),
-        },
+        Some(info) => SessionDetails { created_at, ..details.missing_in(info) },
     };
     match before.is_some() && missing == SessionDetails::default() {
-        true => Ok(why),
-        false => session.set_details(&missing).map(|()| why),
+        true => Ok(()),
+        false => session.set_details(&missing),
     }
 }
 
-/// InProgress an error that speaks of the record alone into the reason it is left out.
-pub(super) fn forgive(result: Result<()>) -> Result<std::result::Result<(), String>> {
+/// Turns an error that speaks of the record alone into the reason it is left out.
+pub(crate) fn refusal(result: Result<()>) -> Result<std::result::Result<(), String>> {
     match result {
         Ok(()) => Ok(Ok(())),
-        Err(
-            error @ (Error::UnknownMessage { .. }
-            | Error::NotAncestor { .. }
-            | Error::InsideSummary { .. }
-            | Error::NothingVisible { .. }
-            | Error::SummaryRefused { .. }
-            | Error::InvalidName { .. }),
-        ) => Ok(Err(error.to_string())),
+        Err(error) if error.is_refused() => Ok(Err(error.to_string())),
         Err(error) => Err(error),
     }
 }

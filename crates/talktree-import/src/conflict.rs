@@ -1,17 +1,18 @@
 //! Two sources that claim one session.
 
-use super::draft::{DraftLabel, Reader, Span};
-use super::fields::Fields;
-use super::records::Records;
-use super::work::{Fate, MISSING_PARENT, Work};
-use crate::error::Result;
+use talktree::Result;
 
-/// How many messages that stand are compared to tell whether a session is the same conversation.
+use crate::draft::Reader;
+use crate::fields::Fields;
+use crate::records::Records;
+use crate::work::{Fate, MISSING_PARENT, Work};
+
+/// How many messages of the store are compared to tell whether a session is the same conversation.
 const MAX_COMPARED: usize = 64;
 
 impl Work<'_> {
-    /// Returns why the session that stands is another conversation than this, if it is.
-    pub(super) fn conflict(
+    /// Returns why the session of the store is another conversation than this, if it is.
+    pub(crate) fn conflict(
         &mut self,
         records: &mut Records<'_>,
         reader: &dyn Reader,
@@ -54,19 +55,17 @@ impl Work<'_> {
     /// Returns whether messages of this conversation were imported before, and all deleted since.
     fn was_imported(&self) -> Result<bool> {
         for node in self.order.iter().take(MAX_COMPARED) {
-            if self.is_noted(&self.nodes[*node as usize].record())? {
+            if self.session.is_imported(&self.nodes[*node as usize].record())? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Counts everything as dropped.
-    pub(super) fn refuse(&mut self, line: u64, why: &str, spans: &[Span], labels: &[DraftLabel]) {
+    /// Counts all nodes as dropped.
+    pub(crate) fn refuse(&mut self, line: u64, why: &str) {
         let nodes = self.fates.iter().filter(|fate| **fate != Fate::Gone).count();
-        let spans = spans.iter().filter(|span| span.marker.is_none()).count();
-        let labels = labels.iter().filter(|label| label.is_record).count();
-        self.report.dropped += (nodes + spans + labels) as u64;
+        self.report.dropped += nodes as u64;
         self.report.fault(
             line,
             format!(

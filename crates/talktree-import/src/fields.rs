@@ -8,82 +8,81 @@ use std::fmt;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-
-use crate::message::{Extra, Json, Part};
+use talktree::{Extra, Json, Part};
 
 /// The fields of one JSON object, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fields(Vec<(String, Json)>);
+pub(crate) struct Fields(Vec<(String, Json)>);
 
 impl Fields {
-    pub(super) fn parse(text: &str) -> serde_json::Result<Self> {
+    pub(crate) fn parse(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
     /// Returns the object's fields; `None` for any other value.
-    pub(super) fn of(json: &Json) -> Option<Self> {
+    pub(crate) fn of(json: &Json) -> Option<Self> {
         Self::parse(json.as_str()).ok()
     }
 
     /// Returns a field; one that is null counts as missing.
-    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Json> {
         let found = self.0.iter().rev().find(|(field, _)| field == name);
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(field, _)| field == name)
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(text)
     }
 
-    pub(super) fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|json| json.as_str() == "true")
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.get(name).and_then(|json| serde_json::from_str(json.as_str()).ok())
     }
 
-    pub(super) fn object(&self, name: &str) -> Option<Self> {
+    pub(crate) fn object(&self, name: &str) -> Option<Self> {
         self.get(name).and_then(Self::of)
     }
 
-    pub(super) fn list(&self, name: &str) -> Option<Vec<Json>> {
+    pub(crate) fn list(&self, name: &str) -> Option<Vec<Json>> {
         self.get(name).and_then(list)
     }
 
     /// Returns a time: ISO 8601, or seconds or milliseconds since 1970.
-    pub(super) fn time(&self, name: &str) -> Option<DateTime<Utc>> {
+    pub(crate) fn time(&self, name: &str) -> Option<DateTime<Utc>> {
         self.get(name).and_then(time)
     }
 
     /// Returns the fields but these.
-    pub(super) fn without(mut self, names: &[&str]) -> Self {
+    pub(crate) fn without(mut self, names: &[&str]) -> Self {
         self.0.retain(|(field, _)| !names.contains(&field.as_str()));
         self
     }
 
     /// Returns the fields with one more, if there is a value for it.
-    pub(super) fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
         if let Some(value) = value {
             self.0.push((name.to_owned(), value.into()));
         }
         self
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn into_pairs(self) -> Vec<(String, Json)> {
+    pub(crate) fn into_pairs(self) -> Vec<(String, Json)> {
         self.0
     }
 
     /// Returns the fields as one object; `None` if there are none.
-    pub(super) fn into_json(self) -> Option<Json> {
+    pub(crate) fn into_json(self) -> Option<Json> {
         if self.is_empty() {
             return None;
         }
@@ -115,14 +114,14 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// Returns a JSON string's text, with U+FFFD for a lone surrogate; `None` for any other value.
-pub(super) fn text(json: &Json) -> Option<String> {
+pub(crate) fn text(json: &Json) -> Option<String> {
     match json.as_str().starts_with('"') {
         true => json.value().as_str().map(str::to_owned),
         false => None,
     }
 }
 
-pub(super) fn list(json: &Json) -> Option<Vec<Json>> {
+pub(crate) fn list(json: &Json) -> Option<Vec<Json>> {
     serde_json::from_str(json.as_str()).ok()
 }
 
@@ -142,7 +141,7 @@ fn time(json: &Json) -> Option<DateTime<Utc>> {
 }
 
 /// Returns a text part of a JSON string, as it came if a Rust string cannot hold it.
-pub(super) fn text_part(json: &Json) -> Part {
+pub(crate) fn text_part(json: &Json) -> Part {
     if let Ok(text) = serde_json::from_str::<String>(json.as_str()) {
         return Part::text(text);
     }
@@ -154,7 +153,7 @@ pub(super) fn text_part(json: &Json) -> Part {
 }
 
 /// Returns a part that keeps a value as it is, under a type of the `data-` kind.
-pub(super) fn data_part(kind: &str, json: &Json) -> Part {
+pub(crate) fn data_part(kind: &str, json: &Json) -> Part {
     let kind = Json::from(serde_json::Value::String(format!("data-{kind}")));
     let part = format!(r#"{{"type":{kind},"data":{json}}}"#);
     Json::parse(&part).map_or_else(|_| Part::Other(json.clone()), Part::Other)

@@ -1,17 +1,17 @@
 //! Real conversations as providers take them: every path of every tree, whatever program wrote it.
 
-#[path = "common/data.rs"]
+#[path = "../../../tests/common/data.rs"]
 mod common;
 
 use std::path::{Path, PathBuf};
 
 use common::folder;
-use talktree::import::ImportOptions;
 use talktree::model::{
     Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
     truncate, validate_for,
 };
 use talktree::{Message, Result, Store};
+use talktree_import::ImportOptions;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<_> =
@@ -46,7 +46,9 @@ fn real_conversations_break_no_rule() -> Result<()> {
     for path in paths {
         let store = Store::open_in_memory()?;
         // Some files of the folder are no conversations, or of formats that are not read.
-        let Ok(report) = store.import(&path, &ImportOptions::default(), |_| {}) else { continue };
+        let options = ImportOptions::default();
+        let imported = talktree_import::import(&store, &path, &options, |_| {});
+        let Ok(report) = imported else { continue };
         read += 1;
         for session in &report.sessions {
             let chat = store.session(session)?;

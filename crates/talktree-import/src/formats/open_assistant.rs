@@ -7,20 +7,18 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{Json, Message, MessageId};
 
-use super::draft::{
-    Body, Draft, DraftHead, Node, Reader, mark, message_id, session_id, with_source,
+use crate::draft::{
+    Body, Draft, Node, Reader, canonical, mark, message_id, session_id, with_source,
 };
-use super::fields::{Fields, text_part};
-use super::order::{Shape, arrange};
-use super::records::Record;
-use super::report::ImportReport;
-use crate::export::canonical;
-use crate::id::MessageId;
-use crate::message::{Json, Message};
+use crate::fields::{Fields, text_part};
+use crate::order::{Shape, arrange};
+use crate::records::Record;
 
 /// Reads OpenAssistant trees.
-pub(super) struct OpenAssistant {
+pub(crate) struct OpenAssistant {
     keeps_source: bool,
     now: DateTime<Utc>,
     flat: Vec<Flat>,
@@ -34,7 +32,7 @@ struct Flat {
 }
 
 impl OpenAssistant {
-    pub(super) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
         Self { keeps_source, now, flat: Vec::new() }
     }
 
@@ -193,7 +191,7 @@ fn parents_of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Option<u
 }
 
 /// Returns the end of the path that goes from the first root by the best reply each time.
-fn head(nodes: &[Node], ranks: &[Option<f64>]) -> DraftHead {
+fn head(nodes: &[Node], ranks: &[Option<f64>]) -> Option<MessageId> {
     let mut best: Vec<Option<u32>> = vec![None; nodes.len()];
     let parents = parents_of(nodes.iter());
     for (at, parent) in parents.iter().enumerate() {
@@ -204,11 +202,11 @@ fn head(nodes: &[Node], ranks: &[Option<f64>]) -> DraftHead {
         }
     }
     let root = parents.iter().position(Option::is_none);
-    let Some(mut at) = root else { return DraftHead::Last };
+    let mut at = root?;
     while let Some(next) = best[at] {
         at = next as usize;
     }
-    DraftHead::At(nodes[at].id.clone())
+    Some(nodes[at].id.clone())
 }
 
 /// A message taken out of the tree it was nested in.

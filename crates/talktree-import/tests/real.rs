@@ -1,17 +1,20 @@
 //! Real transcripts: what becomes of each, and that a second import adds nothing.
 
-#[path = "common/data.rs"]
+#[path = "../../../tests/common/data.rs"]
 mod common;
 
 use std::path::{Path, PathBuf};
 
 use common::data;
+use serde_json::{Value, json};
 use talktree::export::content_hash;
-use talktree::import::{Format, ImportOptions, ImportReport};
+use talktree::import::ImportReport;
+use talktree::model::{Provider, validate_for};
 use talktree::{Result, Session, Store};
+use talktree_import::{Format, ImportOptions, import_reader};
 
 fn import(store: &Store, path: &Path) -> Result<ImportReport> {
-    let report = store.import(path, &ImportOptions::default(), |_| {})?;
+    let report = talktree_import::import(store, path, &ImportOptions::default(), |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }
@@ -47,7 +50,7 @@ fn nested_open_assistant_trees_keep_their_shape() -> Result<()> {
     let Some(path) = data("openassistant/trees.jsonl") else { return Ok(()) };
     let (store, report) = import_new(&path)?;
     let stats = store.stats()?;
-    assert_eq!(report.format, Format::OpenAssistant);
+    assert_eq!(report.format, Format::OpenAssistant.as_str());
     assert_eq!((report.records, report.kept), (1_167, 1_167));
     assert_eq!((stats.sessions, stats.messages), (100, 1_167));
     assert_eq!((stats.branching_messages, stats.max_children, stats.max_depth), (260, 9, 6));
@@ -138,7 +141,7 @@ fn chatgpt_exports_keep_their_trees() -> Result<()> {
     for path in files("chatgpt", "json") {
         let (store, report) = import_new(&path)?;
         nodes.push(report.records);
-        assert_eq!(report.format, Format::ChatGpt);
+        assert_eq!(report.format, Format::ChatGpt.as_str());
         // The root of each mapping holds nothing.
         assert_eq!(report.dropped, report.sessions.len() as u64);
         for session in &report.sessions {
@@ -176,7 +179,7 @@ fn a_second_import_of_everything_adds_nothing() -> Result<()> {
     let copy = Store::open_in_memory()?;
     let options = ImportOptions { is_strict: true, ..ImportOptions::default() };
     if !paths.is_empty() {
-        let report = copy.import_reader("all", std::io::Cursor::new(&file), &options, |_| {})?;
+        let report = import_reader(&copy, "all", std::io::Cursor::new(&file), &options, |_| {})?;
         assert_eq!((report.added, report.dropped), (added, 0));
         assert_eq!(content_hash(&copy)?, hash);
         assert_eq!(copy.stats()?.messages, store.stats()?.messages);
@@ -188,9 +191,37 @@ fn a_second_import_of_everything_adds_nothing() -> Result<()> {
 fn other_formats_are_refused_by_name() -> Result<()> {
     let store = Store::open_in_memory()?;
     for path in files("librechat", "json") {
-        let error = store.import(&path, &ImportOptions::default(), |_| {}).unwrap_err();
+        let error =
+            talktree_import::import(&store, &path, &ImportOptions::default(), |_| {}).unwrap_err();
         println!("{error}");
     }
     assert!(store.sessions()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn agent_logs_become_valid_chats_and_pages() -> Result<()> {
+    for file in [
+        "pi/before-compaction.jsonl",
+        "claude-code/todowrite_examples.jsonl",
+        "pi/v3/full_format.jsonl",
+    ] {
+        let Some(path) = data(file) else { continue };
+        let store = Store::open_in_memory()?;
+        let report = import(&store, &path)?;
+        let chat = store.session(&report.sessions[0])?;
+        for path in [chat.path(), chat.path().raw()] {
+            let mut exported = Vec::new();
+            path.export_openai(&mut exported)?;
+            let exported: Value = serde_json::from_slice(&exported).unwrap();
+            let request = json!({"messages": exported["messages"]});
+            assert!(!request["messages"].as_array().unwrap().is_empty());
+            let problems = validate_for(Provider::OpenAiChat, &request);
+            assert!(problems.is_empty(), "{file}: {problems:#?}");
+        }
+        let mut page = Vec::new();
+        chat.export_markdown(&mut page)?;
+        assert!(std::str::from_utf8(&page).is_ok());
+    }
     Ok(())
 }

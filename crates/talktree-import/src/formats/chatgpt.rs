@@ -1,26 +1,23 @@
 //! ChatGPT exports: `conversations.json`.
 //!
 //! A record is a conversation, its `mapping` a tree of nodes by id. Nodes without a message are
-//! places and nothing else: their children hang from their parent. Hidden messages become hidden.
+//! places and nothing else: their children hang from their parent. Hidden messages stay hidden.
 //! Siblings come in the order of their parent's `children`.
 
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use talktree::import::ImportReport;
+use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
 
-use super::draft::{
-    Body, Draft, DraftHead, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+use crate::draft::{
+    Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
 };
-use super::fields::{self, Fields, data_part, text_part};
-use super::records::Record;
-use super::report::ImportReport;
-use crate::export::canonical;
-use crate::id::MessageId;
-use crate::message::{Extra, File, Json, Message, Part};
-use crate::outcome::SessionDetails;
+use crate::fields::{self, Fields, data_part, text_part};
+use crate::records::Record;
 
 /// Reads ChatGPT exports.
-pub(super) struct ChatGpt {
+pub(crate) struct ChatGpt {
     keeps_source: bool,
     now: DateTime<Utc>,
 }
@@ -35,7 +32,7 @@ struct MappedNode {
 }
 
 impl ChatGpt {
-    pub(super) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
         Self { keeps_source, now }
     }
 
@@ -48,7 +45,7 @@ impl ChatGpt {
     ) -> Node {
         let fields = place.message.clone().unwrap_or_default();
         // What is said, and not what a later export may tell of it.
-        let said = fields.get("content").map(|content| canonical(content.as_str()));
+        let said = fields.get("content").map(|content| content.canonical());
         // A message without a time comes right after the one it follows.
         let inherited = parent.map_or(start, |parent| parent.time + TimeDelta::milliseconds(1));
         let time = fields.time("create_time").unwrap_or(inherited);
@@ -145,7 +142,7 @@ impl Reader for ChatGpt {
         let current = fields.text("current_node");
         let current = current.and_then(|id| places.iter().position(|place| place.id == id));
         if let Some(Some(living)) = current.and_then(|at| heads.get(&at)) {
-            draft.head = DraftHead::At(living.id.clone());
+            draft.head = Some(living.id.clone());
         }
         let known = [
             "mapping",
@@ -276,8 +273,10 @@ fn piece(json: &Json) -> Part {
     let kind = fields.text("content_type").unwrap_or_default();
     match (kind.as_str(), fields.text("asset_pointer")) {
         ("image_asset_pointer", Some(url)) => {
-            let extra: Extra = [("asset".to_owned(), json.clone())].into_iter().collect();
-            Part::File(File { media_type: "image/*".to_owned(), url, filename: None, extra })
+            let mut file = File::default();
+            (file.media_type, file.url) = ("image/*".to_owned(), url);
+            file.extra.insert("asset".to_owned(), json.clone());
+            Part::File(file)
         }
         _ => data_part(if kind.is_empty() { "value" } else { &kind }, json),
     }

@@ -4,22 +4,21 @@
 //! and `toolInvocations` instead, which become parts. A message that names its `parent` hangs there.
 
 use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Tool};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::draft::message_id;
-use super::fields::{Fields, data_part};
 use super::linear::{Dialect, Linear};
-use crate::id::MessageId;
-use crate::message::{Json, Message, Part, Tool};
+use crate::draft::message_id;
+use crate::fields::{Fields, data_part};
 
 /// Returns a reader of `UIMessage`s.
-pub(super) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<UiMessage> {
+pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<UiMessage> {
     Linear::new(UiMessage, file, keeps_source, now)
 }
 
 /// The `UIMessage` dialect.
-pub(super) struct UiMessage;
+pub(crate) struct UiMessage;
 
 impl Dialect for UiMessage {
     const FORMAT: Format = Format::UiMessage;
@@ -68,12 +67,11 @@ fn part(json: &Json) -> Part {
 fn invocation(call: &Fields) -> Option<Part> {
     let output = call.get("result").cloned();
     let state = if output.is_some() { "output-available" } else { "input-available" };
-    Some(Part::Tool(Tool {
-        name: call.text("toolName")?,
-        call_id: call.text("toolCallId")?,
-        state: Some(state.to_owned()),
-        input: call.get("args").cloned(),
-        output,
-        ..Tool::default()
-    }))
+    let mut tool = Tool::default();
+    tool.name = call.text("toolName")?;
+    tool.call_id = call.text("toolCallId")?;
+    tool.state = Some(state.to_owned());
+    tool.input = call.get("args").cloned();
+    tool.output = output;
+    Some(Part::Tool(tool))
 }

@@ -2,56 +2,53 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::draft::{Body, Node, Orphans, Reader, with_source};
-use super::fields::Fields;
-use super::order::arrange;
-use super::records::{Record, Records, changed};
-use super::report::ImportReport;
-use crate::error::{Error, Result};
-use crate::id::MessageId;
-use crate::message::{Json, Message};
-use crate::outcome::{ImportRecord, Imported};
-use crate::session::Session;
+use talktree::import::ImportReport;
+use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
+
+use crate::draft::{Body, Node, Orphans, Reader, with_source};
+use crate::fields::Fields;
+use crate::order::arrange;
+use crate::records::{Record, Records, changed};
 
 /// Under which metadata key a root that lost its parent keeps the parent's id, so that a later file
 /// that brings the parent is known as a piece of the same conversation.
-pub(super) const MISSING_PARENT: &str = "missing_parent";
+pub(crate) const MISSING_PARENT: &str = "missing_parent";
 
 /// One conversation while it is stored.
-pub(super) struct Work<'a> {
-    pub(super) session: &'a Session,
-    pub(super) report: &'a mut ImportReport,
-    pub(super) nodes: Vec<Node>,
-    pub(super) index: HashMap<MessageId, u32>,
-    pub(super) parents: Vec<Option<u32>>,
+pub(crate) struct Work<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) report: &'a mut ImportReport,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) index: HashMap<MessageId, u32>,
+    pub(crate) parents: Vec<Option<u32>>,
     /// Nodes that hang from a message of the store.
-    pub(super) outside: HashMap<u32, MessageId>,
+    pub(crate) outside: HashMap<u32, MessageId>,
     /// Roots whose parent is nowhere.
-    pub(super) orphans: HashSet<u32>,
-    pub(super) order: Vec<u32>,
-    pub(super) fates: Vec<Fate>,
+    pub(crate) orphans: HashSet<u32>,
+    pub(crate) order: Vec<u32>,
+    pub(crate) fates: Vec<Fate>,
     /// Whether the session had messages before.
-    pub(super) has_messages: bool,
-    /// Whether the session stood before, so that something may be noted of it.
-    pub(super) has_past: bool,
+    pub(crate) has_messages: bool,
+    /// Whether the session was there before, so that something may be noted of it.
+    pub(crate) has_past: bool,
     /// What is to be noted with the first messages that are stored ..
-    pub(super) opening: Vec<String>,
+    pub(crate) opening: Vec<String>,
     /// .. and at the end.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// What became of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     Open,
     Added,
-    Stands,
+    Kept,
     /// Not in the store: a repetition, too large, or deleted since it was imported.
     Gone,
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         session: &'a Session,
         report: &'a mut ImportReport,
         nodes: Vec<Node>,
@@ -76,7 +73,7 @@ impl<'a> Work<'a> {
     }
 
     /// Finds each node's parent, and puts the nodes in order.
-    pub(super) fn connect(&mut self, orphans: Orphans) -> Result<()> {
+    pub(crate) fn connect(&mut self, orphans: Orphans) -> Result<()> {
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
             let Some(&first) = self.index.get(&node.id) else {
@@ -91,8 +88,7 @@ impl<'a> Work<'a> {
                     self.report.leave_out(line, format!("repeats the record of line {before}"));
                 }
                 false => {
-                    let why =
-                        format!("id {:?} stands on line {before} with other content", node.id);
+                    let why = format!("id {:?} is on line {before} with other content", node.id);
                     self.report.lose(line, why);
                 }
             }
@@ -144,7 +140,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the message of a node, and gives up what is held of it.
-    pub(super) fn message(
+    pub(crate) fn message(
         &mut self,
         at: u32,
         records: &mut Records<'_>,
@@ -162,7 +158,7 @@ impl<'a> Work<'a> {
         Ok(if keeps_source { with_source(message, &source) } else { message })
     }
 
-    pub(super) fn peek(
+    pub(crate) fn peek(
         &self,
         at: u32,
         records: &mut Records<'_>,
@@ -179,7 +175,7 @@ impl<'a> Work<'a> {
     }
 
     /// Stores a batch, leaving out what cannot be stored.
-    pub(super) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         while !batch.is_empty() {
             let (nodes, records): (Vec<u32>, Vec<ImportRecord>) = batch.into_iter().unzip();
             let mut records: Vec<ImportRecord> = nodes
@@ -209,7 +205,7 @@ impl<'a> Work<'a> {
                     self.report.lose(self.nodes[node as usize].line, error.to_string());
                     batch = nodes.into_iter().zip(records).filter(|(n, _)| *n != node).collect();
                 }
-                // What the notes were to stand at was deleted: the messages matter more.
+                // The message that the notes were to be stored with was deleted: the messages matter more.
                 Err(Error::UnknownMessage { .. }) if !self.opening.is_empty() => {
                     self.opening.clear();
                     batch = nodes.into_iter().zip(records).collect();
@@ -238,12 +234,12 @@ impl<'a> Work<'a> {
                         let line = self.nodes[node as usize].line;
                         let why = match record.parent {
                             Some(_) => {
-                                "the message it follows was deleted; it hangs from the nearest one \
-                                 above that stands"
+                                "the message it follows was deleted; it follows the nearest one \
+                                 above that is left"
                             }
                             None => {
-                                "the message it follows was deleted, and no other stands above; it \
-                                 begins a tree of its own"
+                                "the message it follows was deleted; none above is left; it begins \
+                                 a tree of its own"
                             }
                         };
                         self.report.remark(line, why);
@@ -257,7 +253,7 @@ impl<'a> Work<'a> {
                         Some(at) if self.fates[*at as usize] != Fate::Gone => {
                             self.fates[*at as usize] = Fate::Gone;
                         }
-                        // It stood in the store when this import began.
+                        // It was in the store when this import began.
                         _ if self.outside.values().any(|id| id == parent) => {
                             self.outside.retain(|_, id| id != parent);
                         }
@@ -270,7 +266,7 @@ impl<'a> Work<'a> {
     }
 
     /// Finds out what storing a batch would do.
-    pub(super) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         for (node, record) in batch {
             let message = record.message;
             let stored = match self.has_messages {
@@ -292,7 +288,7 @@ impl<'a> Work<'a> {
     /// Counts what became of a node.
     fn settle(&mut self, node: u32, imported: Imported, is_hidden: bool) {
         let Node { id, line, .. } = &self.nodes[node as usize];
-        self.fates[node as usize] = Fate::Stands;
+        self.fates[node as usize] = Fate::Kept;
         match imported {
             Imported::Added => {
                 self.fates[node as usize] = Fate::Added;
@@ -308,8 +304,9 @@ impl<'a> Work<'a> {
                     self.report.remark(*line, why);
                 }
             }
-            Imported::Differs => {
-                let why = format!("message {id:?} stands with other content, which was left");
+            // `Imported::Differs`.
+            _ => {
+                let why = format!("message {id:?} is there with other content, which was left");
                 self.report.lose(*line, why);
                 return;
             }
@@ -321,7 +318,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the nearest ancestor of a node that is in the store.
-    pub(super) fn living_parent(&self, node: u32) -> Option<MessageId> {
+    pub(crate) fn living_parent(&self, node: u32) -> Option<MessageId> {
         let mut at = node;
         loop {
             if let Some(outside) = self.outside.get(&at) {
@@ -334,18 +331,18 @@ impl<'a> Work<'a> {
         }
     }
 
-    pub(super) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
+    pub(crate) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
         self.index.get(id).map(|at| self.fates[*at as usize])
     }
 }
 
 impl Node {
     /// Returns what the store notes this node as.
-    pub(super) fn record(&self) -> String {
+    pub(crate) fn record(&self) -> String {
         format!("{}#{:016x}", self.id, self.mark)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self.body {
             Body::Here(_) => 0,
             Body::There { bytes, .. } => bytes,
@@ -368,7 +365,7 @@ fn read_again(
     Ok((reader.message(&record, fields, node), source))
 }
 
-pub(super) fn with_missing_parent(mut message: Message, node: &Node) -> Message {
+pub(crate) fn with_missing_parent(mut message: Message, node: &Node) -> Message {
     let Some(parent) = &node.parent else { return message };
     let known = match &message.metadata {
         None => Fields::default(),

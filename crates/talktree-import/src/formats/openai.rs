@@ -1,21 +1,20 @@
 //! Messages of the OpenAI chat API: JSON, JSON lines, or lines of fine-tuning data.
 
 use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::fields::{self, Fields};
 use super::linear::{Dialect, Linear, message};
-use crate::id::MessageId;
-use crate::message::{Json, Message, Part, Role};
+use crate::fields::{self, Fields};
 
 /// Returns a reader of OpenAI chats.
-pub(super) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {
+pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {
     Linear::new(OpenAi, file, keeps_source, now)
 }
 
 /// The OpenAI dialect.
-pub(super) struct OpenAi;
+pub(crate) struct OpenAi;
 
 impl Dialect for OpenAi {
     const FORMAT: Format = Format::OpenAi;

@@ -2,26 +2,24 @@
 //!
 //! A file is one session: a header, then entries. From version 2 on entries have ids and parents;
 //! in version 1 each follows the one before. Every entry has a place in the tree, so every entry
-//! becomes a node: messages as messages, all others as hidden. A compaction is an hidden, and a
-//! summary laid from the beginning of its path to the entry before the first one it keeps, which
-//! version 1 names by its number in the file.
+//! becomes a node: messages as messages, all others as hidden ones. A compaction is a hidden message,
+//! and a summary that replaces its path from the root to the entry before the first one it keeps,
+//! which version 1 names by its number in the file.
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
-use super::draft::{
-    Body, CompactionEnd, Draft, DraftHead, DraftLabel, Figures, Node, Reader, Span, derive, mark,
-    message_id, name, session_id,
+use crate::draft::{
+    Body, Draft, DraftCompaction, DraftLabel, Node, Reader, derive, mark, message_id, name,
+    session_id,
 };
-use super::fields::{Fields, data_part};
-use super::records::Record;
-use super::report::ImportReport;
-use crate::id::{CompactionId, MessageId};
-use crate::message::{Message, Part, Role};
-use crate::outcome::SessionDetails;
+use crate::fields::{Fields, data_part};
+use crate::records::Record;
 
 /// Reads Pi sessions.
-pub(super) struct Pi {
+pub(crate) struct Pi {
     file: String,
     now: DateTime<Utc>,
     /// The names of the calls that results answer without naming the tool.
@@ -34,12 +32,12 @@ struct Talk {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
-    /// Compactions that name the first entry they keep by its number: span and number.
+    /// Compactions that name the first entry they keep by its number: which, and the number.
     by_number: Vec<(usize, usize)>,
 }
 
 impl Pi {
-    pub(super) fn new(file: String, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
         Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
     }
 
@@ -124,7 +122,7 @@ impl Reader for Pi {
             _ => {}
         }
         // What was written last is what Pi goes on from.
-        talk.draft.head = DraftHead::At(id.clone());
+        talk.draft.head = Some(id.clone());
         talk.draft.push(Node {
             id,
             parent,
@@ -139,13 +137,13 @@ impl Reader for Pi {
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
         let mut drafts = Vec::new();
         for mut talk in self.drafts.drain(..) {
-            for (span, number) in talk.by_number {
-                let span = &mut talk.draft.spans[span];
+            for (at, number) in talk.by_number {
+                let compaction = &mut talk.draft.compactions[at];
                 match talk.entries.get(number).cloned().flatten() {
-                    Some(kept) => span.last = CompactionEnd::Before(kept),
+                    Some(kept) => compaction.kept = kept,
                     None => {
                         let why = format!("there is no entry number {number}, the first it keeps");
-                        report.remark(span.line, why);
+                        report.remark(compaction.line, why);
                     }
                 }
             }
@@ -232,33 +230,29 @@ impl Talk {
     fn compaction(&mut self, record: &Record, fields: &Fields, id: &MessageId, now: DateTime<Utc>) {
         let kept = fields.text("firstKeptEntryId").map(message_id);
         let number = fields.number("firstKeptEntryIndex");
-        let spans = self.draft.spans.len();
         if let (None, Some(number)) = (&kept, number) {
-            self.by_number.push((spans, number as usize));
+            self.by_number.push((self.draft.compactions.len(), number as usize));
         }
         let details = fields.clone().without(&["type", "id", "parentId", "timestamp", "summary"]);
-        self.draft.spans.push(Span {
+        self.draft.compactions.push(DraftCompaction {
             id: CompactionId::from(id.as_str()),
             line: record.line,
-            first: None,
             // Without a first entry to keep, nothing before the compaction is kept.
-            last: CompactionEnd::Before(kept.unwrap_or_else(|| id.clone())),
-            marker: Some(id.clone()),
-            count: 0,
-            figures: Figures::default(),
+            kept: kept.unwrap_or_else(|| id.clone()),
+            marker: id.clone(),
             summary: fields.text("summary").unwrap_or_default(),
             details: details.into_json(),
             created_at: fields.time("timestamp").unwrap_or(now),
         });
     }
 
-    /// Notes a label; one without a name takes the label off its message.
+    /// Notes a label; one without a name removes the label of its message.
     fn label(&mut self, record: &Record, fields: &Fields) {
         let Some(target) = fields.text("targetId").map(message_id) else { return };
         self.draft.labels.retain(|label| label.target != target);
         if let Some(name) = fields.text("label").as_deref().and_then(name) {
             let line = record.line;
-            self.draft.labels.push(DraftLabel { name, target, line, is_record: false });
+            self.draft.labels.push(DraftLabel { name, target, line });
         }
     }
 }

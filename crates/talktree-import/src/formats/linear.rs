@@ -10,21 +10,19 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use talktree::import::ImportReport;
+use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 use super::Format;
 use super::blocks::ToolNames;
-use super::draft::{
-    Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+use crate::draft::{
+    Body, Draft, Node, Reader, canonical, derive, mark, message_id, name, session_id, with_source,
 };
-use super::fields::{self, Fields};
-use super::records::Record;
-use super::report::ImportReport;
-use crate::export::canonical;
-use crate::id::{MessageId, SessionId};
-use crate::message::{Json, Message, Role};
+use crate::fields::{self, Fields};
+use crate::records::Record;
 
 /// How one format writes a message.
-pub(super) trait Dialect {
+pub(crate) trait Dialect {
     const FORMAT: Format;
 
     /// Notes what later messages refer to.
@@ -38,7 +36,7 @@ pub(super) trait Dialect {
 }
 
 /// Reads lists of messages in one dialect.
-pub(super) struct Linear<D> {
+pub(crate) struct Linear<D> {
     dialect: D,
     file: String,
     keeps_source: bool,
@@ -61,7 +59,7 @@ struct List {
 }
 
 impl<D: Dialect> Linear<D> {
-    pub(super) fn new(dialect: D, file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(dialect: D, file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
         let (names, loose, openings) = (ToolNames::new(), List::default(), HashMap::new());
         Self { dialect, file, keeps_source, now, names, loose, openings }
     }
@@ -199,7 +197,7 @@ fn given_id(fields: &Fields) -> Option<String> {
 }
 
 /// Returns a message with the rest of its fields as metadata.
-pub(super) fn message(role: impl Into<Role>, parts: Vec<crate::Part>, rest: Fields) -> Message {
+pub(crate) fn message(role: impl Into<Role>, parts: Vec<Part>, rest: Fields) -> Message {
     let mut message = Message::new(role, parts);
     message.metadata = rest.into_json();
     message

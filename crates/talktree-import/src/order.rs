@@ -4,7 +4,7 @@
 
 /// Returns the records in an order in which parents come first, and in file order otherwise; and
 /// the records at which a circle was broken: they have lost their parent.
-pub(super) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
+pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -46,9 +46,9 @@ pub(super) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// The shape of a forest: what can be asked of two records without walking.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Each record's root.
-    pub(super) roots: Vec<u32>,
+    pub(crate) roots: Vec<u32>,
     depths: Vec<u32>,
     /// How many records hang from each, itself included.
     sizes: Vec<u32>,
@@ -57,7 +57,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn new(parents: &[Option<u32>], order: &[u32]) -> Self {
+    pub(crate) fn new(parents: &[Option<u32>], order: &[u32]) -> Self {
         let count = parents.len();
         let mut shape = Self {
             roots: (0..count as u32).collect(),
@@ -90,13 +90,13 @@ impl Shape {
         shape
     }
 
-    pub(super) fn is_ancestor(&self, ancestor: u32, record: u32) -> bool {
+    pub(crate) fn is_ancestor(&self, ancestor: u32, record: u32) -> bool {
         let (from, at) = (self.numbers[ancestor as usize], self.numbers[record as usize]);
         (from..from + self.sizes[ancestor as usize]).contains(&at)
     }
 
     /// Returns whether a branch leaves the path between `above` and its descendant `below`.
-    pub(super) fn has_branch_between(&self, above: u32, below: u32) -> bool {
+    pub(crate) fn has_branch_between(&self, above: u32, below: u32) -> bool {
         let steps = self.depths[below as usize] - self.depths[above as usize];
         self.sizes[above as usize] > self.sizes[below as usize] + steps
     }

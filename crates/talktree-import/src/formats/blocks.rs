@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::fields::{self, Fields, data_part, text_part};
-use crate::message::{Extra, File, Json, Part, Reasoning, Tool};
+use talktree::{Extra, File, Json, Part, Reasoning, Tool};
+
+use crate::fields::{self, Fields, data_part, text_part};
 
 /// The names of tools, by the id of the call.
-pub(super) type ToolNames = HashMap<String, String>;
+pub(crate) type ToolNames = HashMap<String, String>;
 
 /// Returns the parts of a message's content.
-pub(super) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
+pub(crate) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
     let Some(content) = content else { return Vec::new() };
     match fields::list(content) {
         Some(blocks) => blocks.iter().map(|block| part(block, names)).collect(),
@@ -19,7 +20,7 @@ pub(super) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
 }
 
 /// Returns whether the parts are results of tools and nothing else.
-pub(super) fn are_results(parts: &[Part]) -> bool {
+pub(crate) fn are_results(parts: &[Part]) -> bool {
     let is_result = |part: &Part| match part {
         Part::Tool(tool) => tool.input.is_none(),
         _ => false,
@@ -28,7 +29,7 @@ pub(super) fn are_results(parts: &[Part]) -> bool {
 }
 
 /// Notes the names of the tools that a message's content calls.
-pub(super) fn note_calls(content: Option<&Json>, names: &mut ToolNames) {
+pub(crate) fn note_calls(content: Option<&Json>, names: &mut ToolNames) {
     let blocks = content.and_then(fields::list).unwrap_or_default();
     for block in blocks.iter().filter_map(Fields::of) {
         let kind = block.text("type");
@@ -71,8 +72,10 @@ fn text(block: &Fields) -> Option<Part> {
 }
 
 fn reasoning(block: &Fields, field: &str) -> Option<Part> {
-    let text = block.text(field)?;
-    Some(Part::Reasoning(Reasoning { text, extra: extra(block, &["type", field]) }))
+    let mut reasoning = Reasoning::default();
+    reasoning.text = block.text(field)?;
+    reasoning.extra = extra(block, &["type", field]);
+    Some(Part::Reasoning(reasoning))
 }
 
 fn call(block: &Fields, input: &str) -> Option<Part> {
@@ -96,18 +99,16 @@ fn result_block(block: &Fields, names: &ToolNames) -> Part {
 }
 
 /// Returns the result of a tool; the content is its text where it is one text block.
-pub(super) fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
+pub(crate) fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
     let output = content.map_or_else(|| Json::from(serde_json::Value::from("")), plain);
-    match is_error {
-        false => Part::tool_result(name, id, output),
-        true => Part::Tool(Tool {
-            name,
-            call_id: id,
-            state: Some("output-error".to_owned()),
-            error_text: Some(fields::text(&output).unwrap_or_else(|| output.to_string())),
-            ..Tool::default()
-        }),
+    if !is_error {
+        return Part::tool_result(name, id, output);
     }
+    let mut tool = Tool::default();
+    (tool.name, tool.call_id) = (name, id);
+    tool.state = Some("output-error".to_owned());
+    tool.error_text = Some(fields::text(&output).unwrap_or_else(|| output.to_string()));
+    Part::Tool(tool)
 }
 
 /// Returns the text of content that is one text block, else the content.
@@ -151,15 +152,19 @@ fn image_url(block: &Fields) -> Option<Part> {
         Some(image) => (image.text("url")?, extra(&image, &["url"])),
         None => (block.text("image_url")?, Extra::new()),
     };
-    let media = media_of(&url).unwrap_or("image/*").to_owned();
-    Some(Part::File(File { media_type: media, url, extra, ..File::default() }))
+    let mut file = File::default();
+    file.media_type = media_of(&url).unwrap_or("image/*").to_owned();
+    (file.url, file.extra) = (url, extra);
+    Some(Part::File(file))
 }
 
 fn openai_file(block: &Fields) -> Option<Part> {
-    let file = block.object("file")?;
-    let url = file.text("file_data")?;
-    let media_type = media_of(&url)?.to_owned();
-    Some(Part::File(File { media_type, url, filename: file.text("filename"), ..File::default() }))
+    let given = block.object("file")?;
+    let mut file = File::default();
+    file.url = given.text("file_data")?;
+    file.media_type = media_of(&file.url)?.to_owned();
+    file.filename = given.text("filename");
+    Some(Part::File(file))
 }
 
 fn media_of(url: &str) -> Option<&str> {

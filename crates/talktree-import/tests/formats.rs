@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use serde_json::json;
-use talktree::import::{Format, ImportOptions, ImportReport};
+use talktree::import::ImportReport;
 use talktree::{Message, Part, Result, Session, Store};
+use talktree_import::{Format, ImportOptions, import_reader};
 
 fn import(store: &Store, file: &str) -> Result<ImportReport> {
     import_as(store, file, &ImportOptions::default())
@@ -12,7 +13,7 @@ fn import(store: &Store, file: &str) -> Result<ImportReport> {
 
 fn import_as(store: &Store, file: &str, options: &ImportOptions) -> Result<ImportReport> {
     let path = format!("{}/tests/fixtures/{file}", env!("CARGO_MANIFEST_DIR"));
-    let report = store.import(path, options, |_| {})?;
+    let report = talktree_import::import(store, path, options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }
@@ -25,6 +26,10 @@ fn import_twice(file: &str) -> Result<(Store, ImportReport)> {
     assert_eq!(import(&store, file)?.added, 0);
     assert_eq!(store.content_hash()?, hash);
     Ok((store, report))
+}
+
+fn format(report: &ImportReport) -> Format {
+    report.format.parse().unwrap()
 }
 
 fn counts(report: &ImportReport) -> (u64, u64, u64, u64) {
@@ -43,7 +48,7 @@ fn metadata(chat: &Session, id: &str) -> Result<serde_json::Value> {
 #[test]
 fn claude_code() -> Result<()> {
     let (store, report) = import_twice("claude_code.jsonl")?;
-    assert_eq!((report.format, counts(&report)), (Format::ClaudeCode, (17, 8, 7, 2)));
+    assert_eq!((format(&report), counts(&report)), (Format::ClaudeCode, (17, 8, 7, 2)));
     let chat = store.session("S")?;
     let info = chat.info()?.unwrap();
     assert_eq!(info.name.as_deref(), Some("Files"));
@@ -78,7 +83,8 @@ fn claude_code() -> Result<()> {
 fn a_file_of_a_subagent_becomes_a_session_below_its_parent() -> Result<()> {
     let store = Store::open_in_memory()?;
     let line = r#"{"type":"user","uuid":"s1","parentUuid":null,"sessionId":"S","isSidechain":true,"agentId":"x","message":{"role":"user","content":"check"}}"#;
-    let report = store.import_reader(
+    let report = import_reader(
+        &store,
         "agent-x.jsonl",
         Cursor::new(line),
         &ImportOptions::default(),
@@ -139,12 +145,12 @@ fn chains_of_claude_code_are_mended_and_compacted() -> Result<()> {
     ] {
         let store = Store::open_in_memory()?;
         let options = ImportOptions::default();
-        let report = store.import_reader("f", transcript(drawn), &options, |_| {})?;
+        let report = import_reader(&store, "f", transcript(drawn), &options, |_| {})?;
         let chat = store.session(report.sessions.last().unwrap())?;
         assert_eq!(ids(&chat.history()?), shown, "{drawn}: {:#?}", report.notes);
         let found = report.notes.iter().filter(|note| note.is_fault).count();
         assert_eq!((found, report.sessions.len()), (faults, 1), "{drawn}: {:#?}", report.notes);
-        let again = store.import_reader("f", transcript(drawn), &options, |_| {})?;
+        let again = import_reader(&store, "f", transcript(drawn), &options, |_| {})?;
         assert_eq!(again.added, 0);
     }
     Ok(())
@@ -158,7 +164,7 @@ fn a_compaction_of_claude_code_that_keeps_messages_leaves_them_in_view() -> Resu
         "\"subtype\":\"compact_boundary\",\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":\"C\"}}",
     );
     let store = Store::open_in_memory()?;
-    store.import_reader("f", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+    import_reader(&store, "f", Cursor::new(file), &ImportOptions::default(), |_| {})?;
     assert_eq!(ids(&store.session("S")?.history()?), "compaction_E C F");
     Ok(())
 }
@@ -166,7 +172,7 @@ fn a_compaction_of_claude_code_that_keeps_messages_leaves_them_in_view() -> Resu
 #[test]
 fn pi_version_3() -> Result<()> {
     let (store, report) = import_twice("pi_v3.jsonl")?;
-    assert_eq!((report.format, counts(&report)), (Format::Pi, (12, 6, 6, 0)));
+    assert_eq!((format(&report), counts(&report)), (Format::Pi, (12, 6, 6, 0)));
     let chat = store.session("P")?;
     let info = chat.info()?.unwrap();
     assert_eq!((info.name.as_deref(), info.model.as_deref()), (Some("A look"), Some("m-1")));
@@ -213,7 +219,7 @@ fn pi_version_1() -> Result<()> {
 fn chatgpt() -> Result<()> {
     let (store, report) = import_twice("chatgpt.json")?;
     // The root without a message and the conversation without nodes are dropped.
-    assert_eq!((report.format, counts(&report)), (Format::ChatGpt, (6, 3, 1, 2)));
+    assert_eq!((format(&report), counts(&report)), (Format::ChatGpt, (6, 3, 1, 2)));
     let chat = store.session("G")?;
     assert_eq!(chat.info()?.unwrap().name.as_deref(), Some("Colours"));
     assert_eq!(ids(&chat.history()?), "n2 n4");
@@ -232,7 +238,7 @@ fn chatgpt() -> Result<()> {
 #[test]
 fn open_assistant() -> Result<()> {
     let (store, report) = import_twice("open_assistant.jsonl")?;
-    assert_eq!((report.format, counts(&report)), (Format::OpenAssistant, (4, 4, 0, 0)));
+    assert_eq!((format(&report), counts(&report)), (Format::OpenAssistant, (4, 4, 0, 0)));
     let chat = store.session("t1")?;
     assert_eq!(ids(&chat.history()?), "t1 t1a t1c", "by rank");
     assert_eq!(ids(&chat.branches(&"t1".into())?), "t1b t1a", "in file order");
@@ -251,7 +257,7 @@ fn open_assistant() -> Result<()> {
 #[test]
 fn openai() -> Result<()> {
     let (store, report) = import_twice("openai.jsonl")?;
-    assert_eq!((report.format, counts(&report)), (Format::OpenAi, (9, 8, 0, 1)));
+    assert_eq!((format(&report), counts(&report)), (Format::OpenAi, (9, 8, 0, 1)));
     assert_eq!(report.sessions.len(), 3, "equal conversations are not one");
     let chat = store.session("O")?;
     assert_eq!(chat.info()?.unwrap().name.as_deref(), Some("Weather"));
@@ -272,7 +278,7 @@ fn openai() -> Result<()> {
     let json: serde_json::Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(json["messages"][2]["tool_calls"][1]["function"]["arguments"], "not json");
     let copy = Store::open_in_memory()?;
-    copy.import_reader("o.json", Cursor::new(written), &ImportOptions::default(), |_| {})?;
+    import_reader(&copy, "o.json", Cursor::new(written), &ImportOptions::default(), |_| {})?;
     let texts = |chat: &Session| -> Result<Vec<_>> {
         Ok(chat.history()?.into_iter().map(|m| (m.role, m.parts.len())).collect::<Vec<_>>())
     };
@@ -283,7 +289,7 @@ fn openai() -> Result<()> {
 #[test]
 fn ui_messages() -> Result<()> {
     let (store, report) = import_twice("ui_message.json")?;
-    assert_eq!((report.format, counts(&report)), (Format::UiMessage, (3, 3, 0, 0)));
+    assert_eq!((format(&report), counts(&report)), (Format::UiMessage, (3, 3, 0, 0)));
     let chat = store.session("V")?;
     let history = chat.history()?;
     assert_eq!(ids(&history), "a b c");
@@ -345,8 +351,8 @@ fn an_object_may_be_broken_over_lines_anywhere() -> Result<()> {
         for file in breaks.chain([pretty.unwrap()]) {
             let store = Store::open_in_memory()?;
             let options = ImportOptions { is_strict: true, ..ImportOptions::default() };
-            let report = store.import_reader("f", Cursor::new(&file), &options, |_| {})?;
-            assert_eq!((report.format, report.dropped), (format, 0), "{file}");
+            let report = import_reader(&store, "f", Cursor::new(&file), &options, |_| {})?;
+            assert_eq!((report.format.as_str(), report.dropped), (format.as_str(), 0), "{file}");
             assert_eq!(report.sessions[0], "c", "{file}");
         }
     }

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use talktree::import::{ImportOptions, ImportReport, MAX_NOTES};
+use talktree::import::{ImportReport, MAX_NOTES};
 use talktree::{Error, Message, MessageId, Part, Result, Store};
+use talktree_import::{ImportOptions, import_reader};
 
 const DEPTH: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 
 fn try_import(store: &Store, file: &str, options: &ImportOptions) -> Result<ImportReport> {
-    let report = store.import_reader("file", Cursor::new(file.as_bytes()), options, |_| {})?;
+    let report = import_reader(store, "file", Cursor::new(file.as_bytes()), options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }
@@ -76,7 +77,7 @@ fn a_damaged_line_is_reported_with_its_number_and_skipped() -> Result<()> {
     let mut bytes = pi("s", "a-").into_bytes();
     bytes.extend(b"\n{\"type\":\"\xFF\"}");
     let store = Store::open_in_memory()?;
-    let report = store.import_reader("f", Cursor::new(bytes), &ImportOptions::default(), |_| {})?;
+    let report = import_reader(&store, "f", Cursor::new(bytes), &ImportOptions::default(), |_| {})?;
     assert!(report.notes[0].why.contains("UTF-8"), "{report:?}");
     Ok(())
 }
@@ -354,7 +355,8 @@ fn what_is_no_transcript_is_refused_by_name() -> Result<()> {
         let error = try_import(&store, file, &ImportOptions::default()).unwrap_err();
         assert!(error.to_string().starts_with("file: in no format"), "{file:?}: {error}");
     }
-    let error = store.import("/no/such/file", &ImportOptions::default(), |_| {}).unwrap_err();
+    let error = talktree_import::import(&store, "/no/such/file", &ImportOptions::default(), |_| {})
+        .unwrap_err();
     assert!(matches!(error, Error::Io { .. }));
     assert!(store.sessions()?.is_empty());
     Ok(())
@@ -381,7 +383,7 @@ fn an_interrupt_stops_an_import_and_a_second_one_completes_it() -> Result<()> {
     let handle = store.interrupt_handle();
     let bytes = file.len() as u64;
     let stopped =
-        store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |progress| {
+        import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |progress| {
             if progress.done > bytes + bytes / 3 {
                 handle.interrupt();
             }
@@ -401,7 +403,7 @@ fn progress_ends_where_it_said_it_would() -> Result<()> {
     let store = Store::open_in_memory()?;
     let mut told = Vec::new();
     let file = pi("s", "a- ba");
-    store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |progress| {
+    import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |progress| {
         told.push((progress.done, progress.total));
     })?;
     assert!(told.is_sorted(), "{told:?}");
@@ -561,7 +563,7 @@ fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()
     }
     say("outside", "b");
     say("inside", "m999");
-    let report = store.import_reader("f", Cursor::new(&file), &ImportOptions::default(), |_| {
+    let report = import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |_| {
         if matches!(chat.message(&"m999".into()), Ok(Some(_))) {
             let _ = chat.delete(&["b".into(), "m999".into()]);
         }

@@ -1,0 +1,110 @@
+//! Compactions of the source.
+
+use std::collections::HashSet;
+
+use talktree::{Compaction, MessageId, Result, Summary};
+
+use crate::draft::DraftCompaction;
+use crate::noted::{Past, compaction_note};
+use crate::order::Shape;
+use crate::work::{Fate, Work};
+use crate::write::{Writer, refusal};
+
+impl Writer<'_> {
+    pub(crate) fn add_compactions(
+        &mut self,
+        work: &mut Work<'_>,
+        compactions: Vec<DraftCompaction>,
+        past: Past,
+    ) -> Result<()> {
+        if compactions.is_empty() {
+            return Ok(());
+        }
+        let shape = Shape::new(&work.parents, &work.order);
+        let known = work.session.compactions()?;
+        let known: HashSet<_> = known.into_iter().map(|compaction| compaction.id).collect();
+        for compaction in compactions {
+            (self.check)()?;
+            let line = compaction.line;
+            let note = compaction_note(&compaction.id);
+            let is_marker_new = work.fate_of(&compaction.marker) == Some(Fate::Added);
+            // One that was removed since it was imported is not added again.
+            let is_done = known.contains(&compaction.id)
+                || (!past.is_open && !is_marker_new)
+                || (!self.is_dry && work.is_remembered(&note)?);
+            let added = match is_done {
+                true => Ok(()),
+                false => work.compact(compaction, &shape, self.is_dry)?,
+            };
+            match added {
+                Ok(()) => work.notes.push(note),
+                Err(why) => {
+                    let why = format!("compaction left out, kept as a hidden message: {why}");
+                    work.report.fault(line, why);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Work<'_> {
+    /// Adds a compaction; the inner error says why that cannot be done.
+    fn compact(
+        &mut self,
+        draft: DraftCompaction,
+        shape: &Shape,
+        is_dry: bool,
+    ) -> Result<std::result::Result<(), String>> {
+        let (last, marker) = match self.last_of(&draft, shape) {
+            Ok(places) => places,
+            Err(why) => return Ok(Err(why)),
+        };
+        if shape.is_ancestor(last, marker) && shape.has_branch_between(last, marker) {
+            let why =
+                "a branch leaves the path before this compaction: the summary shows there, too";
+            self.report.remark(draft.line, why);
+        }
+        if Summary::new(draft.summary.as_str()).is_blank() {
+            return Ok(Err("its summary is blank".to_owned()));
+        }
+        if is_dry {
+            return Ok(Ok(()));
+        }
+        let last = match self.fates[last as usize] {
+            Fate::Gone => self.living_parent(last),
+            _ => Some(self.nodes[last as usize].id.clone()),
+        };
+        let Some(last) = last else {
+            return Ok(Err("all messages it covers are gone".to_owned()));
+        };
+        // The path may go on above the file, or its first messages may be deleted.
+        let first = match self.session.at(&last).raw().iter().next() {
+            Some(Ok(root)) => root.id,
+            Some(Err(error)) => return refusal(Err(error)),
+            None => last.clone(),
+        };
+        let mut compaction = Compaction::new(draft.summary, first, last);
+        compaction.id = draft.id;
+        compaction.details = draft.details;
+        compaction.created_at = draft.created_at;
+        refusal(self.session.import_compaction(&compaction))
+    }
+
+    /// Returns the last node under a compaction, and the node that is the compaction.
+    fn last_of(&self, draft: &DraftCompaction, shape: &Shape) -> Result<(u32, u32), String> {
+        let find = |id: &MessageId| {
+            let missing = || format!("message {id:?} is not in the file");
+            self.index.get(id).copied().ok_or_else(missing)
+        };
+        let (marker, kept) = (find(&draft.marker)?, find(&draft.kept)?);
+        if !shape.is_ancestor(kept, marker) {
+            return Err(format!(
+                "the first message it keeps, {:?}, is on another branch",
+                draft.kept
+            ));
+        }
+        let nothing = || format!("nothing is before {:?}, the first it keeps", draft.kept);
+        Ok((self.parents[kept as usize].ok_or_else(nothing)?, marker))
+    }
+}

@@ -1,0 +1,175 @@
+//! One import from beginning to end: find the format, read, write, report.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+use chrono::{SubsecRound, Utc};
+use talktree::import::{ImportReport, JsonlOptions};
+use talktree::{Error, InterruptWatch, Progress, Result, Store};
+
+use crate::ImportOptions;
+use crate::draft::Reader;
+use crate::fields::Fields;
+use crate::formats::{Format, MAX_LOOKS, format_of};
+use crate::records::{Damage, ReadSeek, Records};
+use crate::write::Writer;
+
+/// How many bytes are read between two calls of `progress`.
+const PROGRESS_STEP: u64 = 1 << 20;
+
+/// Imports a file.
+pub(crate) fn import(
+    store: &Store,
+    path: &Path,
+    source: &mut dyn ReadSeek,
+    options: &ImportOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ImportReport> {
+    let io_error = |source| Error::Io { path: path.to_owned(), source };
+    let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
+    let mut records = Records::open(source).map_err(io_error)?;
+    let format = match options.format {
+        Some(format) => format,
+        None => find_format(&mut records).map_err(io_error)?.ok_or_else(|| {
+            refused(None, "in no format that talktree reads, or without a record".to_owned())
+        })?,
+    };
+    if format == Format::Own {
+        drop(records);
+        let ImportOptions { session, is_strict, is_dry_run, .. } = options.clone();
+        let options = JsonlOptions { session, is_strict, is_dry_run };
+        return store.import_jsonl(path, source, &options, progress);
+    }
+    let watch = store.interrupt_handle().watch();
+    let mut run = Run { store, path, options, format, records: &mut records, progress, watch };
+    // What forbids an import is found before anything is written.
+    if options.is_dry_run || options.is_strict || options.session.is_some() {
+        let (report, conversations) = run.run(true)?;
+        if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
+            return Err(refused(fault.line, fault.why.clone()));
+        }
+        if options.session.is_some() && conversations > 1 {
+            let why =
+                format!("holds {conversations} conversations; a session can be given for one");
+            return Err(refused(None, why));
+        }
+        if options.is_dry_run {
+            return Ok(report);
+        }
+    }
+    run.run(false).map(|(report, _)| report)
+}
+
+/// Returns the format that the first telling record is in.
+fn find_format(records: &mut Records<'_>) -> io::Result<Option<Format>> {
+    let mut found = None;
+    for _ in 0..MAX_LOOKS {
+        let Some(record) = records.next()? else { break };
+        let fields = record.ok().and_then(|record| Fields::parse(&record.text).ok());
+        found = fields.as_ref().and_then(format_of);
+        if found.is_some() {
+            break;
+        }
+    }
+    records.rewind()?;
+    Ok(found)
+}
+
+struct Run<'a, 'b> {
+    store: &'a Store,
+    path: &'a Path,
+    options: &'a ImportOptions,
+    format: Format,
+    records: &'a mut Records<'b>,
+    progress: &'a mut dyn FnMut(Progress),
+    watch: InterruptWatch,
+}
+
+impl Run<'_, '_> {
+    /// Reads the file once, and its pieces a second time; returns the report and how many
+    /// conversations it holds.
+    fn run(&mut self, is_dry: bool) -> Result<(ImportReport, u64)> {
+        let path = self.path.to_owned();
+        let io_error = |source| Error::Io { path: path.clone(), source };
+        let mut report = ImportReport::new(self.path, self.format.as_str());
+        let Some(mut reader) = self.reader() else { return Ok((report, 0)) };
+        let watch = self.watch.clone();
+        let check = || watch.check();
+        let mut writer = Writer {
+            store: self.store,
+            options: self.options,
+            is_dry,
+            check: &check,
+            named: HashSet::new(),
+        };
+        let (size, mut told, mut conversations) = (self.records.size(), 0, 0);
+
+        self.records.rewind().map_err(io_error)?;
+        while let Some(record) = self.records.next().map_err(io_error)? {
+            watch.check()?;
+            if self.records.position() >= told + PROGRESS_STEP {
+                told = self.records.position();
+                (self.progress)(Progress::new(told, size));
+            }
+            let damage = match record {
+                Err(damage) => damage,
+                Ok(record) => match Fields::parse(&record.text) {
+                    Ok(fields) => {
+                        if let Some(draft) = reader.read(&record, fields, &mut report) {
+                            conversations += 1;
+                            let mut hear = |_, _| {};
+                            writer
+                                .write(draft, self.records, &*reader, &mut report, &mut hear)
+                                .map_err(|error| at_path(error, &path))?;
+                        }
+                        continue;
+                    }
+                    Err(error) => damage_of(record.line, &error),
+                },
+            };
+            report.records += 1;
+            report.lose(damage.line, damage.why);
+        }
+        let drafts = reader.finish(&mut report);
+        conversations += drafts.len() as u64;
+        let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
+        let mut before = 0;
+        for draft in drafts {
+            let count = draft.nodes.len() as u64;
+            let mut hear = |done: u64, _| {
+                let share = size.saturating_mul(before + done) / nodes.max(1);
+                (self.progress)(Progress::new(size + share, 2 * size));
+            };
+            writer
+                .write(draft, self.records, &*reader, &mut report, &mut hear)
+                .map_err(|error| at_path(error, &path))?;
+            before += count;
+        }
+        let total = if nodes > 0 { 2 * size } else { size };
+        (self.progress)(Progress::new(total, total));
+        Ok((report, conversations))
+    }
+
+    fn reader(&self) -> Option<Box<dyn Reader>> {
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.format.reader(file, self.options.keeps_source, Utc::now().trunc_subsecs(6))
+    }
+}
+
+fn damage_of(line: u64, error: &serde_json::Error) -> Damage {
+    let why = match error.is_data() {
+        true => "a record is a JSON object; this is none".to_owned(),
+        // Its line is 1 for a line of its own, and its column is what helps.
+        false => format!("damaged JSON: {error}"),
+    };
+    Damage { line, why }
+}
+
+/// Gives an error of the second reading its file.
+fn at_path(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Io { source, .. } => Error::Io { path: path.to_owned(), source },
+        other => other,
+    }
+}

@@ -1,0 +1,94 @@
+//! What a session remembers of its imports beside its messages.
+//!
+//! A store keeps the name of each record that it imports, so that a message that was deleted since
+//! does not come back. Compactions and labels are noted the same way, and so is how far an import
+//! came; see [`ImportRecord::mark`].
+//!
+//! Invariant: no note has the name of a message's record, which ends in `#` and 16 hexadecimal
+//! digits.
+
+use talktree::{CompactionId, Error, ImportRecord, MessageId, Result};
+
+use crate::draft::{Node, derive};
+use crate::work::Work;
+
+/// That the session came to be by an import; noted together with its first messages.
+const BEGUN: &str = "#begun";
+/// That this import was completed.
+const ENDED: &str = "#ended";
+
+/// What was done before, by this import or another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Past {
+    /// Whether the session is this import's own: nothing was there, or an import that was cut off.
+    pub(crate) is_new: bool,
+    /// Whether the head, labels and compactions of this very file are still to be set.
+    pub(crate) is_open: bool,
+}
+
+pub(crate) fn compaction_note(id: &CompactionId) -> String {
+    format!("{id}#compaction")
+}
+
+pub(crate) fn label_note(name: &str, target: &MessageId) -> String {
+    format!("{}#label", derive(&[name, target.as_str()]))
+}
+
+impl Work<'_> {
+    /// Returns how far imports came in a session that may be there, and has it noted with the first
+    /// messages that this one stores.
+    pub(crate) fn begin(&mut self, is_there: bool) -> Result<Past> {
+        self.has_past = is_there;
+        let (begun, ended) = self.names();
+        let is_new =
+            !is_there || (self.session.is_imported(BEGUN)? && !self.session.is_imported(ENDED)?);
+        let is_begun = is_there && self.session.is_imported(&begun)?;
+        let is_open = is_new || (is_begun && !self.session.is_imported(&ended)?);
+        if !is_begun {
+            self.opening.push(begun);
+        }
+        if !self.has_messages {
+            self.opening.push(BEGUN.to_owned());
+        }
+        Ok(Past { is_new, is_open })
+    }
+
+    /// Returns the notes to store with these messages.
+    pub(crate) fn opening(&self, messages: &[ImportRecord]) -> Result<Vec<ImportRecord>> {
+        if self.opening.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = match self.has_messages {
+            true => self.session.latest_leaf()?.map(|leaf| leaf.id),
+            false => messages.first().map(|first| first.message.id.clone()),
+        };
+        let Some(at) = at else { return Ok(Vec::new()) };
+        Ok(self.opening.iter().map(|note| ImportRecord::mark(note.as_str(), at.clone())).collect())
+    }
+
+    /// Stores what was noted, and that the import is complete.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend([self.names().1, ENDED.to_owned()]);
+        let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
+        let notes = notes.into_iter().map(|note| ImportRecord::mark(note, leaf.id.clone()));
+        let notes: Vec<_> = notes.collect();
+        match self.session.import_messages(&notes) {
+            // Deleted in this moment; then less is remembered, and nothing is wrong.
+            Err(Error::UnknownMessage { .. }) => Ok(()),
+            stored => stored.map(drop),
+        }
+    }
+
+    /// Returns whether an import noted this before; in a new session none did.
+    pub(crate) fn is_remembered(&self, note: &str) -> Result<bool> {
+        Ok(self.has_past && self.session.is_imported(note)?)
+    }
+
+    /// Returns the names under which the beginning and the end of importing these nodes are noted.
+    fn names(&self) -> (String, String) {
+        let mix = |hash: u64, node: &Node| hash.rotate_left(5) ^ node.mark;
+        let file = self.nodes.iter().fold(self.nodes.len() as u64, mix);
+        (format!("{file:x}{BEGUN}"), format!("{file:x}{ENDED}"))
+    }
+}

@@ -1,0 +1,460 @@
+//! One session of an export while it is stored.
+
+use std::collections::{HashMap, HashSet};
+
+use super::look_ahead::record_name;
+use super::record::derive;
+use super::report::ImportReport;
+use crate::compaction::{Compaction, SummaryRefused, is_blank};
+use crate::error::{Error, Result};
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::outcome::{ImportRecord, Imported, Label, SessionDetails};
+use crate::session::Session;
+
+/// How many messages go into one transaction ..
+const MAX_BATCH: usize = 1_000;
+/// .. and how many bytes of lines, so that long messages do not pile up in memory.
+const MAX_BATCH_BYTES: usize = 8 << 20;
+
+/// One session of an export while it is stored.
+///
+/// Beside its messages a session remembers, as names of records: which compactions and labels were
+/// imported, so that they are not set again once they were removed; and that the import of these very
+/// messages began and ended, so that one that was cut off is completed and the head of one that was
+/// completed is left alone. No such name is that of a message, which ends in 16 hexadecimal digits.
+pub(super) struct Incoming {
+    session: Session,
+    mode: Mode,
+    has_messages: bool,
+    /// Whether the head is to be set although nothing was added.
+    is_open: bool,
+    entries: HashMap<MessageId, Entry>,
+    batch: Vec<ImportRecord>,
+    batch_bytes: usize,
+    /// Messages of the file, and parents in the store, that are not there: too large, or deleted
+    /// since they were imported.
+    gone: HashSet<MessageId>,
+    has_added: bool,
+    last: Option<MessageId>,
+    head: Option<Option<MessageId>>,
+    /// The names to store with the first messages ..
+    opening: Vec<String>,
+    /// .. and at the end.
+    closing: Vec<String>,
+}
+
+/// What is done with what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Store,
+    Rehearse,
+    /// The session holds another conversation.
+    Refuse,
+}
+
+struct Entry {
+    parent: Option<MessageId>,
+    mark: u64,
+    line: u64,
+    is_added: bool,
+}
+
+impl Incoming {
+    /// Begins to store a session; `mark` tells its messages from those of another export.
+    pub(super) fn open(
+        session: Session,
+        has_messages: bool,
+        details: &SessionDetails,
+        mark: u64,
+        is_dry: bool,
+    ) -> Result<Self> {
+        let mut incoming = Self::new(session, if is_dry { Mode::Rehearse } else { Mode::Store });
+        incoming.has_messages = has_messages;
+        if is_dry {
+            return Ok(incoming);
+        }
+        let session = &incoming.session;
+        match session.info()? {
+            None => {
+                session.set_details(details)?;
+                incoming.is_open = true;
+            }
+            Some(info) => {
+                let missing = details.clone().missing_in(&info);
+                if missing != SessionDetails::default() {
+                    session.set_details(&missing)?;
+                }
+            }
+        }
+        let (begun, ended) = (format!("{mark:x}#begun"), format!("{mark:x}#ended"));
+        match session.is_imported(&begun)? {
+            true => incoming.is_open |= !session.is_imported(&ended)?,
+            false => incoming.opening.push(begun),
+        }
+        incoming.closing.push(ended);
+        Ok(incoming)
+    }
+
+    /// Counts what comes as dropped.
+    pub(super) fn refused(session: Session) -> Self {
+        Self::new(session, Mode::Refuse)
+    }
+
+    fn new(session: Session, mode: Mode) -> Self {
+        Self {
+            session,
+            mode,
+            has_messages: false,
+            is_open: false,
+            entries: HashMap::new(),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            gone: HashSet::new(),
+            has_added: false,
+            last: None,
+            head: None,
+            opening: Vec::new(),
+            closing: Vec::new(),
+        }
+    }
+
+    pub(super) fn message(
+        &mut self,
+        line: u64,
+        bytes: usize,
+        message: Message,
+        mark: u64,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if self.mode == Mode::Refuse {
+            report.dropped += 1;
+            return Ok(());
+        }
+        let id = message.id.clone();
+        if let Some(first) = self.entries.get(&id) {
+            let before = first.line;
+            match first.mark == mark {
+                true => report.leave_out(line, format!("repeats the record of line {before}")),
+                false => {
+                    let why = format!("id {id:?} is on line {before} with other content");
+                    report.lose(line, why);
+                }
+            }
+            return Ok(());
+        }
+        let mut parent = message.parent.clone();
+        if let Some(missing) = &parent
+            && !self.entries.contains_key(missing)
+            && !(self.has_messages && self.session.message(missing)?.is_some())
+        {
+            let why = format!(
+                "parent {missing:?} of message {id:?} is missing; it begins a tree of its own"
+            );
+            report.fault(line, why);
+            parent = None;
+        }
+        let record = record_name(&id, mark);
+        self.entries.insert(id, Entry { parent, mark, line, is_added: false });
+        self.batch.push(ImportRecord { record, parent: None, message });
+        self.batch_bytes += bytes;
+        match self.batch.len() >= MAX_BATCH || self.batch_bytes >= MAX_BATCH_BYTES {
+            true => self.store_batch(report),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn compaction(
+        &mut self,
+        line: u64,
+        compaction: &Compaction,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if self.mode == Mode::Refuse {
+            report.dropped += 1;
+            return Ok(());
+        }
+        self.store_batch(report)?;
+        let name = format!("{}#compaction", compaction.id);
+        // One that was removed since it was imported is not added again.
+        let is_known = self.session.is_imported(&name)?
+            || match self.session.compaction(&compaction.id) {
+                Ok(_) => true,
+                Err(error) if error.is_unknown() => false,
+                Err(error) => return Err(error),
+            };
+        match if is_known { Ok(()) } else { self.compact(compaction)? } {
+            Ok(()) => {
+                report.converted += 1;
+                self.closing.push(name);
+            }
+            Err(why) => report.lose(line, format!("compaction left out: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Adds a compaction; the inner error says why that cannot be done.
+    fn compact(&self, compaction: &Compaction) -> Result<std::result::Result<(), String>> {
+        for end in [&compaction.first, &compaction.last] {
+            if !self.entries.contains_key(end) {
+                return Ok(Err(format!("message {end:?} is not in the file")));
+            }
+        }
+        if is_blank(&compaction.summary) {
+            return Ok(Err(SummaryRefused::Blank.to_string()));
+        }
+        if self.mode == Mode::Rehearse {
+            return Ok(Ok(()));
+        }
+        let Some(last) = self.nearest(Some(&compaction.last)) else {
+            return Ok(Err("all messages it covers are gone".to_owned()));
+        };
+        refusal(self.session.import_compaction(&Compaction { last, ..compaction.clone() }))
+    }
+
+    pub(super) fn label(
+        &mut self,
+        line: u64,
+        label: &Label,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if self.mode == Mode::Refuse {
+            report.dropped += 1;
+            return Ok(());
+        }
+        self.store_batch(report)?;
+        let Label { name, id } = label;
+        let record = format!("{}#label", derive(&[name, id.as_str()]));
+        let set = match self.session.labelled(name)? {
+            _ if !self.entries.contains_key(id) => {
+                Err("the message it names is not in the file".to_owned())
+            }
+            Some(known) if known == *id => Ok(()),
+            Some(known) => {
+                report.remark(line, format!("label {name:?} is on {known:?} and stays there"));
+                Ok(())
+            }
+            None if self.mode == Mode::Rehearse => Ok(()),
+            // One that was removed since it was imported is not set again.
+            None if self.session.is_imported(&record)? => Ok(()),
+            None => refusal(self.session.label(name, id))?,
+        };
+        match set {
+            Ok(()) => {
+                report.converted += 1;
+                self.closing.push(record);
+            }
+            Err(why) => report.lose(line, format!("label {name:?}: {why}")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn head(&mut self, head: Option<MessageId>) {
+        self.head = Some(head);
+    }
+
+    /// Stores what is left, sets the head, and notes that the import is complete.
+    pub(super) fn close(mut self, report: &mut ImportReport) -> Result<()> {
+        self.store_batch(report)?;
+        if self.mode != Mode::Store {
+            return Ok(());
+        }
+        if self.is_open || self.has_added {
+            self.move_head()?;
+        }
+        let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
+        let names = self.closing.into_iter();
+        let marks: Vec<_> = names.map(|name| ImportRecord::mark(name, leaf.id.clone())).collect();
+        match self.session.import_messages(&marks) {
+            // Deleted in this moment; then less is remembered, and nothing is wrong.
+            Err(Error::UnknownMessage { .. }) => Ok(()),
+            stored => stored.map(drop),
+        }
+    }
+
+    fn move_head(&mut self) -> Result<()> {
+        let mut target = match self.head.take() {
+            Some(None) => {
+                return match self.session.head()? {
+                    Some(_) => self.session.checkout_start(),
+                    None => Ok(()),
+                };
+            }
+            Some(Some(id)) if self.entries.contains_key(&id) => Some(id),
+            _ => self.last.clone(),
+        };
+        let head = self.session.head()?;
+        while let Some(id) = self.nearest(target.as_ref()).filter(|id| Some(id) != head.as_ref()) {
+            match self.session.checkout(&id) {
+                // Imported before and deleted since: the nearest above that is left.
+                Err(Error::UnknownMessage { .. }) => self.gone.insert(id.clone()),
+                moved => return moved,
+            };
+            target = Some(id);
+        }
+        Ok(())
+    }
+
+    fn store_batch(&mut self, report: &mut ImportReport) -> Result<()> {
+        self.batch_bytes = 0;
+        let records = std::mem::take(&mut self.batch);
+        match self.mode {
+            _ if records.is_empty() => Ok(()),
+            Mode::Store => self.store(records, report),
+            Mode::Rehearse | Mode::Refuse => self.rehearse(records, report),
+        }
+    }
+
+    /// Finds out what storing these would do.
+    fn rehearse(&mut self, records: Vec<ImportRecord>, report: &mut ImportReport) -> Result<()> {
+        for record in records {
+            let message = &record.message;
+            let stored = match self.has_messages {
+                true => self.session.message(&message.id)?,
+                false => None,
+            };
+            let imported = match stored {
+                None => Imported::Added,
+                Some(stored) if stored.role == message.role && stored.text() == message.text() => {
+                    Imported::Known
+                }
+                Some(_) => Imported::Differs,
+            };
+            self.settle(&record, imported, report);
+        }
+        Ok(())
+    }
+
+    /// Stores records in one transaction, or in smaller ones if one of them cannot be stored so.
+    fn store(&mut self, mut records: Vec<ImportRecord>, report: &mut ImportReport) -> Result<()> {
+        for record in &mut records {
+            record.parent = self.parent(&record.message.id);
+        }
+        let count = records.len();
+        records.extend(self.opening_marks(&records[0].message.id)?);
+        let stored = self.session.import_messages(&records);
+        records.truncate(count);
+        match stored {
+            Ok(imported) => {
+                self.opening.clear();
+                for (record, imported) in records.iter().zip(imported) {
+                    self.settle(record, imported, report);
+                }
+                Ok(())
+            }
+            Err(Error::UnknownMessage { .. } | Error::MessageTooLarge { .. }) if count > 1 => {
+                let rest = records.split_off(count / 2);
+                self.store(records, report)?;
+                self.store(rest, report)
+            }
+            Err(Error::UnknownMessage { .. } | Error::MessageTooLarge { .. }) => {
+                records.into_iter().try_for_each(|record| self.store_one(record, report))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores a record below the nearest ancestor that is left.
+    fn store_one(&mut self, mut record: ImportRecord, report: &mut ImportReport) -> Result<()> {
+        let id = record.message.id.clone();
+        let line = self.entries.get(&id).map_or(0, |entry| entry.line);
+        let wanted = self.parent(&id);
+        loop {
+            record.parent = self.parent(&id);
+            match (self.session.import_messages(std::slice::from_ref(&record)), &record.parent) {
+                (Ok(imported), parent) => {
+                    let imported = imported.first().copied().unwrap_or(Imported::Known);
+                    if imported == Imported::Added && *parent != wanted {
+                        let place = match parent {
+                            Some(_) => "it follows the nearest one above that is left",
+                            None => "none above is left; it begins a tree of its own",
+                        };
+                        report.remark(line, format!("the message it follows was deleted; {place}"));
+                    }
+                    self.settle(&record, imported, report);
+                    return Ok(());
+                }
+                (Err(error @ Error::MessageTooLarge { .. }), _) => {
+                    self.gone.insert(id);
+                    report.lose(line, error.to_string());
+                    return Ok(());
+                }
+                (Err(Error::UnknownMessage { .. }), Some(parent)) => {
+                    self.gone.insert(parent.clone());
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns what is to be stored together with the first messages.
+    fn opening_marks(&self, first: &MessageId) -> Result<Vec<ImportRecord>> {
+        if self.opening.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = match self.has_messages {
+            true => self.session.latest_leaf()?.map_or_else(|| first.clone(), |leaf| leaf.id),
+            false => first.clone(),
+        };
+        Ok(self.opening.iter().map(|name| ImportRecord::mark(name.as_str(), at.clone())).collect())
+    }
+
+    /// Counts what became of a message.
+    fn settle(&mut self, record: &ImportRecord, imported: Imported, report: &mut ImportReport) {
+        let message = &record.message;
+        let id = &message.id;
+        self.last = Some(id.clone());
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        match imported {
+            Imported::Added => {
+                entry.is_added = true;
+                self.has_added = true;
+                report.added += 1;
+            }
+            Imported::Known => {
+                report.known += 1;
+                let (line, parent) = (entry.line, entry.parent.clone());
+                if parent.is_some_and(|p| self.entries.get(&p).is_some_and(|p| p.is_added)) {
+                    let why = format!(
+                        "message {id:?} was imported before its parent came, and stays where it is"
+                    );
+                    report.remark(line, why);
+                }
+            }
+            Imported::Differs => {
+                let why = format!("message {id:?} is there with other content, which was left");
+                report.lose(entry.line, why);
+                return;
+            }
+        }
+        match message.is_hidden {
+            true => report.converted += 1,
+            false => report.kept += 1,
+        }
+    }
+
+    /// Returns the nearest ancestor of a message that is in the store.
+    fn parent(&self, id: &MessageId) -> Option<MessageId> {
+        self.nearest(self.entries.get(id)?.parent.as_ref())
+    }
+
+    /// Returns the message, or the nearest ancestor of it that is in the store.
+    fn nearest<'a>(&'a self, mut id: Option<&'a MessageId>) -> Option<MessageId> {
+        let mut below = u64::MAX;
+        while let Some(gone) = id.filter(|id| self.gone.contains(*id)) {
+            // Only up the file: a parent in the store may come again further down, in a circle.
+            let entry = self.entries.get(gone).filter(|entry| entry.line < below)?;
+            (id, below) = (entry.parent.as_ref(), entry.line);
+        }
+        id.cloned()
+    }
+}
+
+/// Turns an error that speaks of one record alone into the reason it is left out.
+fn refusal(result: Result<()>) -> Result<std::result::Result<(), String>> {
+    match result {
+        Ok(()) => Ok(Ok(())),
+        Err(error) if error.is_refused() => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,228 @@
+//! What a line of an export says.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::compaction::Compaction;
+use crate::export::Counts;
+use crate::id::{CompactionId, MessageId, SessionId};
+use crate::message::{Json, Message};
+use crate::outcome::{Label, SessionDetails};
+
+/// What derived names are made under.
+const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
+
+/// One line, taken apart as far as its type.
+pub(super) enum Record<'a> {
+    /// The beginning of an export, with its version.
+    Header(f64),
+    /// The end of an export, with what it holds and its checksum.
+    End { counts: Counts, checksum: String },
+    /// Part of a session.
+    Of(Kind, &'a str),
+}
+
+/// The type of a record of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Session,
+    Message,
+    Compaction,
+    Label,
+    Head,
+    Unknown,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Message => "message",
+            Self::Compaction => "compaction",
+            Self::Label => "label",
+            Self::Head => "head",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    /// Returns what the line is; the error says why it is damaged.
+    pub(super) fn of(line: &'a str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Envelope<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Option<Cow<'a, str>>,
+            format: Option<serde::de::IgnoredAny>,
+        }
+        let damaged = |error: serde_json::Error| format!("damaged JSON: {error}");
+        if !line.starts_with('{') {
+            return Err(match serde_json::from_str::<serde::de::IgnoredAny>(line) {
+                Ok(_) => "a record is a JSON object; this is none".to_owned(),
+                Err(error) => damaged(error),
+            });
+        }
+        let envelope: Envelope<'_> = match serde_json::from_str(line) {
+            Ok(envelope) => envelope,
+            // Sound JSON with a type that is no text.
+            Err(error) if error.is_data() => Envelope { kind: None, format: None },
+            Err(error) => return Err(damaged(error)),
+        };
+        if envelope.format.is_some() {
+            return Ok(Self::header(line));
+        }
+        Ok(match envelope.kind.as_deref() {
+            Some("end") => Self::end(line),
+            Some("session") => Self::Of(Kind::Session, line),
+            Some("message") => Self::Of(Kind::Message, line),
+            Some("compaction") => Self::Of(Kind::Compaction, line),
+            Some("label") => Self::Of(Kind::Label, line),
+            Some("head") => Self::Of(Kind::Head, line),
+            _ => Self::Of(Kind::Unknown, line),
+        })
+    }
+
+    fn header(line: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Header {
+            version: f64,
+        }
+        Self::Header(serde_json::from_str(line).map_or(0.0, |header: Header| header.version))
+    }
+
+    fn end(line: &str) -> Self {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct End {
+            sessions: u64,
+            messages: u64,
+            compactions: u64,
+            labels: u64,
+            checksum: String,
+        }
+        // What is not there or of another shape does not fit what was counted, and is told so.
+        let end: End = serde_json::from_str(line).unwrap_or_default();
+        let End { sessions, messages, compactions, labels, checksum } = end;
+        Self::End { counts: Counts { sessions, messages, compactions, labels }, checksum }
+    }
+}
+
+/// Reads the session of a line; the error says why it is none.
+pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String> {
+    #[derive(Deserialize)]
+    struct Session {
+        id: SessionId,
+        name: Option<String>,
+        parent_session: Option<SessionId>,
+        fork_point: Option<MessageId>,
+        model: Option<String>,
+        source: Option<String>,
+        metadata: Option<Json>,
+        end_reason: Option<String>,
+        created_at: Option<DateTime<Utc>>,
+    }
+    let session: Session = read(line)?;
+    session.id.check().map_err(|error| error.to_string())?;
+    let details = SessionDetails {
+        name: session.name,
+        parent_session: session.parent_session,
+        fork_point: session.fork_point,
+        model: session.model,
+        source: session.source,
+        metadata: session.metadata,
+        end_reason: session.end_reason,
+        created_at: session.created_at,
+    };
+    Ok((session.id, details))
+}
+
+/// Reads the message of a line, and what tells it from other content under the same id.
+pub(super) fn message(line: &str) -> Result<(Message, u64), String> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        message: &'a RawValue,
+    }
+    // A message that is read without an id is given a new one.
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "id")]
+        _id: MessageId,
+    }
+    let Line { message: json } = read(line)?;
+    read::<Named>(json.get())?;
+    let message: Message = read(json.get())?;
+    message.id.check_for_writing().map_err(|error| error.to_string())?;
+    Ok((message, mark(json.get())))
+}
+
+/// Reads the compaction of a line.
+pub(super) fn compaction(line: &str) -> Result<Compaction, String> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: CompactionId,
+        first: MessageId,
+        last: MessageId,
+        summary: String,
+        #[serde(default)]
+        count: u64,
+        #[serde(default)]
+        tokens_before: u64,
+        #[serde(default)]
+        tokens_after: u64,
+        #[serde(default)]
+        nested: Vec<CompactionId>,
+        model: Option<String>,
+        details: Option<Json>,
+        created_at: Option<DateTime<Utc>>,
+    }
+    let line: Line = read(line)?;
+    let mut compaction = Compaction::new(line.summary, line.first, line.last);
+    compaction.id = line.id;
+    compaction.count = line.count;
+    compaction.tokens_before = line.tokens_before;
+    compaction.tokens_after = line.tokens_after;
+    compaction.nested = line.nested;
+    compaction.model = line.model;
+    compaction.details = line.details;
+    compaction.created_at = line.created_at.unwrap_or(compaction.created_at);
+    Ok(compaction)
+}
+
+/// Reads the label of a line.
+pub(super) fn label(line: &str) -> Result<Label, String> {
+    #[derive(Deserialize)]
+    struct Line {
+        name: String,
+        id: MessageId,
+    }
+    read(line).map(|Line { name, id }| Label { name, id })
+}
+
+/// Reads where the head is.
+pub(super) fn head(line: &str) -> Result<Option<MessageId>, String> {
+    #[derive(Deserialize)]
+    struct Line {
+        id: Option<MessageId>,
+    }
+    read(line).map(|Line { id }| id)
+}
+
+/// Returns the id that these texts always give.
+pub(super) fn derive(texts: &[&str]) -> Uuid {
+    // With its length before it, no two lists of texts read the same.
+    let name: String = texts.iter().map(|text| format!("{}:{text}", text.len())).collect();
+    Uuid::new_v5(&NAMESPACE, name.as_bytes())
+}
+
+fn mark(text: &str) -> u64 {
+    derive(&[text]).as_u64_pair().0
+}
+
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
+}

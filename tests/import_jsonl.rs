@@ -1,0 +1,254 @@
+//! Exports that are damaged, cut off, grown, of another conversation or changed since: each is
+//! imported as far as it goes, and each fault is reported with its line.
+
+use std::fmt::Write as _;
+use std::io::Cursor;
+
+use talktree::import::{ImportReport, JsonlOptions};
+use talktree::{Error, Message, MessageId, Result, Store};
+
+fn try_import(store: &Store, file: &str, options: &JsonlOptions) -> Result<ImportReport> {
+    let report = store.import_jsonl("file", Cursor::new(file.as_bytes()), options, |_| {})?;
+    assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
+    Ok(report)
+}
+
+#[track_caller]
+fn import(store: &Store, file: &str) -> ImportReport {
+    try_import(store, file, &JsonlOptions::default()).unwrap()
+}
+
+/// An export without its end, drawn: each word a message under the letter after it; what follows is
+/// said, too; `!` a damaged line.
+fn export(session: &str, tree: &str) -> String {
+    let mut file = format!(
+        "{}\n{}",
+        r#"{"format":"talktree","version":1}"#,
+        format_args!(
+            r#"{{"type":"session","id":"{session}","created_at":"2026-01-02T03:04:05Z"}}"#
+        )
+    );
+    for node in tree.split_whitespace() {
+        file.push('\n');
+        let mut letters = node.chars();
+        let (id, parent) = (letters.next().unwrap(), letters.next());
+        if id == '!' {
+            file.push_str(r#"{"type":"message","message":"#);
+            continue;
+        }
+        let parent = parent.filter(|p| *p != '-').map_or("null".to_owned(), |p| format!("\"{p}\""));
+        let said: String = letters.collect();
+        write!(file, r#"{{"type":"message","message":{{"id":"{id}","parent":{parent},"role":"user","parts":[{{"type":"text","text":"{id}{said}"}}],"created_at":"2026-01-02T03:04:05Z"}}}}"#).unwrap();
+    }
+    file
+}
+
+/// The paths to the leaves, oldest leaf first.
+fn paths(store: &Store, session: &str) -> Result<String> {
+    let chat = store.session(session)?;
+    let mut paths = Vec::new();
+    for leaf in chat.leaves()? {
+        let path = chat.at(&leaf).raw_history()?;
+        paths.push(path.iter().map(|message| message.id.as_str()).collect::<String>());
+    }
+    Ok(paths.join(" "))
+}
+
+/// The lines of faults, but for the end that all these files lack.
+fn faults(report: &ImportReport) -> Vec<u64> {
+    let faults = report.notes.iter().filter(|note| note.is_fault && !note.why.contains("cut off"));
+    faults.filter_map(|note| note.line).collect()
+}
+
+#[test]
+fn a_damaged_line_is_reported_with_its_number_and_skipped() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let report = import(&store, &export("s", "a- ! ba"));
+    assert_eq!((report.kept, report.dropped, faults(&report)), (2, 1, vec![4]));
+    assert_eq!(paths(&store, "s")?, "ab");
+
+    for damage in ["[1]", "7", "\u{0}\u{0}", "{}}", "{\"type\":\"message\",\"message\":", "{}"] {
+        let store = Store::open_in_memory()?;
+        let report = import(&store, &format!("{}\n{damage}\n", export("s", "a-")));
+        assert_eq!((report.kept, faults(&report)), (1, vec![4]), "{damage:?}");
+    }
+    let mut bytes = export("s", "a-").into_bytes();
+    bytes.extend(b"\n{\"type\":\"\xFF\"}");
+    let store = Store::open_in_memory()?;
+    let report = store.import_jsonl("f", Cursor::new(bytes), &JsonlOptions::default(), |_| {})?;
+    assert!(report.notes[0].why.contains("UTF-8"), "{report:?}");
+    Ok(())
+}
+
+#[test]
+fn a_byte_order_mark_and_blank_lines_are_no_records() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let file = format!("\u{FEFF}{}\n", export("s", "a- ba").replace('\n', "\r\n\r\n "));
+    let report = import(&store, &file);
+    assert_eq!((report.records, report.kept, faults(&report)), (4, 2, vec![]), "{report:#?}");
+    Ok(())
+}
+
+#[test]
+fn strict_refuses_before_anything_is_written() -> Result<()> {
+    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
+    for (tree, line) in [("a- ba !", 5), ("a- bx", 4), ("ab ba", 3), ("a- a-other", 4), ("a-", 3)] {
+        let store = Store::open_in_memory()?;
+        let error = try_import(&store, &export("s", tree), &strict).unwrap_err();
+        let Error::Import { line: found, .. } = &error else { panic!("{error}") };
+        assert_eq!(*found, Some(line), "{tree}: {error}");
+        assert!(store.sessions()?.is_empty(), "{tree}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_tells_all() -> Result<()> {
+    let dry = JsonlOptions { is_dry_run: true, ..JsonlOptions::default() };
+    let file = export("s", "a- ! ba cx a-");
+    let store = Store::open_in_memory()?;
+    let rehearsed = try_import(&store, &file, &dry)?;
+    assert!(store.sessions()?.is_empty());
+    assert_eq!(rehearsed, import(&store, &file));
+    let rehearsed = try_import(&store, &file, &dry)?;
+    assert_eq!((rehearsed.added, rehearsed.known), (0, 3));
+    Ok(())
+}
+
+#[test]
+fn a_parent_that_is_nowhere_makes_a_reported_root() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    assert_eq!(faults(&import(&store, &export("s", "a- bx cb"))), [4]);
+    assert_eq!(paths(&store, "s")?, "a bc");
+    // A later export that brings it says so; what is there stays.
+    let report = import(&store, &export("s", "a- xa bx cb dc"));
+    assert_eq!((report.added, report.known), (2, 3), "{report:#?}");
+    assert!(report.notes.iter().any(|note| note.why.contains("before its parent")));
+    assert_eq!(paths(&store, "s")?, "ax bcd");
+    Ok(())
+}
+
+#[test]
+fn a_grown_export_adds_its_tail_and_moves_the_head() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &export("s", "a- ba"));
+    let chat = store.session("s")?;
+    chat.checkout(&"a".into())?;
+    import(&store, &export("s", "a- ba"));
+    assert_eq!(chat.head()?, Some("a".into()), "nothing new moves no head");
+    let report = import(&store, &export("s", "a- ba ca dc"));
+    assert_eq!((report.added, report.known), (2, 2));
+    assert_eq!((chat.head()?, paths(&store, "s")?), (Some("d".into()), "ab acd".to_owned()));
+    // An older one has nothing to say.
+    assert_eq!(import(&store, &export("s", "a-")).added, 0);
+    assert_eq!(chat.head()?, Some("d".into()));
+    // And the tail alone is a piece of the same conversation.
+    assert_eq!(import(&store, &export("s", "ed")).added, 1);
+    assert_eq!(paths(&store, "s")?, "ab acde");
+    Ok(())
+}
+
+#[test]
+fn two_exports_that_claim_one_session_are_not_merged() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &export("s", "a- ba"));
+    let hash = store.content_hash()?;
+    let compaction = r#"{"type":"compaction","id":"c","first":"a","last":"a","summary":"x"}"#;
+    for other in ["a-other ba-other cb", "x- yx"] {
+        let report = import(&store, &format!("{}\n{compaction}", export("s", other)));
+        assert_eq!((report.added, report.kept), (0, 0), "{report:#?}");
+        assert_eq!(report.dropped, other.split(' ').count() as u64 + 1);
+        assert!(report.first_fault().unwrap().why.contains("another conversation"));
+        assert_eq!(store.content_hash()?, hash);
+    }
+    let options = JsonlOptions { session: Some("t".into()), ..JsonlOptions::default() };
+    assert_eq!(try_import(&store, &export("s", "x- yx"), &options)?.added, 2);
+    let two = format!("{}\n{}", export("s", "a-"), export("u", "b-"));
+    let error = try_import(&store, &two, &options).unwrap_err();
+    assert!(error.to_string().contains("holds 2 conversations"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn what_follows_a_deleted_message_follows_the_nearest_that_is_left() -> Result<()> {
+    for (deleted, grown, shape, lines) in [
+        ("c", "a- ba cb dc", "abd", vec![6]),
+        ("b c", "a- ba cb dc", "ad", vec![6]),
+        ("a b c", "a- ba cb dc ed", "de", vec![6]),
+        ("a", "a- ba cb da", "bc d", vec![6]),
+    ] {
+        let store = Store::open_in_memory()?;
+        import(&store, &export("s", "a- ba cb"));
+        let chat = store.session("s")?;
+        chat.delete(&deleted.split(' ').map(MessageId::from).collect::<Vec<_>>())?;
+        assert_eq!(import(&store, &export("s", "a- ba cb")).added, 0, "it stays deleted");
+        let report = import(&store, &export("s", grown));
+        let lines_of_notes: Vec<_> = report
+            .notes
+            .iter()
+            .filter(|note| !note.why.contains("cut off"))
+            .filter_map(|note| note.line)
+            .collect();
+        assert_eq!((lines_of_notes, report.dropped), (lines, 0), "{deleted}: {report:#?}");
+        assert_eq!(paths(&store, "s")?, shape, "{deleted}, {grown}");
+        assert_eq!(chat.head()?.unwrap().as_str(), grown[grown.len() - 2..].get(..1).unwrap());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_message_too_large_is_left_out_and_what_follows_it_is_not() -> Result<()> {
+    let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
+    let big = export("s", "a- ba cb").replace("\"b\"}]", &format!("\"{}\"}}]", "b".repeat(2_000)));
+    let report = import(&store, &big);
+    assert_eq!((report.added, report.dropped, faults(&report)), (2, 1, vec![4]), "{report:?}");
+    assert_eq!(paths(&store, "s")?, "ac");
+    Ok(())
+}
+
+#[test]
+fn a_message_that_differs_or_comes_twice_is_left_and_reported() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let report = import(&store, &export("s", "a- ba a- ba-other cb"));
+    assert_eq!((report.kept, report.dropped, faults(&report)), (3, 2, vec![6]));
+    let report = import(&store, &export("s", "a- ba-other cb dc"));
+    assert_eq!((report.added, report.dropped, faults(&report)), (1, 1, vec![4]));
+    // What was changed in the store is no fault of the file.
+    store.session("s")?.update(Message::user("c, corrected").with_id("c"))?;
+    assert_eq!(faults(&import(&store, &export("s", "a- ba cb dc"))), Vec::<u64>::new());
+    Ok(())
+}
+
+#[test]
+fn parents_in_a_circle_end_an_import_like_any_other() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    assert_eq!(import(&store, &export("s", "ab ba cb")).added, 3);
+    store.session("s")?.delete(&["a".into(), "b".into()])?;
+    assert_eq!(import(&store, &export("s", "ab ba cb db")).added, 1);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_is_no_export_becomes_nothing() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    for (file, dropped) in [("", 0), ("hello", 1), ("{\"role\":\"user\"}\n{}", 2)] {
+        let report = import(&store, file);
+        assert_eq!((report.records, report.dropped), (dropped, dropped), "{file:?}");
+    }
+    assert!(store.sessions()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn progress_ends_where_it_said_it_would() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let file = export("s", "a- ba");
+    let mut told = Vec::new();
+    store.import_jsonl("f", Cursor::new(&file), &JsonlOptions::default(), |progress| {
+        told.push((progress.done, progress.total));
+    })?;
+    assert!(told.is_sorted(), "{told:?}");
+    let (done, total) = *told.last().unwrap();
+    assert!(done == total && total == file.len() as u64);
+    Ok(())
+}
