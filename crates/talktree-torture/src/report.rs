@@ -1,9 +1,9 @@
-//! What a work found.
+//! The report of a torture test.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The facts and failures of one work.
+/// The facts and failures of one torture test.
 #[derive(Debug)]
 pub struct Report {
     work: String,
@@ -14,7 +14,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Begins the report on a work; the seed is that of all its dice.
+        /// Starts the report of the test `name`; all its random choices come from `seed`.
     pub fn new(work: impl Into<String>, seed: u64) -> Self {
         Self {
             work: work.into(),
@@ -25,23 +25,23 @@ impl Report {
         }
     }
 
-    /// Returns the seed of the whole run.
+        /// Returns the seed of the whole run.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Notes a figure.
+        /// Adds a measured figure.
     pub fn fact(&mut self, name: impl Into<String>, value: impl fmt::Display) {
         self.facts.push((name.into(), value.to_string()));
     }
 
-    /// Notes that a promise was broken, and what runs exactly that again.
+        /// Adds a broken promise and the command that replays it, and prints both at once.
     pub fn failure(&mut self, what: impl fmt::Display, replay: impl fmt::Display) {
-        eprintln!("FAILED: {what}\n  again: {replay}");
-        self.failures.push(format!("{what}\n  again: {replay}"));
+                eprintln!("FAILED: {what}\n  replay: {replay}");
+                self.failures.push(format!("{what}\n  replay: {replay}"));
     }
 
-    /// Returns the promises that were broken.
+        /// Returns the broken promises.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }
@@ -61,8 +61,8 @@ impl fmt::Display for Report {
             writeln!(f, "  {name:<width$}  {value}")?;
         }
         match self.failures.len() {
-            0 => writeln!(f, "  held"),
-            count => writeln!(f, "  BROKEN: {count}\n{}", self.failures.join("\n")),
+                        0 => writeln!(f, "  passed"),
+                        count => writeln!(f, "  FAILED: {count}\n{}", self.failures.join("\n")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! All that a store holds, as one text: to tell whether two stores hold the same.
+//! All that a store holds, as one text: two stores are equal if their snapshots are.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use talktree::{Part, Session, Store};
 
-/// Returns all that a store holds, but for the times at which sessions were made and written to, and for the figures
-/// that it can count again. Ids that the library makes up are told by their order, and what has one without its time.
+/// Returns all that a store holds, without the times at which sessions were created and written to and without figures
+/// that can be recounted. An id that the library generated is replaced by its number, and its creation time is dropped.
 ///
 /// # Errors
 /// As every read.
@@ -44,7 +44,7 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
         }
         let _ = writeln!(text, "head {:?}", session.head()?);
         for message in session.history()? {
-            // What a model sees of tools: some of it may be hidden.
+                        // The tool parts that a model sees; an elision may replace some.
             let shown = message.parts.iter().filter(|part| matches!(part, Part::Tool(_)));
             let json = serde_json::to_string(&shown.collect::<Vec<_>>()).unwrap_or_default();
             let _ = writeln!(text, "shown {} {json}", message.id);
@@ -54,10 +54,10 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
     Ok(without_made_up(&text))
 }
 
-/// The length of an id that the library makes up: a UUID.
+/// The length of a generated id: a UUID.
 const MADE_UP: usize = 36;
 
-/// Returns whether an id is one that the library made up.
+/// Returns whether the library generated this id.
 fn is_made_up(id: &str) -> bool {
     let id = id.as_bytes();
     id.len() == MADE_UP
@@ -67,7 +67,7 @@ fn is_made_up(id: &str) -> bool {
         })
 }
 
-/// Returns the text with a number instead of each id that the library made up.
+/// Replaces each generated id by a number, in order of appearance.
 fn without_made_up(text: &str) -> String {
     let (mut told, mut known) = (String::new(), HashMap::new());
     let mut rest = text;
@@ -113,7 +113,7 @@ fn write_context(text: &mut String, session: &Session) -> talktree::Result<()> {
     Ok(())
 }
 
-/// Returns a number for a text, the same in every run.
+/// Returns a hash of a text, the same in every run.
 pub fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_were_made_up_are_told_by_their_order() {
+        fn generated_ids_are_numbered_in_order_of_appearance() {
         let (a, b) =
             ("0192aaaa-0000-7000-8000-00000000000a", "0192aaaa-0000-7000-8000-00000000000b");
         let text = format!("é-x {b} compaction_{a}, {b}- 故宫-{a}");

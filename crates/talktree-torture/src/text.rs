@@ -1,23 +1,23 @@
-//! What is said: texts that can be told again from their first word and their length.
+//! Messages whose text can be rebuilt from their first word and their length.
 //!
-//! The first word is said once in all stores of a run, so a search for it finds one message.
+//! The first word occurs once in all stores of a run, so a search for it finds one message.
 
 use serde::{Deserialize, Serialize};
 use talktree::Message;
 
-/// What texts are filled with.
+/// The words that fill a text.
 const WORDS: &[&str] = &[
     "river", "window", "Übung", "deploy", "green", "故宫", "number", "café", "branch", "winter",
     "일본", "question", "summary", "letter", "garden", "silver", "market", "answer", "paper",
     "mountain", "bridge", "engine", "yellow",
 ];
 
-/// A text, by what it is made from.
+/// What a text is rebuilt from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Text {
-    /// The word that no other text holds.
+        /// The first word; no other text contains it.
     pub(crate) word: String,
-    /// How many words follow it.
+        /// How many words follow it.
     pub(crate) length: u32,
 }
 
@@ -34,7 +34,7 @@ impl Text {
     }
 }
 
-/// A message, by what it is made from.
+/// What a message is rebuilt from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Said {
     pub(crate) id: String,
@@ -42,12 +42,12 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Returns a message whose id is its word.
+        /// Returns a message whose id is its first word.
     pub(crate) fn new(word: String, length: u32) -> Self {
         Self { id: word.clone(), text: Text { word, length } }
     }
 
-    /// Returns the message to append.
+        /// Returns the message to append.
     pub(crate) fn message(&self) -> Message {
         Message::user(self.text.tell()).with_id(self.id.as_str())
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_told_the_same_again_and_begins_with_its_word() {
+        fn a_text_is_rebuilt_the_same_and_begins_with_its_word() {
         let text = Text { word: "w0g1k1".to_owned(), length: 40 };
         assert_eq!(text.tell(), text.tell());
         assert!(text.tell().starts_with("w0g1k1 "));
