@@ -86,11 +86,11 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     let written = acknowledged(&plans)?.len();
     report.fact("backups", times.len());
-        report.fact("time per backup", &times);
+    report.fact("time per backup", &times);
     report.fact("acknowledged messages", written);
-        report.fact("messages looked up in copies", checked);
-        report.fact("messages acknowledged during backups", meanwhile);
-        report.fact("store size in bytes", std::fs::metadata(&path)?.len());
+    report.fact("messages looked up in copies", checked);
+    report.fact("messages acknowledged during backups", meanwhile);
+    report.fact("store size in bytes", std::fs::metadata(&path)?.len());
     Ok(())
 }
 
@@ -117,7 +117,11 @@ fn check(copy: &Path, messages: &[String]) -> Result<Vec<String>> {
     }
     let lost: Vec<&String> = messages.iter().filter(|message| !held.contains(*message)).collect();
     if !lost.is_empty() {
-                faults.push(format!("{} messages are missing from the copy, first {:?}", lost.len(), lost[0]));
+        faults.push(format!(
+            "{} messages are missing from the copy, first {:?}",
+            lost.len(),
+            lost[0]
+        ));
     }
     Ok(faults)
 }

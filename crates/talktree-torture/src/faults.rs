@@ -81,17 +81,15 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                         "just torture faults --verb '{}' --kind '{name}' --after {count}",
                         verb.name
                     );
-                                        let how = if is_sticky { "from then on" } else { "once" };
+                    let how = if is_sticky { "from then on" } else { "once" };
                     match tried {
-                        Ok(Ok(true)) => figures.points += 1,
-                                                // The verb makes no more calls of this kind.
+                        Ok(Ok(true)) => figures.injected += 1,
+                        // The verb makes no more calls of this kind.
                         Ok(Ok(false)) => break,
-                        Ok(Err(what)) => {
-                                                        report.failure(format!("{}, call fails {how}: {what}", verb.name), again)
-                        }
-                        Err(_) => {
-                                                        report.failure(format!("{}, call fails {how}: a panic", verb.name), again)
-                        }
+                        Ok(Err(what)) => report
+                            .failure(format!("{}, call fails {how}: {what}", verb.name), again),
+                        Err(_) => report
+                            .failure(format!("{}, call fails {how}: a panic", verb.name), again),
                     }
                     if args.after.is_some() {
                         break;
@@ -103,12 +101,13 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     report.fact("verbs", count_of_verbs);
     for (name, figures) in all {
-        let Figures { points, told, silent, committed, half, errors } = figures;
-                report.fact(
+        let Figures { injected, failed, succeeded, committed, without_compaction, errors } =
+            figures;
+        report.fact(
                     format!("{name}: calls failed"),
                     format!(
-                        "{points} (verb failed {told}, committed all the same {committed}; verb succeeded {silent}, \
-                         without its automatic compaction {half})"
+                        "{injected} (verb failed {failed}, committed all the same {committed}; verb succeeded {succeeded}, \
+                         without its automatic compaction {without_compaction})"
                     ),
                 );
         for (error, count) in errors {

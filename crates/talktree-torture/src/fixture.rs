@@ -22,31 +22,31 @@ const CREATE: Verb =
 /// The counts of one kind of failure.
 #[derive(Default)]
 pub(crate) struct Figures {
-    pub(crate) points: u64,
-    pub(crate) told: u64,
-    pub(crate) silent: u64,
+    pub(crate) injected: u64,
+    pub(crate) failed: u64,
+    pub(crate) succeeded: u64,
     /// Verbs that failed although their whole effect was committed.
     pub(crate) committed: u64,
     /// Appends that succeeded and whose automatic compaction failed.
-    pub(crate) half: u64,
+    pub(crate) without_compaction: u64,
     pub(crate) errors: BTreeMap<String, u64>,
 }
 
 /// The store that each attempt starts from.
 pub(crate) struct Fixture {
     bytes: Vec<u8>,
-        /// Its snapshot.
+    /// Its snapshot.
     held: String,
     folder: tempfile::TempDir,
 }
 
 /// What makes a verb fail.
 pub(crate) trait Trouble {
-        /// Activates the fault.
+    /// Activates the fault.
     fn begin(&self);
-        /// Deactivates the fault and returns how often it struck.
+    /// Deactivates the fault and returns how often it struck.
     fn end(&self) -> u64;
-        /// Returns whether the verb must fail with [`Error::DiskFull`].
+    /// Returns whether the verb must fail with [`Error::DiskFull`].
     fn is_full_disk(&self) -> bool;
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Try<'a> {
 pub(crate) struct Expected {
     answer: String,
     after: String,
-        /// The same for its first commit, if the second may fail without failing the verb.
+    /// The same for its first commit, if the second may fail without failing the verb.
     first: Option<(String, String)>,
 }
 
 impl Expected {
-        /// Returns whether `now` is the snapshot after the first commit alone.
-    fn is_half(&self, now: &str) -> bool {
+    /// Returns whether `now` is the snapshot after the first commit alone.
+    fn is_without_compaction(&self, now: &str) -> bool {
         self.first.as_ref().is_some_and(|(_, after)| after == now)
     }
 }
@@ -89,7 +89,7 @@ impl Fixture {
         Ok(Self { bytes: std::fs::read(&path)?, held, folder })
     }
 
-        /// Copies the store into a fresh file.
+    /// Copies the store into a fresh file.
     fn copy(&self) -> Result<PathBuf> {
         for entry in std::fs::read_dir(self.folder.path())? {
             std::fs::remove_file(entry?.path())?;
@@ -99,12 +99,12 @@ impl Fixture {
         Ok(path)
     }
 
-        /// Returns a path at which no file exists yet.
-        fn spare(&self) -> PathBuf {
+    /// Returns a path at which no file exists yet.
+    fn spare(&self) -> PathBuf {
         self.folder.path().join("copy.db")
     }
 
-        /// Runs a verb without a fault and returns what to expect of it.
+    /// Runs a verb without a fault and returns what to expect of it.
     pub(crate) fn expected(&self, verb: &Verb) -> Result<Expected> {
         if verb.name == CREATE.name {
             return Ok(Expected::default());
@@ -117,13 +117,15 @@ impl Fixture {
         let (answer, after) = run(verb.run)?;
         let first = verb.first.map(run).transpose()?;
         let expected = Expected { answer, after, first };
-        if verb.changes == (expected.after == self.held) || expected.is_half(&expected.after) {
-                        return Err(format!("the verb {} does not change what it should", verb.name).into());
+        if verb.changes == (expected.after == self.held)
+            || expected.is_without_compaction(&expected.after)
+        {
+            return Err(format!("the verb {} does not change what it should", verb.name).into());
         }
         Ok(expected)
     }
 
-        /// Runs a verb under a fault; returns whether a call failed.
+    /// Runs a verb under a fault; returns whether a call failed.
     pub(crate) fn attempt(&self, one: Try<'_>, figures: &mut Figures) -> Result<bool> {
         let mut path = self.copy()?;
         let mut held = self.held.as_str();
@@ -141,9 +143,9 @@ impl Fixture {
                 if one.trouble.end() == 0 {
                     return Err(error.into());
                 }
-                figures.told += 1;
-                note(figures, &error);
-                                expect(held, &snapshot(&open(&path)?)?, "the store after a failed opening")?;
+                figures.failed += 1;
+                count_error(figures, &error);
+                expect(held, &snapshot(&open(&path)?)?, "the store after a failed opening")?;
                 return Ok(true);
             }
         };
@@ -151,51 +153,53 @@ impl Fixture {
             one.trouble.begin();
         }
         let answer = (one.verb.run)(&store, &self.spare());
-        let failed = one.trouble.end();
-        if failed == 0 {
+        let struck = one.trouble.end();
+        if struck == 0 {
             return Ok(false);
         }
         let now = snapshot(&store)?;
         let expected = one.expected;
         match &answer {
             Ok(answer) => {
-                figures.silent += 1;
+                figures.succeeded += 1;
                 let is_first = expected.first.as_ref().is_some_and(|(first, _)| first == answer);
-                if is_first && expected.is_half(&now) {
-                    figures.half += 1;
+                if is_first && expected.is_without_compaction(&now) {
+                    figures.without_compaction += 1;
                 } else {
-                                        // The compaction may have been committed although its failure was reported.
+                    // The compaction may have been committed although its failure was reported.
                     if !is_first {
-                                                expect(&expected.answer, answer, "the return value")?;
+                        expect(&expected.answer, answer, "the return value")?;
                     }
-                                        expect(&expected.after, &now, "the store after a success")?;
+                    expect(&expected.after, &now, "the store after a success")?;
                 }
             }
             Err(error) => {
-                figures.told += 1;
-                note(figures, error);
+                figures.failed += 1;
+                count_error(figures, error);
                 if one.trouble.is_full_disk() && !matches!(error, Error::DiskFull) {
-                                        return Err(format!("a full disk is reported as: {error}").into());
+                    return Err(format!("a full disk is reported as: {error}").into());
                 }
-                if one.verb.changes && (now == expected.after || expected.is_half(&now)) {
+                if one.verb.changes
+                    && (now == expected.after || expected.is_without_compaction(&now))
+                {
                     figures.committed += 1;
                 } else {
-                                        expect(held, &now, "the store after a failure")?;
+                    expect(held, &now, "the store after a failure")?;
                 }
             }
         }
-        self.is_backup_whole(one, answer.is_ok())?;
-        self.goes_on(&store, &path, &now)?;
+        self.check_backup(one, answer.is_ok())?;
+        self.keeps_working(&store, &path, &now)?;
         Ok(true)
     }
 
-        /// Checks that a backup is complete or absent.
-    fn is_backup_whole(&self, one: Try<'_>, is_done: bool) -> Result<()> {
+    /// Checks that a backup is complete or absent.
+    fn check_backup(&self, one: Try<'_>, is_done: bool) -> Result<()> {
         if one.verb.name != "backup" {
             return Ok(());
         }
         if is_done {
-                        return expect(&self.held, &snapshot(&open(&self.spare())?)?, "the backup");
+            return expect(&self.held, &snapshot(&open(&self.spare())?)?, "the backup");
         }
         for entry in std::fs::read_dir(self.folder.path())? {
             let name = entry?.file_name();
@@ -206,20 +210,23 @@ impl Fixture {
         Ok(())
     }
 
-        /// Checks that the handle still works, that other handles see the same, and that a reopened store holds the same.
-    fn goes_on(&self, store: &Store, path: &Path, now: &str) -> Result<()> {
+    /// Checks that the handle still works, that other handles see the same, and that a reopened store holds the same.
+    fn keeps_working(&self, store: &Store, path: &Path, now: &str) -> Result<()> {
         let other = open(path)?;
-                expect(now, &snapshot(&other)?, "the store in another handle")?;
+        expect(now, &snapshot(&other)?, "the store in another handle")?;
         other.session("other")?.append(Message::user("the lock is free"))?;
         store.session("same")?.append(Message::user("works again"))?;
         let found = store.search("works again").run()?.hits.len();
         if found != 1 {
-                        return Err(format!("a search finds {found} of the 1 message appended after the fault").into());
+            return Err(format!(
+                "a search finds {found} of the 1 message appended after the fault"
+            )
+            .into());
         }
         let held = snapshot(store)?;
         drop((other, store.clone()));
         let again = open(path)?;
-                expect(&held, &snapshot(&again)?, "the reopened store")?;
+        expect(&held, &snapshot(&again)?, "the reopened store")?;
         let verified = again.verify(|_| {})?;
         match verified.damages.first() {
             Some(damage) => Err(format!("damage: {damage:?}").into()),
@@ -229,7 +236,7 @@ impl Fixture {
 }
 
 /// Counts an error by its text, without the path or page that it names.
-fn note(figures: &mut Figures, error: &Error) {
+fn count_error(figures: &mut Figures, error: &Error) {
     let text = error.to_string();
     let words = match text.contains("unable to get the page") {
         true => "a page could not be read",

@@ -11,7 +11,7 @@ use talktree::{Durability, Message, Store};
 use crate::contend::log_size;
 use crate::kill::worker::store_in;
 use crate::memory;
-use crate::text::Said;
+use crate::text::MessageSpec;
 use crate::{Report, Result};
 
 /// A log up to this size counts as short, once its last reader is gone.
@@ -44,9 +44,9 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Nobody,
-        /// A talktree stream that was started and is not read on.
+    /// A talktree stream that was started and is not read on.
     Stream,
-        /// A SQLite read transaction, which keeps the log from being restarted.
+    /// A SQLite read transaction, which keeps the log from being restarted.
     Transaction,
 }
 
@@ -92,7 +92,7 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
         let mut largest = 0;
         for _ in 0..messages {
             count += 1;
-            chat.append(Said::new(format!("m{count}"), WORDS).message())?;
+            chat.append(MessageSpec::new(format!("m{count}"), WORDS).message())?;
             largest = largest.max(log_size(&path));
         }
         Ok(largest)
@@ -111,10 +111,10 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
     let largest = write(args.messages)?;
     let rate = args.messages as f64 / began.elapsed().as_secs_f64();
     if let Some(stream) = stream {
-                // The stream ends at the head it was opened with, however much was written since.
+        // The stream ends at the head it was opened with, however much was written since.
         let rest = stream.collect::<talktree::Result<Vec<Message>>>()?;
         if rest.len() != 99 {
-                        report.failure(format!("an open stream continued with {} messages", rest.len()), again);
+            report.failure(format!("an open stream continued with {} messages", rest.len()), again);
         }
     }
     drop(sqlite);
@@ -134,12 +134,14 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
         ),
     );
     if reader != Reader::Transaction && largest > SHORT {
-                report.failure(format!("the log {} grew to {largest} bytes", reader.name()), again);
+        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), again);
     }
     if after > SHORT || closed > 0 {
         let name = reader.name();
-        report
-                        .failure(format!("the log {name} still has {after} bytes, {closed} after closing"), again);
+        report.failure(
+            format!("the log {name} still has {after} bytes, {closed} after closing"),
+            again,
+        );
     }
     Ok(())
 }
@@ -149,7 +151,7 @@ fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("long.jsonl");
     let lines = write_transcript(&file, args.megabytes << 20)?;
-        eprintln!("grow: importing {lines} messages");
+    eprintln!("grow: importing {lines} messages");
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let meter = memory::Meter::start()?;
     let began = Instant::now();
@@ -166,7 +168,7 @@ fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
         ),
     );
     if imported.added != lines {
-                report.failure(format!("{} of {lines} messages were imported", imported.added), again);
+        report.failure(format!("{} of {lines} messages were imported", imported.added), again);
     }
     judge("an import", peak, args, report, again);
     Ok(())
@@ -178,9 +180,9 @@ fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
     let (mut written, mut lines) = (0, 0);
     while written < bytes {
         lines += 1;
-        let said = Said::new(format!("m{lines}"), WORDS);
+        let spec = MessageSpec::new(format!("m{lines}"), WORDS);
         let role = if lines % 2 == 1 { "user" } else { "assistant" };
-        let line = serde_json::json!({"id": said.id, "role": role, "content": said.text.tell()})
+        let line = serde_json::json!({"id": spec.id, "role": role, "content": spec.text.render()})
             .to_string();
         writeln!(file, "{line}")?;
         written += line.len() as u64 + 1;
@@ -194,7 +196,7 @@ fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let chat = store.session("s")?;
-        eprintln!("grow: reading a path of {}", args.path);
+    eprintln!("grow: reading a path of {}", args.path);
     for start in (0..args.path).step_by(BATCH as usize) {
         let end = args.path.min(start + BATCH);
         chat.append_all((start..end).map(|number| Message::user(format!("message {number}"))))?;
@@ -217,7 +219,7 @@ fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
     }
     report.fact("messages read", read);
     if read != 2 * args.path {
-                report.failure(format!("{read} messages were read, not twice {}", args.path), again);
+        report.failure(format!("{read} messages were read, not twice {}", args.path), again);
     }
     Ok(())
 }
@@ -225,6 +227,9 @@ fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
 /// Reports a failure if the peak exceeds the limit.
 fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, again: &str) {
     if peak > args.max_memory << 20 {
-                report.failure(format!("{what} took {} MiB; the limit is {}", peak >> 20, args.max_memory), again);
+        report.failure(
+            format!("{what} took {} MiB; the limit is {}", peak >> 20, args.max_memory),
+            again,
+        );
     }
 }

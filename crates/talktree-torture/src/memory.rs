@@ -10,10 +10,10 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-        /// Returns freed memory to the system and resets the peak.
+    /// Returns freed memory to the system and resets the peak.
     pub(crate) fn start() -> Result<Self> {
         #[cfg(target_env = "gnu")]
-                // SAFETY: the function takes no pointer, and may be called at any time from any thread.
+        // SAFETY: the function takes no pointer, and may be called at any time from any thread.
         unsafe {
             libc::malloc_trim(0);
         }
@@ -21,7 +21,7 @@ impl Meter {
         Ok(Self { baseline: status("VmRSS:")? })
     }
 
-        /// Returns how many bytes the peak lies above the memory at the start.
+    /// Returns how many bytes the peak lies above the memory at the start.
     pub(crate) fn peak(&self) -> Result<u64> {
         Ok(status("VmHWM:")?.saturating_sub(self.baseline))
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-        fn the_peak_includes_memory_that_is_free_again() -> Result<()> {
+    fn the_peak_includes_memory_that_is_free_again() -> Result<()> {
         let meter = Meter::start()?;
         let held = vec![1u8; 64 << 20];
         assert_eq!(std::hint::black_box(&held).len(), 64 << 20);

@@ -38,7 +38,7 @@ pub struct Args {
 /// The record of one run of the workload.
 struct Round {
     record: Record,
-        /// After each acknowledged commit: the number of events so far and the digest of the store.
+    /// After each acknowledged commit: the number of events so far and the digest of the store.
     marks: Vec<(usize, u64)>,
 }
 
@@ -85,7 +85,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         report.fact(format!("{name}: writes torn"), cut.torn);
         report.fact(format!("{name}: acknowledged verbs lost, most"), most);
         report.fact(format!("{name}: acknowledged verbs lost, median"), median);
-                report.fact(format!("{name}: images with a verb that was not acknowledged"), ahead);
+        report.fact(format!("{name}: images with a verb that was not acknowledged"), ahead);
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
         workload.observe(move |store| mark(&marked, store));
         mark(&marks, workload.store()?);
         for _ in 0..verbs {
-                        // A refused verb changes nothing; the mark checks that, too.
+            // A refused verb changes nothing; the mark checks that, too.
             let _ = workload.step();
             mark(&marks, workload.store()?);
         }
@@ -163,7 +163,7 @@ fn cut(
                 continue;
             }
         };
-                // The latest mark at which the store held exactly this; `None` if the file does not exist yet.
+        // The latest mark at which the store held exactly this; `None` if the file does not exist yet.
         let place = match held {
             Some(held) => round.marks.iter().rposition(|mark| mark.1 == held),
             None if acknowledged == 0 => continue,
@@ -171,7 +171,7 @@ fn cut(
         };
         match (place, held) {
             (None, Some(_)) => {
-                                let what = "the store holds something it never held before the cut";
+                let what = "the store holds something it never held before the cut";
                 report.failure(format!("cut at event {moment}, {durability:?}: {what}"), again);
             }
             (place, _) => {
@@ -206,12 +206,12 @@ fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
     if let Some(damage) = verified.damages.first() {
         return Err(format!("{}: {damage:?}", verified.damages.len()).into());
     }
-        // The store must keep working.
+    // The store must keep working.
     let session = store.session("afterwards")?;
     session.append(Message::user("the lights are back"))?;
     let found = store.search("lights back").run()?.hits.len();
     if found != 1 {
-                return Err(format!("a search finds {found} of the 1 message appended afterwards").into());
+        return Err(format!("a search finds {found} of the 1 message appended afterwards").into());
     }
     Ok(Some(held))
 }

@@ -10,7 +10,8 @@ fn a_backup_holds_every_message_acknowledged_before_it() -> Result<()> {
     backup::run(&args, &mut report)?;
     println!("{report}");
     assert_eq!(report.failures(), [""; 0]);
-        for name in ["backups", "messages looked up in copies", "messages acknowledged during backups"] {
+    for name in ["backups", "messages looked up in copies", "messages acknowledged during backups"]
+    {
         let count: u64 =
             report.value(name).and_then(|value| value.parse().ok()).unwrap_or_default();
         assert!(count > 1, "{name}: {count}");

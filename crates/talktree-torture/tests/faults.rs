@@ -31,11 +31,11 @@ fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> R
 #[test]
 fn a_compaction_reported_as_failed_was_not_committed() -> Result<()> {
     let mut report = Report::new("faults", 7);
-    let (verb, kind) = ("commit of a plan".to_owned(), "lock of shared memory".to_owned());
+    let (verb, kind) = ("commit a plan".to_owned(), "lock of shared memory".to_owned());
     let args = faults::Args { verb: Some(verb), kind: Some(kind), after: None, step: 1 };
     faults::run(&args, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
     let failed = report.value("lock of shared memory: calls failed").unwrap_or_default();
-        assert!(failed.contains("committed all the same 0;"), "{report}");
+    assert!(failed.contains("committed all the same 0;"), "{report}");
     Ok(())
 }
