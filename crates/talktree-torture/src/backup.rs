@@ -56,7 +56,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         .map(|plan| start(args.program.as_deref(), &path, plan, &args.durability, report.seed()))
         .collect::<Result<Vec<Worker>>>()?;
 
-    let again = format!(
+    let replay = format!(
         "just torture backup --seed {} --seconds {} --writers {} --durability {}",
         report.seed(),
         args.seconds,
@@ -73,7 +73,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         times.push(began.elapsed());
         meanwhile += acknowledged(&plans)?.len() - before.len();
         for fault in check(&copy, &before)? {
-            report.failure(fault, &again);
+            report.failure(fault, &replay);
         }
         checked += before.len();
         std::fs::remove_file(&copy)?;

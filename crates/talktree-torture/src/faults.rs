@@ -77,7 +77,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                     let fault = Fault { call, after: count, is_sticky, is_full };
                     let one = Try { verb, trouble: &fault, expected: &expected };
                     let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
-                    let again = format!(
+                    let replay = format!(
                         "just torture faults --verb '{}' --kind '{name}' --after {count}",
                         verb.name
                     );
@@ -87,9 +87,9 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                         // The verb makes no more calls of this kind.
                         Ok(Ok(false)) => break,
                         Ok(Err(what)) => report
-                            .failure(format!("{}, call fails {how}: {what}", verb.name), again),
+                            .failure(format!("{}, call fails {how}: {what}", verb.name), replay),
                         Err(_) => report
-                            .failure(format!("{}, call fails {how}: a panic", verb.name), again),
+                            .failure(format!("{}, call fails {how}: a panic", verb.name), replay),
                     }
                     if args.after.is_some() {
                         break;

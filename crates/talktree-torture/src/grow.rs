@@ -65,7 +65,7 @@ impl Reader {
 /// # Errors
 /// If a store cannot be written.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let again = format!(
+    let replay = format!(
         "just torture grow --seed {} --messages {} --megabytes {} --path {} --max-memory {}",
         report.seed(),
         args.messages,
@@ -75,14 +75,14 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     );
     for reader in [Reader::Nobody, Reader::Stream, Reader::Transaction] {
         eprintln!("grow: {} messages {}", args.messages, reader.name());
-        log_under(reader, args, report, &again)?;
+        log_under(reader, args, report, &replay)?;
     }
-    import(args, report, &again)?;
-    read_path(args, report, &again)
+    import(args, report, &replay)?;
+    read_path(args, report, &replay)
 }
 
 /// Writes while a reader is open and checks the size of the log.
-fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> Result<()> {
+fn log_under(reader: Reader, args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = store_in(folder.path());
     let store = Store::options().durability(Durability::Normal).open(&path)?;
@@ -114,7 +114,8 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
         // The stream ends at the head it was opened with, however much was written since.
         let rest = stream.collect::<talktree::Result<Vec<Message>>>()?;
         if rest.len() != 99 {
-            report.failure(format!("an open stream continued with {} messages", rest.len()), again);
+            report
+                .failure(format!("an open stream continued with {} messages", rest.len()), replay);
         }
     }
     drop(sqlite);
@@ -134,20 +135,20 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
         ),
     );
     if reader != Reader::Transaction && largest > SHORT {
-        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), again);
+        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), replay);
     }
     if after > SHORT || closed > 0 {
         let name = reader.name();
         report.failure(
             format!("the log {name} still has {after} bytes, {closed} after closing"),
-            again,
+            replay,
         );
     }
     Ok(())
 }
 
 /// Imports one long conversation and measures memory.
-fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+fn import(args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("long.jsonl");
     let lines = write_transcript(&file, args.megabytes << 20)?;
@@ -168,9 +169,9 @@ fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
         ),
     );
     if imported.added != lines {
-        report.failure(format!("{} of {lines} messages were imported", imported.added), again);
+        report.failure(format!("{} of {lines} messages were imported", imported.added), replay);
     }
-    judge("an import", peak, args, report, again);
+    judge("an import", peak, args, report, replay);
     Ok(())
 }
 
@@ -192,7 +193,7 @@ fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
 }
 
 /// Reads a long path message by message in both directions and measures memory.
-fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+fn read_path(args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let chat = store.session("s")?;
@@ -215,21 +216,21 @@ fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
             format!("reading a path, {name}"),
             format!("{seconds:.1} s, at most {} KiB above the baseline", peak >> 10),
         );
-        judge("reading a path", peak, args, report, again);
+        judge("reading a path", peak, args, report, replay);
     }
     report.fact("messages read", read);
     if read != 2 * args.path {
-        report.failure(format!("{read} messages were read, not twice {}", args.path), again);
+        report.failure(format!("{read} messages were read, not twice {}", args.path), replay);
     }
     Ok(())
 }
 
 /// Reports a failure if the peak exceeds the limit.
-fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, again: &str) {
+fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, replay: &str) {
     if peak > args.max_memory << 20 {
         report.failure(
             format!("{what} took {} MiB; the limit is {}", peak >> 20, args.max_memory),
-            again,
+            replay,
         );
     }
 }

@@ -21,7 +21,7 @@ impl Meter {
         Ok(Self { baseline: status("VmRSS:")? })
     }
 
-    /// Returns how many bytes the peak lies above the memory at the start.
+    /// Returns how many bytes the peak is above the memory at the start.
     pub(crate) fn peak(&self) -> Result<u64> {
         Ok(status("VmHWM:")?.saturating_sub(self.baseline))
     }

@@ -148,7 +148,7 @@ fn cut(
         let files = disk.power_cut(&mut dice, &mut figures.cut);
         figures.images += 1;
         let acknowledged = round.marks.partition_point(|mark| mark.0 <= moment);
-        let again = format!(
+        let replay = format!(
             "just torture power --seed {} --images {} --images-per-round {} --verbs {} --round {number}{}",
             report.seed(),
             args.images,
@@ -159,7 +159,7 @@ fn cut(
         let held = match open(&files) {
             Ok(held) => held,
             Err(error) => {
-                report.failure(format!("cut at event {moment}, {durability:?}: {error}"), again);
+                report.failure(format!("cut at event {moment}, {durability:?}: {error}"), replay);
                 continue;
             }
         };
@@ -172,7 +172,7 @@ fn cut(
         match (place, held) {
             (None, Some(_)) => {
                 let what = "the store holds something it never held before the cut";
-                report.failure(format!("cut at event {moment}, {durability:?}: {what}"), again);
+                report.failure(format!("cut at event {moment}, {durability:?}: {what}"), replay);
             }
             (place, _) => {
                 let there = place.map_or(0, |place| place + 1);
@@ -181,7 +181,7 @@ fn cut(
                 figures.lost.push(lost as u64);
                 if lost > 0 && durability == Durability::Full {
                     let what = format!("{lost} of {acknowledged} acknowledged verbs are lost");
-                    report.failure(format!("cut at event {moment}: {what}"), again);
+                    report.failure(format!("cut at event {moment}: {what}"), replay);
                 }
             }
         }

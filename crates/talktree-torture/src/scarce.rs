@@ -40,15 +40,15 @@ pub struct Args {
 /// If something fails that does not depend on the resource.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
-    let again =
+    let replay =
         format!("just torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
     if let Err(what) = full_disk(args.mebibytes, report) {
-        report.failure(format!("full disk: {what}"), &again);
+        report.failure(format!("full disk: {what}"), &replay);
     }
     if let Err(what) = largest_file(report) {
-        report.failure(format!("limit on file size: {what}"), &again);
+        report.failure(format!("limit on file size: {what}"), &replay);
     }
-    little_memory(args.limits, report, &again)
+    little_memory(args.limits, report, &replay)
 }
 
 /// A small disk in memory, unmounted when it is dropped.
@@ -318,7 +318,7 @@ impl Trouble for LittleMemory {
     }
 }
 
-fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
+fn little_memory(limits: u32, report: &mut Report, replay: &str) -> Result<()> {
     let fixture = Fixture::new()?;
     let mut figures = Figures::default();
     for verb in verbs::all().chain(&OPENINGS) {
@@ -335,10 +335,10 @@ fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
             match tried {
                 Ok(Ok(_)) => figures.injected += 1,
                 Ok(Err(what)) => {
-                    report.failure(format!("{} with {bytes} bytes: {what}", verb.name), again);
+                    report.failure(format!("{} with {bytes} bytes: {what}", verb.name), replay);
                 }
                 Err(_) => {
-                    report.failure(format!("{} with {bytes} bytes: a panic", verb.name), again)
+                    report.failure(format!("{} with {bytes} bytes: a panic", verb.name), replay)
                 }
             }
         }

@@ -48,8 +48,8 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             Ok(Err(what)) => what,
             Err(_) => "a panic".to_owned(),
         };
-        let again = format!("just torture --seed {} addresses --case {case}", report.seed());
-        report.failure(what, again);
+        let replay = format!("just torture --seed {} addresses --case {case}", report.seed());
+        report.failure(what, replay);
     }
     report.fact("scripts", cases.end - cases.start);
     report.fact("verbs done", tried.done);

@@ -142,16 +142,16 @@ fn run_case(
             largest / 1024,
         ),
     );
-    let again = format!(
+    let replay = format!(
         "just torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",
         report.seed(),
         args.durability,
     );
     if busy > 0 {
-        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &again);
+        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &replay);
     }
     for fault in &faults {
-        report.failure(format!("{count} {}: {fault}", kind.name()), &again);
+        report.failure(format!("{count} {}: {fault}", kind.name()), &replay);
     }
     total.writes += writes.len();
     total.reads += reads.len();

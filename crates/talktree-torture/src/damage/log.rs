@@ -75,8 +75,8 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
         },
     )?;
     for failure in failures {
-        let again = format!("just torture --seed {seed} damage --log-places {}", args.log_places);
-        report.failure(format!("a damaged log, {failure}"), again);
+        let replay = format!("just torture --seed {seed} damage --log-places {}", args.log_places);
+        report.failure(format!("a damaged log, {failure}"), replay);
     }
     report.fact("damaged logs: everything was read", whole);
     report.fact("damaged logs: a beginning was read", shortened);

@@ -63,7 +63,7 @@ pub struct Args {
 /// If the files to damage cannot be made, or a case hangs.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let seed = report.seed();
-    let again = format!("just torture --seed {seed} damage --messages {}", args.messages);
+    let replay = format!("just torture --seed {seed} damage --messages {}", args.messages);
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sound.db");
     let ids = fixture::build(&path, seed, args.messages)?;
@@ -82,9 +82,9 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         report.fact(format!("round {round}, {corruption}"), &seen);
         return Ok(());
     }
-    let again = |round: u64| {
+    let replay = |round: u64| {
         format!(
-            "{again} --places {} --lengths {} --pages {} --round {round}",
+            "{replay} --places {} --lengths {} --pages {} --round {round}",
             args.places, args.lengths, args.pages
         )
     };
@@ -100,7 +100,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                 &folder.path().join(format!("case-{worker}.db")),
             )
         },
-        |round, ended| tally.add(report, &again(round), corruption(round), ended),
+        |round, ended| tally.add(report, &replay(round), corruption(round), ended),
     )?;
     tally.report(report);
     foreign::run(&baseline, folder.path(), report)?;

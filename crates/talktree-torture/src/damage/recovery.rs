@@ -46,7 +46,7 @@ pub(super) fn run(
                 bytes[page * PAGE..(page + 1) * PAGE].fill_with(|| dice.u8(..));
             }
             clean(&path, &bytes)?;
-            let (whole, left, again) = match open(&path) {
+            let (whole, left, rebuilt_index) = match open(&path) {
                 Ok(store) => {
                     let (whole, left) =
                         (export(&store, &baseline.sessions), read(&store, &baseline.sessions));
@@ -57,7 +57,7 @@ pub(super) fn run(
             };
             exported.add(&sound, &whole);
             own.add(&sound, &left);
-            rebuilt.add(&sound, &again);
+            rebuilt.add(&sound, &rebuilt_index);
             if has_shell {
                 clean(&path, &bytes)?;
                 shell.add(&sound, &recover(&path, &recovered, &baseline.sessions)?);

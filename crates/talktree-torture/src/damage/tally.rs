@@ -72,7 +72,7 @@ impl Tally {
     pub(super) fn add(
         &mut self,
         report: &mut Report,
-        again: &str,
+        replay: &str,
         corruption: Corruption,
         ended: Ended<Seen>,
     ) {
@@ -80,8 +80,8 @@ impl Tally {
         self.total += ended.took;
         self.slowest = self.slowest.max(ended.took);
         let seen = match ended.answer {
-            None => return report.failure(format!("{corruption}: a panic"), again),
-            Some(Err(error)) => return report.failure(format!("{corruption}: {error}"), again),
+            None => return report.failure(format!("{corruption}: a panic"), replay),
+            Some(Err(error)) => return report.failure(format!("{corruption}: {error}"), replay),
             Some(Ok(seen)) => seen,
         };
         let class = Class::of(&seen);
@@ -92,7 +92,7 @@ impl Tally {
         for error in seen.all_errors().filter(|error| !error.is_about_damage) {
             // The same text with other numbers is the same error.
             let text = error.text.replace(|c: char| c.is_ascii_digit(), "#");
-            self.other_errors.entry(text).or_default().push(again.to_owned());
+            self.other_errors.entry(text).or_default().push(replay.to_owned());
         }
         if class == Class::ReportedByReads && !seen.is_found() {
             let (asked, error) = &seen.errors[0];
@@ -101,14 +101,14 @@ impl Tally {
                     "{corruption} in {}: {asked} fails with {error:?}, but verify finds nothing",
                     seen.part
                 ),
-                again,
+                replay,
             );
         }
         for session in &seen.lost {
             if !seen.is_found() {
                 report.failure(
                     format!("{corruption} in {}: an append to {session} was lost", seen.part),
-                    again,
+                    replay,
                 );
             }
         }
@@ -121,7 +121,7 @@ impl Tally {
                 }
                 false => seen.columns.join(" "),
             };
-            let round = again.rsplit(' ').next().and_then(|round| round.parse::<u64>().ok());
+            let round = replay.rsplit(' ').next().and_then(|round| round.parse::<u64>().ok());
             self.undetected.entry(what).or_default().extend(round);
         }
         if class != Class::Refused {
@@ -138,7 +138,7 @@ impl Tally {
                 format!(
                     "{corruption} in one leaf page of messages: {lost} sessions read differently"
                 ),
-                again,
+                replay,
             );
         }
     }

@@ -83,9 +83,9 @@ fn check(chat: &Session, names: &[String], report: &mut Report) -> Result<usize>
     for (way, messages) in &ways {
         if !messages.iter().map(|message| message.id.as_str()).eq(names.iter().map(String::as_str))
         {
-            let again =
+            let replay =
                 format!("just torture --seed {} extremes --times {}", report.seed(), names.len());
-            report.failure(format!("{way} returns another order than that of the appends"), again);
+            report.failure(format!("{way} returns another order than that of the appends"), replay);
         }
     }
     let latest = chat.latest_leaf()?.map(|message| message.id.to_string());

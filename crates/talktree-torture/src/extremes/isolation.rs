@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     for round in 0..args.foreign_ids {
         let verb = dice.usize(..VERBS.len());
         let ids = [pick(&mut dice), pick(&mut dice)];
-        let again = format!(
+        let replay = format!(
             "just torture --seed {} extremes --messages 1000 --children 1000 --branches 100 --foreign-ids {}",
             report.seed(),
             round + 1
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
         if text.contains(SECRET) {
             report.failure(
                 format!("{} with {ids:?} returns text of another session: {text}", VERBS[verb].0),
-                &again,
+                &replay,
             );
         }
         if answer.is_ok() {
@@ -50,8 +50,10 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
             refused += 1
         }
         if session_hash(&other)? != before {
-            report
-                .failure(format!("{} with {ids:?} changed another session", VERBS[verb].0), &again);
+            report.failure(
+                format!("{} with {ids:?} changed another session", VERBS[verb].0),
+                &replay,
+            );
             break;
         }
         // Cleared or deleted messages are appended again, so that there is something to find.

@@ -73,11 +73,11 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                 Err(_) => "a panic".to_owned(),
             };
             let input = String::from_utf8_lossy(&input).chars().take(200).collect::<String>();
-            let again = format!(
+            let replay = format!(
                 "just torture hostile --seed {} --check {name} --case {case}",
                 report.seed()
             );
-            report.failure(format!("{name}: {what}, input {input:?}"), again);
+            report.failure(format!("{name}: {what}, input {input:?}"), replay);
         }
         report.fact(format!("{name}: inputs"), tried);
     }

@@ -98,7 +98,7 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
         if number % LIFE == 0 {
             folder = tempfile::tempdir()?;
         }
-        let again = format!(
+        let replay = format!(
             "just torture kill --seed {} --writers {} --durability {} --round {number}",
             report.seed(),
             case.writers,
@@ -109,13 +109,13 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
             Ok(outcome) => outcome,
             Err(error) => {
                 figures.lost += 1;
-                report.failure(format!("the store cannot be checked: {error}"), again);
+                report.failure(format!("the store cannot be checked: {error}"), replay);
                 folder = tempfile::tempdir()?;
                 continue;
             }
         };
         for fault in &outcome.findings.faults {
-            report.failure(fault, &again);
+            report.failure(fault, &replay);
         }
         if !outcome.findings.faults.is_empty() {
             // The same fault would be found again in each following round.
