@@ -1,6 +1,6 @@
 """SqliteSaver of langgraph-checkpoint-sqlite: a graph of one chat node over MessagesState.
 
-A turn is one `invoke`: the user's message goes in, the node answers with the assistant's. Time
+A turn is one `invoke`: its input is the user's message, and the node returns the assistant's. Time
 travel and forks are `update_state` with the config of an older checkpoint.
 """
 
@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from works import Rival, run
+from tasks import Rival, run
 
 CONFIG = {"configurable": {"thread_id": "chat"}}
 
@@ -78,11 +78,11 @@ class LangGraph(Rival):
     )
     lacks = {
         "compacted": "summarising removes the messages from the state",
-        "search-first": "has none",
-    } | dict.fromkeys(["search", "search-huge", "search-common"], "has none")
+        "search-first": "has no search",
+    } | dict.fromkeys(["search", "search-huge", "search-common"], "has no search")
     notes = {"append": "half a turn", "append-deep": "half a turn", "append-full": "half a turn"} | dict.fromkeys(
         ["last", "last-cold"], "reads the whole state"
-    ) | dict.fromkeys(["branch", "fork-small", "fork"], "writes the whole state and one message more")
+    ) | dict.fromkeys(["branch", "fork-small", "fork"], "writes the whole state plus one message")
     # Every step writes the whole state: 10 000 would take an hour and tens of gigabytes.
     most_appends = 1_000
     fork_more = 1

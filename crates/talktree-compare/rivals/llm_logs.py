@@ -1,9 +1,9 @@
-"""The logs database of llm: LogStore, threads of messages that are addressed by their content.
+"""The logs database of llm: LogStore, with threads of messages that are addressed by their content.
 
 Messages are appended as `LogStore.log()` does it, in one transaction. `log()` itself records a turn
-with the whole conversation before it, so that its cost grows with the conversation; the search index
-covers turns, not messages. So the store that is searched holds conversations of ten turns, each
-logged from a response of a model that says what it is told.
+with the whole conversation before it, so its cost grows with the conversation; the search index
+covers turns, not messages. So the searched store holds conversations of ten turns, each logged from
+the response of a model that returns a given text.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ import sqlite_utils
 from llm.logs import LogStore, log_rows
 from llm.parts import TextPart
 
-from works import Rival, run
+from tasks import Rival, run
 
 NAME = "chat"
 TURNS = 10
@@ -100,22 +100,22 @@ class Llm(Rival):
     )
     lacks = {
         "compacted": "has no summaries",
-        "search-first": "keeps its index in step",
+        "search-first": "updates its index on every write",
     } | dict.fromkeys(["search-huge", "search-common"], "takes minutes to fill")
     notes = {
-        "append-deep": "indexes nothing: its index covers turns that log() records",
+        "append-deep": "indexes nothing: its index covers only turns that log() records",
         "last": "reads the whole thread",
         "last-cold": "reads the whole thread",
-        "search": "turns, in conversations of ten; prompts and responses read whole",
-    } | dict.fromkeys(["branch", "fork-small", "fork"], "by pointer: nothing is copied")
+        "search": "finds turns, in conversations of ten; reads prompts and responses completely",
+    } | dict.fromkeys(["branch", "fork-small", "fork"], "writes a pointer and copies nothing")
 
     def text(self, one):
         return one.parts[0].text
 
-    def searchable(self, large, works):
-        folder = works.new("search")
+    def searchable(self, large, tasks):
+        folder = tasks.new("search")
         chat = Chat(folder, False)
-        chat.log(works.said[: works.plan["large"]])
+        chat.log(tasks.messages[: tasks.plan["large"]])
         chat.close()
         return folder
 
