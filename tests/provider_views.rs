@@ -1,4 +1,4 @@
-//! Real conversations as providers take them: every path of every tree, whatever program wrote it.
+//! Real conversations as requests: every path of every tree is valid for every provider.
 
 #[path = "common/data.rs"]
 mod common;
@@ -38,14 +38,14 @@ fn check(view: &[Message], whose: &str) {
 }
 
 #[test]
-fn real_conversations_break_no_rule() -> Result<()> {
+fn real_conversations_are_valid_for_every_provider() -> Result<()> {
     let Some(folder) = folder() else { return Ok(()) };
     let mut paths = Vec::new();
     files(&folder, &mut paths);
     let (mut read, mut views) = (0, 0);
     for path in paths {
         let store = Store::open_in_memory()?;
-        // Some files of the folder are no conversations, or of formats that are not read.
+        // Some files are not conversations, or have a format that cannot be imported.
         let Ok(report) = store.import(&path, &ImportOptions::default(), |_| {}) else { continue };
         read += 1;
         for session in &report.sessions {
@@ -56,7 +56,7 @@ fn real_conversations_break_no_rule() -> Result<()> {
                     let sane = sanitize(&view);
                     check(&sane, &whose);
                     check(&truncate(&sane, &TruncateOptions::default()), &whose);
-                    // A window may begin anywhere.
+                    // A window may begin at any message.
                     check(&sanitize(&view[view.len() / 2..]), &whose);
                     views += 1;
                 }
@@ -64,6 +64,6 @@ fn real_conversations_break_no_rule() -> Result<()> {
         }
     }
     println!("{read} files, {views} views");
-    assert!(read >= 18 && views > 1_000, "{read} files, {views} views were looked at");
+    assert!(read >= 18 && views > 1_000, "only {read} files and {views} views were checked");
     Ok(())
 }
