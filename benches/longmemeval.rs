@@ -53,8 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let file = std::fs::File::open(folder.join("sessions.jsonl.gz"))?;
-    let place = tempfile::tempdir()?;
-    let store = Store::open(place.path().join("longmemeval.db"))?;
+    let scratch = tempfile::tempdir()?;
+    let store = Store::open(scratch.path().join("longmemeval.db"))?;
     let began = Instant::now();
     let mut count = 0;
     for line in BufReader::new(GzDecoder::new(file)).lines() {
@@ -118,12 +118,12 @@ fn ask(
 }
 
 fn figures(found: &[String], gold: &[String]) -> Figures {
-    let places: Vec<_> =
+    let ranks: Vec<_> =
         gold.iter().filter_map(|gold| found.iter().position(|id| id == gold)).collect();
     let among = |first: usize| {
-        places.iter().filter(|&&place| place < first).count() as f64 / gold.len() as f64
+        ranks.iter().filter(|&&rank| rank < first).count() as f64 / gold.len() as f64
     };
-    let best = places.iter().min().map_or(0.0, |&place| 1.0 / (place + 1) as f64);
+    let best = ranks.iter().min().map_or(0.0, |&rank| 1.0 / (rank + 1) as f64);
     [among(1), among(5), among(10), best]
 }
 

@@ -74,9 +74,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok()
         .and_then(|size| size.parse().ok())
         .unwrap_or(200_000);
-    let place = tempfile::tempdir()?;
+    let folder = tempfile::tempdir()?;
     let open =
-        |name: &str| Store::options().durability(Durability::Normal).open(place.path().join(name));
+        |name: &str| Store::options().durability(Durability::Normal).open(folder.path().join(name));
     let (store, alone) = (open("large.db")?, open("alone.db")?);
     let began = Instant::now();
     for session in 0..size / PER_SESSION {

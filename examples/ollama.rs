@@ -159,7 +159,7 @@ impl Model {
             "messages": [{"role": "user", "content": prompt}],
             "stream": false,
         });
-        let place = match self.form {
+        let pointer = match self.form {
             Form::Ollama => {
                 body["options"] = json!({"num_ctx": CONTEXT});
                 "/message/content"
@@ -171,8 +171,8 @@ impl Model {
             return Err(self.refused(status, &text));
         }
         let answer: Option<Value> = serde_json::from_str(&text).ok();
-        let said = answer.as_ref().and_then(|answer| answer.pointer(place)?.as_str());
-        said.map(str::to_owned).ok_or_else(|| {
+        let content = answer.as_ref().and_then(|answer| answer.pointer(pointer)?.as_str());
+        content.map(str::to_owned).ok_or_else(|| {
             let url = &self.url;
             format!(
                 "{url} answered without a chat message: {}; is it the right URL?",

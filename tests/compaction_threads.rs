@@ -574,13 +574,13 @@ fn the_summarizer_of_another_process_blocks_nobody_and_its_summary_is_refused_if
         assert_eq!(child.hear().as_deref(), Some("asked"));
         work(&chat)?;
         child.tell("from the child");
-        let said = child.wait();
+        let lines = child.wait();
         let is_added = chat.history()?[1].text() == "from the child";
         match refused {
-            "" => assert_eq!((said, is_added), (vec!["appended".to_owned()], true)),
+            "" => assert_eq!((lines, is_added), (vec!["appended".to_owned()], true)),
             _ => {
-                assert!(said[0].starts_with(refused), "{said:?}");
-                assert_eq!((said[1].as_str(), said.len(), is_added), ("appended", 2, false));
+                assert!(lines[0].starts_with(refused), "{lines:?}");
+                assert_eq!((lines[1].as_str(), lines.len(), is_added), ("appended", 2, false));
             }
         }
         assert!(chat.message(&"child".into())?.is_some());
@@ -598,8 +598,8 @@ fn processes_that_compact_one_conversation_lose_none_of_its_messages() -> Result
         .iter()
         .map(|name| Other::start(&format!("talk {name}"), &path))
         .collect::<Result<_>>()?;
-    for said in children.into_iter().flat_map(Other::wait) {
-        assert!(said.starts_with("refused: the plan no longer stands"), "{said}");
+    for line in children.into_iter().flat_map(Other::wait) {
+        assert!(line.starts_with("refused: the plan no longer stands"), "{line}");
     }
     let chat = plain(&scratch.store)?;
     let raw = chat.raw_history()?;

@@ -56,8 +56,9 @@ fn appends_of_many_threads_to_one_session_make_one_path() -> Result<()> {
         assert_eq!(path.len(), THREADS * EACH);
         for thread in 0..THREADS {
             let own = path.iter().filter(|m| m.id.as_str().starts_with(&format!("{thread}-")));
-            let said: Vec<usize> = own.filter_map(|message| message.text().parse().ok()).collect();
-            assert!(said.is_sorted(), "the messages of one thread stay in order");
+            let numbers: Vec<usize> =
+                own.filter_map(|message| message.text().parse().ok()).collect();
+            assert!(numbers.is_sorted(), "the messages of one thread stay in order");
         }
         assert_eq!(store.stats()?.branching_messages, 0);
     }

@@ -66,7 +66,7 @@ enum Op {
     Reopen,
 }
 
-fn place() -> impl Strategy<Value = Where> {
+fn parent() -> impl Strategy<Value = Where> {
     prop_oneof![
         6 => Just(Where::Head),
         1 => Just(Where::Root),
@@ -75,7 +75,7 @@ fn place() -> impl Strategy<Value = Where> {
 }
 
 fn append() -> impl Strategy<Value = Op> {
-    (place(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_hidden)| Op::Append {
+    (parent(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_hidden)| Op::Append {
         at,
         count,
         is_hidden,
@@ -190,7 +190,7 @@ impl World {
             Op::Append { at, count, is_hidden } => {
                 let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
                 let (nodes, messages): (Vec<Node>, Vec<Message>) = made.into_iter().unzip();
-                let (parent, place) = match at {
+                let (parent, target) = match at {
                     Where::Head => (self.model().head, Parent::Head),
                     Where::Root => (None, Parent::Root),
                     Where::To(pick) => match self.pick(*pick) {
@@ -198,7 +198,7 @@ impl World {
                         Some(at) => (Some(at), Parent::Message(self.id(at))),
                     },
                 };
-                append_at(&self.session, &place, messages)?;
+                append_at(&self.session, &target, messages)?;
                 self.model().append(parent, nodes);
             }
             Op::AppendOver { known } => {
@@ -635,12 +635,12 @@ fn pages_forth(chat: &Session, view: &View, whole: &[Message]) -> Result<Vec<Mes
 }
 
 /// Appends by the verb for one message or by the one for several.
-fn append_at(chat: &Session, place: &Parent, mut messages: Vec<Message>) -> Result<()> {
-    match (place, messages.len()) {
+fn append_at(chat: &Session, parent: &Parent, mut messages: Vec<Message>) -> Result<()> {
+    match (parent, messages.len()) {
         (Parent::Head, 1) => chat.append(messages.remove(0))?,
         (Parent::Root, 1) => chat.append_root(messages.remove(0))?,
         (Parent::Message(id), 1) => chat.append_to(id, messages.remove(0))?,
-        _ => return chat.append_all_to(place, messages).map(|_| ()),
+        _ => return chat.append_all_to(parent, messages).map(|_| ()),
     };
     Ok(())
 }

@@ -131,12 +131,12 @@ fn bounds(figures: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// Moves labels apart that would overlap.
-fn spread(places: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut places: Vec<(usize, f64)> = places.enumerate().collect();
-    places.sort_by(|a, b| b.1.total_cmp(&a.1));
-    for at in 1..places.len() {
-        places[at].1 = places[at].1.min(places[at - 1].1 - 16.0);
+fn spread(ys: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut ys: Vec<(usize, f64)> = ys.enumerate().collect();
+    ys.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for at in 1..ys.len() {
+        ys[at].1 = ys[at].1.min(ys[at - 1].1 - 16.0);
     }
-    places.sort_by_key(|place| place.0);
-    places.into_iter().map(|place| place.1).collect()
+    ys.sort_by_key(|y| y.0);
+    ys.into_iter().map(|y| y.1).collect()
 }

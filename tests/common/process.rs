@@ -14,7 +14,7 @@ use talktree::{Error, Result};
 const CHILD: &str = "TALKTREE_CHILD";
 const STORE: &str = "TALKTREE_STORE";
 /// The prefix of a child's lines; the test harness prints lines, too.
-const SAYS: &str = "child: ";
+const PREFIX: &str = "child: ";
 
 /// A child process of a test.
 pub struct Other {
@@ -46,10 +46,10 @@ impl Other {
         let mut line = String::new();
         while self.output.read_line(&mut line).is_ok_and(|count| count > 0) {
             // The child's line may follow text that the harness has printed on the same line.
-            if let Some(at) = line.find(SAYS)
+            if let Some(at) = line.find(PREFIX)
                 && line.ends_with('\n')
             {
-                return Some(line[at + SAYS.len()..].trim_end().to_owned());
+                return Some(line[at + PREFIX.len()..].trim_end().to_owned());
             }
             line.clear();
         }
@@ -57,31 +57,31 @@ impl Other {
     }
 
     pub fn tell(&mut self, what: impl Display) {
-        let told = self.input.as_mut().map(|input| writeln!(input, "{what}"));
-        assert!(matches!(told, Some(Ok(()))), "the child has exited: {told:?}");
+        let written = self.input.as_mut().map(|input| writeln!(input, "{what}"));
+        assert!(matches!(written, Some(Ok(()))), "the child has exited: {written:?}");
     }
 
     /// Kills the child and returns its remaining lines.
     pub fn kill(mut self) -> Vec<String> {
         self.process.kill().unwrap_or_else(|error| panic!("cannot kill the child: {error}"));
-        let said = std::iter::from_fn(|| self.hear()).collect();
+        let lines = std::iter::from_fn(|| self.hear()).collect();
         let _ = self.process.wait();
-        said
+        lines
     }
 
     /// Closes the child's input, waits for its end, and returns its remaining lines.
     pub fn wait(mut self) -> Vec<String> {
         self.input = None;
-        let said = std::iter::from_fn(|| self.hear()).collect();
+        let lines = std::iter::from_fn(|| self.hear()).collect();
         let status = self.process.wait();
-        assert!(status.is_ok_and(|status| status.success()), "a child failed: {said:?}");
-        said
+        assert!(status.is_ok_and(|status| status.success()), "a child failed: {lines:?}");
+        lines
     }
 }
 
 /// Sends a line to the parent process.
 pub fn say(what: impl Display) {
-    println!("\n{SAYS}{what}");
+    println!("\n{PREFIX}{what}");
 }
 
 /// Returns the task of this process and its store; `None` if no test started it.

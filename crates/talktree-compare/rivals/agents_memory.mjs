@@ -18,16 +18,16 @@ class Chat {
     this.session = this.manager.getSession(this.id);
   }
 
-  append(said) {
-    return this.session.appendMessage(message(said));
+  append(entry) {
+    return this.session.appendMessage(message(entry));
   }
 
   // `appendMessage` scans the whole search table for the id, so a large store is filled by INSERTs into its tables.
-  async fill(said) {
+  async fill(entries) {
     await this.session.getHistory();
     this.storage.transactionSync(() => {
       let parent = null;
-      for (const one of said) {
+      for (const one of entries) {
         const { id, role, text } = one;
         this.sql`INSERT INTO assistant_messages (id, session_id, parent_id, role, content)
                  VALUES (${id}, ${this.id}, ${parent}, ${role}, ${JSON.stringify(message(one))})`;
@@ -46,8 +46,8 @@ class Chat {
     return (await this.session.getRecentHistory(0, count)).messages;
   }
 
-  branch(at, said) {
-    return this.session.appendMessage(message(said), at);
+  branch(at, entry) {
+    return this.session.appendMessage(message(entry), at);
   }
 
   async fork(at) {

@@ -28,13 +28,13 @@ class Chat {
     return chat;
   }
 
-  append(said) {
-    return this.session.appendMessage(message(said));
+  append(entry) {
+    return this.session.appendMessage(message(entry));
   }
 
-  async fill(said) {
+  async fill(entries) {
     this.storage.db.exec("BEGIN");
-    for (const one of said) await this.append(one);
+    for (const one of entries) await this.append(one);
     this.storage.db.exec("COMMIT");
   }
 
@@ -51,8 +51,8 @@ class Chat {
     return last.reverse();
   }
 
-  branch(at, said) {
-    return this.session.appendMessage(message(said), { parentId: at });
+  branch(at, entry) {
+    return this.session.appendMessage(message(entry), { parentId: at });
   }
 
   compact(first, last, summary) {

@@ -17,9 +17,9 @@ from tasks import Rival, run
 CONFIG = {"configurable": {"thread_id": "chat"}}
 
 
-def message(said):
-    kind = HumanMessage if said["role"] == "user" else AIMessage
-    return kind(said["text"], id=said["id"])
+def message(entry):
+    kind = HumanMessage if entry["role"] == "user" else AIMessage
+    return kind(entry["text"], id=entry["id"])
 
 
 class Chat:
@@ -35,17 +35,17 @@ class Chat:
         builder.add_edge("chat", END)
         self.graph = builder.compile(checkpointer=SqliteSaver(self.conn))
 
-    def append(self, said):
-        if said["role"] == "user":
-            self.question = message(said)
+    def append(self, entry):
+        if entry["role"] == "user":
+            self.question = message(entry)
             return
-        self.answer = message(said)
+        self.answer = message(entry)
         self.graph.invoke({"messages": [self.question]}, CONFIG)
 
-    def fill(self, said):
+    def fill(self, entries):
         # Two checkpoints, so that there is one in the middle.
-        half = len(said) // 2
-        for part in (said[:half], said[half:]):
+        half = len(entries) // 2
+        for part in (entries[:half], entries[half:]):
             self.graph.update_state(CONFIG, {"messages": [message(one) for one in part]})
 
     def history(self):
@@ -58,8 +58,8 @@ class Chat:
         states = self.graph.get_state_history(CONFIG)
         return {len(state.values["messages"]) - 1: state.config for state in states}
 
-    def branch(self, at, said):
-        return self.graph.update_state(at, {"messages": [message(said)]})
+    def branch(self, at, entry):
+        return self.graph.update_state(at, {"messages": [message(entry)]})
 
     def fork(self, at):
         return self.graph.update_state(at, {"messages": [HumanMessage("onward")]})

@@ -21,16 +21,16 @@ NAME = "chat"
 TURNS = 10
 
 
-def message(said):
-    return llm.Message(role=said["role"], parts=[TextPart(text=said["text"])])
+def message(entry):
+    return llm.Message(role=entry["role"], parts=[TextPart(text=entry["text"])])
 
 
 class Echo(llm.Model):
     model_id = "echo"
-    says = ""
+    reply = ""
 
     def execute(self, prompt, stream, response, conversation):
-        yield self.says
+        yield self.reply
 
 
 class Chat:
@@ -41,22 +41,22 @@ class Chat:
         self.store = LogStore(self.db)
         self.thread = self.store.ensure_thread(NAME)
 
-    def append(self, said):
+    def append(self, entry):
         with self.db.atomic():
-            self.store.append(self.thread, [message(said)])
+            self.store.append(self.thread, [message(entry)])
 
-    def fill(self, said):
+    def fill(self, entries):
         with self.db.atomic():
-            self.store.append(self.thread, [message(one) for one in said])
+            self.store.append(self.thread, [message(one) for one in entries])
 
-    def log(self, said):
+    def log(self, entries):
         model = Echo()
         with self.db.atomic():
-            for start in range(0, len(said) - 1, 2 * TURNS):
+            for start in range(0, len(entries) - 1, 2 * TURNS):
                 conversation = model.conversation()
-                turns = said[start : start + 2 * TURNS]
+                turns = entries[start : start + 2 * TURNS]
                 for question, answer in zip(turns[::2], turns[1::2]):
-                    model.says = answer["text"]
+                    model.reply = answer["text"]
                     response = conversation.prompt(question["text"])
                     response.text()
                     self.store.log(response)
@@ -74,10 +74,10 @@ class Chat:
             tip = next(self.db.query("SELECT parent_hash FROM messages WHERE hash = ?", [tip]))["parent_hash"]
         return hashes[::-1]
 
-    def branch(self, at, said):
+    def branch(self, at, entry):
         with self.db.atomic():
             self.thread = self.store.fork(at, forked_from=NAME)
-            self.store.append(self.thread, [message(said)])
+            self.store.append(self.thread, [message(entry)])
 
     def fork(self, at):
         return self.store.fork(at, forked_from=NAME)

@@ -14,8 +14,8 @@ from agents.extensions.memory import AdvancedSQLiteSession
 from tasks import Rival, run
 
 
-def item(said):
-    return {"role": said["role"], "content": said["text"]}
+def item(entry):
+    return {"role": entry["role"], "content": entry["text"]}
 
 
 class Plain:
@@ -29,11 +29,11 @@ class Plain:
 
         return Session("chat", path)
 
-    def append(self, said):
-        return self.session.add_items([item(said)])
+    def append(self, entry):
+        return self.session.add_items([item(entry)])
 
-    def fill(self, said):
-        return self.session.add_items([item(one) for one in said])
+    def fill(self, entries):
+        return self.session.add_items([item(one) for one in entries])
 
     def history(self):
         return self.session.get_items()
@@ -57,12 +57,12 @@ class Advanced(Plain):
     def ids(self):
         return range(10**9)
 
-    async def branch(self, at, said):
+    async def branch(self, at, entry):
         # A branch ends before a user's turn, so it is created from the following turn.
         self.forks += 1
         await self.session.switch_to_branch("main")
         await self.session.create_branch_from_turn(at // 2 + 2, f"branch-{self.forks}")
-        await self.session.add_items([item(said)])
+        await self.session.add_items([item(entry)])
 
     async def fork(self, at):
         self.forks += 1

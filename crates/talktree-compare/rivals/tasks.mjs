@@ -177,9 +177,9 @@ export async function run(rival) {
   if (does("compacted")) {
     await using(copy(large, "compacted"), false, async (chat) => {
       const covered = Math.floor((plan.large - plan.uncovered) / plan.compactions);
-      for (let place = 0; place < plan.compactions; place++) {
-        const [first, end] = [place * covered, (place + 1) * covered];
-        await chat.compact(messages[first].id, messages[end - 1].id, `Summary ${place}: ${messages[first].text}`);
+      for (let number = 0; number < plan.compactions; number++) {
+        const [first, end] = [number * covered, (number + 1) * covered];
+        await chat.compact(messages[first].id, messages[end - 1].id, `Summary ${number}: ${messages[first].text}`);
       }
       const shown = plan.large - covered * plan.compactions + plan.compactions;
       report("compacted", await repeat(() => chat.history(), (history) => checkHistory(history, shown, plan.large - 1)));

@@ -145,12 +145,12 @@ class Tasks:
         async def branch(chat):
             middle = (await done(chat.ids()))[count // 2 - 1]
             start = time.perf_counter()
-            for place, message in enumerate(following):
+            for number, message in enumerate(following):
                 await done(chat.branch(middle, message))
                 if time.perf_counter() - start > 5:
                     break
-            times["branch"].append((time.perf_counter() - start) / (place + 1))
-            self.check_history(await done(chat.history()), count // 2 + 1, count + place)
+            times["branch"].append((time.perf_counter() - start) / (number + 1))
+            self.check_history(await done(chat.history()), count // 2 + 1, count + number)
 
         begin = time.perf_counter()
         for round in range(self.plan["rounds"]):

@@ -20,7 +20,7 @@ pub(crate) struct Jsonl {
     file: File,
     is_full: bool,
     entries: Vec<Entry>,
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
     forks: usize,
 }
 
@@ -82,7 +82,7 @@ impl Jsonl {
     }
 
     fn keep(&mut self, entry: Entry) {
-        self.places.insert(entry.id.clone(), self.entries.len());
+        self.positions.insert(entry.id.clone(), self.entries.len());
         self.entries.push(entry);
     }
 
@@ -93,8 +93,8 @@ impl Jsonl {
     /// Returns the path of the newest line, newest first.
     fn walk(&self) -> impl Iterator<Item = &Entry> {
         std::iter::successors(self.entries.last(), |entry| {
-            let place = self.places.get(entry.parent.as_ref()?)?;
-            self.entries.get(*place)
+            let position = self.positions.get(entry.parent.as_ref()?)?;
+            self.entries.get(*position)
         })
     }
 }
@@ -128,9 +128,9 @@ impl Chat for Jsonl {
     fn open(folder: &Path, is_full: bool) -> Result<Self> {
         let path = folder.join("chat.jsonl");
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        let (entries, places) = (Vec::new(), HashMap::new());
+        let (entries, positions) = (Vec::new(), HashMap::new());
         let folder = folder.to_owned();
-        let mut chat = Self { folder, file, is_full, entries, places, forks: 0 };
+        let mut chat = Self { folder, file, is_full, entries, positions, forks: 0 };
         for line in std::fs::read_to_string(&path)?.lines() {
             chat.keep(serde_json::from_str(line)?);
         }

@@ -30,10 +30,10 @@ pub(crate) struct TestMessage {
 /// Returns this many messages, the same in every run.
 pub(crate) fn generate(count: usize) -> Vec<TestMessage> {
     let mut rng = Rng::with_seed(SEED);
-    (0..count).map(|place| message(&mut rng, place)).collect()
+    (0..count).map(|number| message(&mut rng, number)).collect()
 }
 
-fn message(rng: &mut Rng, place: usize) -> TestMessage {
+fn message(rng: &mut Rng, number: usize) -> TestMessage {
     let length = rng.usize(200..=290);
     let mut text = String::with_capacity(length + 24);
     while text.len() < length {
@@ -43,12 +43,12 @@ fn message(rng: &mut Rng, place: usize) -> TestMessage {
         push_word(&mut text, WORDS.powf(rng.f64()) as usize);
     }
     for (word, every, at) in [(USUAL, 99, 37), (COMMON, 9, 4)] {
-        if place % every == at {
+        if number % every == at {
             text.push(' ');
             text.push_str(word);
         }
     }
-    let role = if place.is_multiple_of(2) { "user" } else { "assistant" };
+    let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
     TestMessage { id: uuid(rng), role: role.to_owned(), text }
 }
 

@@ -22,11 +22,11 @@ struct Notes(Vec<String>);
 impl Notes {
     /// Returns the mark of a footnote; equal texts share one.
     fn mark(&mut self, note: &str) -> String {
-        let place = self.0.iter().position(|known| known == note).unwrap_or_else(|| {
+        let index = self.0.iter().position(|known| known == note).unwrap_or_else(|| {
             self.0.push(note.to_owned());
             self.0.len() - 1
         });
-        format!("[{}]", place + 1)
+        format!("[{}]", index + 1)
     }
 }
 
@@ -79,8 +79,8 @@ impl<'a> Table<'a> {
             out,
             "WAL, synchronous=NORMAL unless a row says FULL; texts of 200 to 300 bytes."
         )?;
-        for (place, note) in notes.0.iter().enumerate() {
-            writeln!(out, "[{}] {note}", place + 1)?;
+        for (index, note) in notes.0.iter().enumerate() {
+            writeln!(out, "[{}] {note}", index + 1)?;
         }
         for (rival, measured) in &self.columns {
             writeln!(out, "\n{}: {}", rival.name, rival.how)?;

@@ -235,9 +235,9 @@ impl Run<'_> {
         }
         let mut chat = C::open(&self.copy(large, "compacted")?, false)?;
         let (ids, covered) = (chat.ids()?, self.plan.covered());
-        for place in 0..self.plan.compactions {
-            let (first, end) = (place * covered, (place + 1) * covered);
-            let summary = format!("Summary {place}: {}", self.messages[first].text);
+        for number in 0..self.plan.compactions {
+            let (first, end) = (number * covered, (number + 1) * covered);
+            let summary = format!("Summary {number}: {}", self.messages[first].text);
             chat.compact(&ids[first..end], &ids[end], &summary)?;
         }
         let shown = self.plan.large - covered * self.plan.compactions + C::SUMMARIES;

@@ -164,18 +164,18 @@ fn cut(
             }
         };
         // The latest mark at which the store held exactly this; `None` if the file does not exist yet.
-        let place = match held {
+        let latest = match held {
             Some(held) => round.marks.iter().rposition(|mark| mark.1 == held),
             None if acknowledged == 0 => continue,
             None => None,
         };
-        match (place, held) {
+        match (latest, held) {
             (None, Some(_)) => {
                 let what = "the store holds something it never held before the cut";
                 report.failure(format!("cut at event {moment}, {durability:?}: {what}"), replay);
             }
-            (place, _) => {
-                let there = place.map_or(0, |place| place + 1);
+            (latest, _) => {
+                let there = latest.map_or(0, |latest| latest + 1);
                 figures.ahead += u64::from(there > acknowledged);
                 let lost = acknowledged.saturating_sub(there);
                 figures.lost.push(lost as u64);

@@ -324,7 +324,7 @@ impl World {
     fn append(&mut self, at: &Where, lines: &[Line]) -> Result<()> {
         let nodes: Vec<Node> = lines.iter().map(|line| self.new_node(line)).collect();
         let messages: Vec<Message> = nodes.iter().map(|node| self.to_message(node)).collect();
-        let (parent, place) = match at {
+        let (parent, target) = match at {
             Where::Head => (self.model().head, Parent::Head),
             Where::Root => (None, Parent::Root),
             Where::To(pick) => match self.pick(*pick) {
@@ -332,7 +332,7 @@ impl World {
                 Some(at) => (Some(at), Parent::Message(self.id(at))),
             },
         };
-        self.chat().append_all_to(&place, messages)?;
+        self.chat().append_all_to(&target, messages)?;
         self.model().append(parent, nodes);
         Ok(())
     }

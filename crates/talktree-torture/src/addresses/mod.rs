@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fastrand::Rng;
 
-pub use script::{Tried, play};
+pub use script::{Counts, play};
 
 use crate::{Report, Result};
 
@@ -36,13 +36,13 @@ pub struct Args {
 /// None: each difference is a failure in the report.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let cases = args.case.map_or(0..args.cases, |case| case..case.saturating_add(1));
-    let mut tried = Tried::default();
+    let mut counts = Counts::default();
     for case in cases.clone() {
         let mut dice = Rng::with_seed(report.seed().wrapping_add(case));
         let script: Vec<u8> = (0..dice.usize(..MAX_BYTES)).map(|_| dice.u8(..)).collect();
         let what = match catch_unwind(AssertUnwindSafe(|| play(&script))) {
             Ok(Ok(of_this)) => {
-                tried += of_this;
+                counts += of_this;
                 continue;
             }
             Ok(Err(what)) => what,
@@ -52,8 +52,8 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         report.failure(what, replay);
     }
     report.fact("scripts", cases.end - cases.start);
-    report.fact("verbs done", tried.done);
-    report.fact("verbs refused", tried.refused);
-    report.fact("reads compared", tried.compared);
+    report.fact("verbs done", counts.done);
+    report.fact("verbs refused", counts.refused);
+    report.fact("reads compared", counts.compared);
     Ok(())
 }

@@ -39,7 +39,7 @@ const MAX_SESSIONS: usize = 6;
 
 /// What playing a script did.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tried {
+pub struct Counts {
     /// Verbs that succeeded in both.
     pub done: u64,
     /// Verbs that both refused.
@@ -48,7 +48,7 @@ pub struct Tried {
     pub compared: u64,
 }
 
-impl AddAssign for Tried {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.done += other.done;
         self.refused += other.refused;
@@ -68,7 +68,7 @@ enum Expected {
 ///
 /// # Errors
 /// The first difference between store and model.
-pub fn play(script: &[u8]) -> Result<Tried, String> {
+pub fn play(script: &[u8]) -> Result<Counts, String> {
     let mut world = World::new().map_err(|error| error.to_string())?;
     let mut bytes = script.iter().copied();
     let mut steps = Vec::new();
@@ -78,7 +78,7 @@ pub fn play(script: &[u8]) -> Result<Tried, String> {
         step.1.and_then(|()| world.compare()).map_err(|what| format!("{what}, after {steps:?}"))?;
     }
     match world.store.verify(|_| {}) {
-        Ok(verified) if verified.damages.is_empty() => Ok(world.tried),
+        Ok(verified) if verified.damages.is_empty() => Ok(world.counts),
         answer => Err(format!("verify says {answer:?}, after {steps:?}")),
     }
 }
@@ -89,7 +89,7 @@ struct World {
     models: BTreeMap<SessionId, Model>,
     /// The session in which the next verb runs.
     current: SessionId,
-    tried: Tried,
+    counts: Counts,
 }
 
 impl World {
@@ -97,7 +97,7 @@ impl World {
         let store = Store::open_in_memory()?;
         let current = SessionId::from("s");
         let models = BTreeMap::from([(current.clone(), Model::default())]);
-        Ok(Self { store, models, current, tried: Tried::default() })
+        Ok(Self { store, models, current, counts: Counts::default() })
     }
 
     /// Runs one verb; returns a description of the call, and the difference if store and model disagree.
@@ -215,12 +215,12 @@ impl World {
         };
         let agreed = match (&answer, expected) {
             (Ok(()), Expected::Done) => {
-                self.tried.done += 1;
+                self.counts.done += 1;
                 Ok(())
             }
             (Err(Error::UnknownMessage { .. }), Expected::UnknownMessage)
             | (Err(Error::InvalidName { .. }), Expected::InvalidName) => {
-                self.tried.refused += 1;
+                self.counts.refused += 1;
                 Ok(())
             }
             _ => Err(format!("{verb_name} returns {answer:?}, expected {expected:?}")),
@@ -239,7 +239,7 @@ impl World {
             if !is_equal {
                 return Err(format!("{what} differs; expected {model:?}"));
             }
-            self.tried.compared += 1;
+            self.counts.compared += 1;
         }
         Ok(())
     }

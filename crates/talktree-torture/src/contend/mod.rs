@@ -247,12 +247,12 @@ fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> 
         messages += tally.own.len() + tally.forks.values().sum::<usize>() + tally.shared.len();
     }
     let shared = ids(SHARED)?;
-    let place: HashMap<&str, usize> =
+    let position: HashMap<&str, usize> =
         shared.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
     for tally in tallies {
-        let places: Option<Vec<usize>> =
-            tally.shared.iter().map(|id| place.get(id.as_str()).copied()).collect();
-        if !places.is_some_and(|places| places.is_sorted()) {
+        let positions: Option<Vec<usize>> =
+            tally.shared.iter().map(|id| position.get(id.as_str()).copied()).collect();
+        if !positions.is_some_and(|positions| positions.is_sorted()) {
             faults.push("a shared message is lost or out of order".to_owned());
         }
     }

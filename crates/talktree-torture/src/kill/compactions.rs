@@ -75,7 +75,7 @@ impl Worker {
     pub(super) fn commit_stale_plan(&self, chat: &Session, message: &MessageSpec) -> Result<()> {
         let plan = planned(chat)?.ok_or("planning again finds nothing to compact")?;
         chat.update(message.message())?;
-        match chat.commit(plan, "of what was said before") {
+        match chat.commit(plan, "a stale summary") {
             Err(Error::Stale { .. }) => Ok(()),
             answer => Err(format!("committing a stale plan returns {answer:?}").into()),
         }

@@ -132,8 +132,8 @@ impl Model {
             }
             Operation::ImportCompaction { id, first, last }
             | Operation::CommitPlan { id, first, last } => {
-                let places = self.places(first, last);
-                self.covered.extend(places);
+                let range = self.range_of(first, last);
+                self.covered.extend(range);
                 self.compactions.push(CompactionMark {
                     id: id.clone(),
                     first: first.clone(),
@@ -190,15 +190,15 @@ impl Model {
     }
 
     /// Returns the ids from `last` up to `first`, dead nodes included.
-    fn places(&self, first: &String, last: &String) -> Vec<String> {
-        let mut places: Vec<String> = Vec::new();
+    fn range_of(&self, first: &String, last: &String) -> Vec<String> {
+        let mut range: Vec<String> = Vec::new();
         for (id, _) in self.up(Some(last)) {
-            places.push(id.clone());
+            range.push(id.clone());
             if id == first {
                 break;
             }
         }
-        places
+        range
     }
 
     fn living(&self, from: Option<&String>) -> Option<String> {
@@ -224,7 +224,7 @@ impl Model {
         while let Some((id, node)) = at.and_then(|id| self.nodes.get_key_value(id)) {
             at = node.parent.as_ref();
             let reach = |compaction: &&&CompactionMark| {
-                self.places(&compaction.first, &compaction.last).len()
+                self.range_of(&compaction.first, &compaction.last).len()
             };
             match ends.get(id).and_then(|compactions| compactions.iter().max_by_key(reach)) {
                 Some(compaction) => {

@@ -109,9 +109,9 @@ impl Choices {
         let at = self.rng.usize(..shown.len().max(1));
         let is_message = |id: &&String| model.word(id).is_some();
         let width = self.rng.usize(2..30);
-        let stretch: Vec<&String> =
+        let range: Vec<&String> =
             shown.iter().skip(at).take_while(is_message).take(width).collect();
-        let (first, last) = (stretch.first()?.to_string(), stretch.last()?.to_string());
+        let (first, last) = (range.first()?.to_string(), range.last()?.to_string());
         Some(Operation::ImportCompaction { id: self.name('s'), first, last })
     }
 

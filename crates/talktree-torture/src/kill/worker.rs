@@ -108,9 +108,9 @@ impl Worker {
         match operation {
             Operation::Open => Ok(()),
             Operation::Append { to, messages } => {
-                let place = to.as_deref().map_or(Parent::Head, |to| Parent::Message(to.into()));
+                let parent = to.as_deref().map_or(Parent::Head, |to| Parent::Message(to.into()));
                 let answers =
-                    chat.append_all_to(&place, messages.iter().map(MessageSpec::message))?;
+                    chat.append_all_to(&parent, messages.iter().map(MessageSpec::message))?;
                 let are_new = answers.iter().all(|answer| answer.is_new && !answer.differs);
                 expect(
                     are_new && answers.len() == messages.len(),

@@ -74,12 +74,12 @@ pub(super) const VERBS: &[Verb] = &[
 /// Appends to a session that compacts automatically; returns whether the compaction succeeded.
 fn append_and_compact(store: &Store, _: &std::path::Path) -> talktree::Result<String> {
     let has_failed = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&has_failed);
+    let failed = Arc::clone(&has_failed);
     let chat = store
         .session_builder("chat")
         .summarizer(brief)
         .compact_after(THRESHOLD)
-        .on_compaction_error(move |_| heard.store(true, Ordering::Relaxed))
+        .on_compaction_error(move |_| failed.store(true, Ordering::Relaxed))
         .open()?;
     chat.append(message("new", "a new turn"))?;
     let answer = if has_failed.load(Ordering::Relaxed) { NOT_COMPACTED } else { COMPACTED };

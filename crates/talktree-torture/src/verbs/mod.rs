@@ -66,13 +66,13 @@ fn compaction(id: &str, first: &str, last: &str) -> Compaction {
 /// As the verbs.
 pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     let chat = store.session("chat")?;
-    let said = |n: usize| {
+    let turn = |n: usize| {
         let text = format!("turn {n}: {}", "coffee garden 故宫 latency ".repeat(1 + n % 40));
         let tool = Part::tool_call("look", format!("c{n}"), serde_json::json!({ "q": n }));
         let message = message(&format!("m{n}"), &text);
         if n.is_multiple_of(7) { message.with_part(tool) } else { message }
     };
-    chat.append_all((1..=300).map(said))?;
+    chat.append_all((1..=300).map(turn))?;
     for n in 0..20 {
         let to = format!("m{}", 10 + n * 7);
         chat.append_to(&to.as_str().into(), message(&format!("b{n}"), "another branch"))?;
