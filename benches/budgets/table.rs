@@ -79,11 +79,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn head(&self) {
         println!(
-            "| {:<58} | {:>9} | {:>9} | {:>6} | {:>8} | {:<6} |",
+            "| {:<73} | {:>9} | {:>9} | {:>6} | {:>8} | {:<6} |",
             "work", "floor", "ours", "ratio", "budget", ""
         );
         println!(
-            "|:{:-<58}-|-{:->9}:|-{:->9}:|-{:->6}:|-{:->8}:|:{:-<6}-|",
+            "|:{:-<73}-|-{:->9}:|-{:->9}:|-{:->6}:|-{:->8}:|:{:-<6}-|",
             "", "", "", "", "", ""
         );
     }
@@ -102,7 +102,7 @@ impl Table {
             Some(false) => "MISSED",
         };
         println!(
-            "| {:<58} | {:>9} | {:>9} | {ratio:>6} | {budget:>8} | {verdict:<6} |",
+            "| {:<73} | {:>9} | {:>9} | {ratio:>6} | {budget:>8} | {verdict:<6} |",
             row.work,
             text(row.floor),
             text(Some(row.ours)),
