@@ -1,8 +1,8 @@
-//! Does search find the chat, and the turn, that answers a question?
+//! Does search find the chat and the turn that answer a question?
 //!
-//! LongMemEval: 940 chats of a person with an assistant in one store, and 231 questions about them, put to the library
-//! word for word. R@k is the share of what answers the question that is among the first k, MRR one over the place of the
-//! first. The constants of the ranking were tuned on every other question; the rest is held out.
+//! LongMemEval: 940 chats of a person with an assistant in one store, and 231 questions about them, searched for word for
+//! word. R@k is the share of the answering chats or turns among the first k hits, MRR is 1 divided by the rank of the first
+//! one. The ranking constants were tuned on every other question; the rest is held out.
 //!
 //! Reads `longmemeval/` in the folder `TALKTREE_DATA`, or in `../shared/data`.
 
@@ -61,12 +61,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let folder = folder.join("longmemeval");
     if !folder.is_dir() {
-        println!("skipped: there is no {}; set TALKTREE_DATA", folder.display());
+        println!("skipped: {} does not exist; set TALKTREE_DATA", folder.display());
         return Ok(());
     }
     let file = std::fs::File::open(folder.join("sessions.jsonl.gz"))?;
-    let place = tempfile::tempdir()?;
-    let store = Store::open(place.path().join("longmemeval.db"))?;
+    let scratch = tempfile::tempdir()?;
+    let store = Store::open(scratch.path().join("longmemeval.db"))?;
     let began = Instant::now();
     let mut count = 0;
     for line in BufReader::new(GzDecoder::new(file)).lines() {
@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("        chats R@1   R@5  R@10   MRR   turns R@1   R@5  R@10   MRR");
     let every_other = |from: usize| results[from..].iter().step_by(2);
     print("tuned", every_other(0));
-    print("held", every_other(1));
+    print("held out", every_other(1));
     print("all", results.iter());
     for (what, times) in ["chats", "turns"].iter().zip(&mut times) {
         times.sort();
@@ -130,12 +130,12 @@ fn ask(
 }
 
 fn figures(found: &[String], gold: &[String]) -> Figures {
-    let places: Vec<_> =
+    let ranks: Vec<_> =
         gold.iter().filter_map(|gold| found.iter().position(|id| id == gold)).collect();
     let among = |first: usize| {
-        places.iter().filter(|&&place| place < first).count() as f64 / gold.len() as f64
+        ranks.iter().filter(|&&rank| rank < first).count() as f64 / gold.len() as f64
     };
-    let best = places.iter().min().map_or(0.0, |&place| 1.0 / (place + 1) as f64);
+    let best = ranks.iter().min().map_or(0.0, |&rank| 1.0 / (rank + 1) as f64);
     [among(1), among(5), among(10), best]
 }
 
@@ -154,7 +154,7 @@ fn print<'a>(name: &str, results: impl Iterator<Item = &'a [Figures; 2]> + Clone
 }
 
 fn time(text: &str) -> Result<DateTime<Utc>, Box<dyn Error>> {
-    let (day, rest) = text.split_once(' ').ok_or("no blank in a date")?;
+    let (day, rest) = text.split_once(' ').ok_or("a date without a space")?;
     let clock = rest.rsplit(' ').next().unwrap_or("00:00");
     Ok(NaiveDateTime::parse_from_str(&format!("{day} {clock}"), "%Y/%m/%d %H:%M")?.and_utc())
 }

@@ -1,8 +1,8 @@
 //! What does a search cost in a large store, and in one session of it?
 //!
-//! The floor of a search in one session is the same session alone in a store of its own; the budget is twice that. Texts
-//! are made of words as unevenly common as those of a language. `TALKTREE_MESSAGES` sets the size, 200 000 if it is not
-//! set; a session has 200 messages.
+//! The floor of a search in one session is the same session alone in a store; the budget is twice the floor. Words are as
+//! unevenly frequent as those of a language. `TALKTREE_MESSAGES` sets the number of messages, 200 000 by default; a session
+//! has 200.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a program to be watched")]
 
@@ -16,7 +16,7 @@ const WORDS_PER_MESSAGE: usize = 60;
 const VOCABULARY: f64 = 30_000.0;
 const RUNS: usize = 31;
 
-/// A small generator of numbers, the same in every run.
+/// A small random number generator, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A word; the n-th most common comes up about 1/n as often as the first.
+    /// Returns a word; the n-th most frequent word is about 1/n as frequent as the first.
     fn word(&mut self) -> String {
         word(VOCABULARY.powf(self.next()) as usize)
     }
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// The n-th most common word.
+/// Returns the n-th most frequent word.
 fn word(mut n: usize) -> String {
     let mut text = String::from("w");
     while n > 0 {
@@ -74,9 +74,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok()
         .and_then(|size| size.parse().ok())
         .unwrap_or(200_000);
-    let place = tempfile::tempdir()?;
+    let folder = tempfile::tempdir()?;
     let open =
-        |name: &str| Store::options().durability(Durability::Normal).open(place.path().join(name));
+        |name: &str| Store::options().durability(Durability::Normal).open(folder.path().join(name));
     let (store, alone) = (open("large.db")?, open("alone.db")?);
     let began = Instant::now();
     for session in 0..size / PER_SESSION {

@@ -1,6 +1,6 @@
-//! An assistant that plays one turn a run, offline: its model is a script.
+//! An assistant that plays one turn per run, offline: its model is a script.
 //!
-//! Run it twice: the second run goes on where the first stopped, with what was learned in it.
+//! Run it twice: the second run continues where the first stopped, with what the first one stored in memory.
 //!
 //! ```console
 //! $ cargo run --example assistant [STORE]
@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use talktree::{Block, Document, Message, Part, Role, Session, SkillFolder, Store};
 
-/// What the model does next: in a program, what its provider answers.
+/// One step of the model; in a real program, a response of its provider.
 enum Act {
     Call(&'static str, Value),
     Say(&'static str),
 }
 
-/// A turn: what the user says, and what the model does about it.
+/// A turn: what the user says, and the steps of the model.
 struct Turn {
     user: &'static str,
     acts: Vec<Act>,
@@ -88,26 +88,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let turns = script();
     let played = chat.raw_history()?.iter().filter(|message| message.role == Role::User).count();
     let Some(turn) = turns.get(played) else {
-        println!("All turns are played. Remove {} to begin again.", path.display());
+        println!("All turns have been played. Remove {} to start over.", path.display());
         return Ok(());
     };
     println!("Turn {} of {}, in {}", played + 1, turns.len(), path.display());
     if played > 0 {
-        // Between conversations nobody's cache is lost by it.
+        // Between two runs there is no provider cache that a changed prompt would invalidate.
         chat.refresh_prompt()?;
     }
     chat.append(Message::user(turn.user))?;
-    show(&chat, "the user has spoken")?;
+    show(&chat, "the user has written")?;
     for (number, act) in turn.acts.iter().enumerate() {
         play(&chat, act, &format!("call-{played}-{number}"))?;
     }
     if played + 1 < turns.len() {
-        println!("\nRun it again for the next turn.");
+        println!("\nRun it again to play the next turn.");
     }
     Ok(())
 }
 
-/// Does what the model asks for and stores both.
+/// Stores the model's answer, or its tool call with the result.
 fn play(chat: &Session, act: &Act, call_id: &str) -> Result<(), Box<dyn Error>> {
     match act {
         Act::Say(text) => {
@@ -126,7 +126,7 @@ fn play(chat: &Session, act: &Act, call_id: &str) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Prints what the model would be given now.
+/// Prints what the model would see now.
 fn show(chat: &Session, what: &str) -> talktree::Result<()> {
     println!("\n──── {what} ────\n");
     println!("{}", chat.prompt()?);
@@ -153,7 +153,7 @@ fn default_path() -> PathBuf {
     std::env::temp_dir().join("talktree-assistant.db")
 }
 
-/// Makes a folder with one skill; a program has its own.
+/// Creates a folder with one skill; a real program ships its own.
 fn skill_folder() -> std::io::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     let skill = "---\nname: report\ndescription: How to report figures\n---\n\

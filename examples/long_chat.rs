@@ -1,7 +1,7 @@
 //! A conversation of 5 000 turns that stays within 2 000 tokens, offline: its summarizer is a script.
 //!
-//! It prints what a model would see after each turn, and in the end finds what was said long ago.
-//! With a file it goes on where it stopped; without one it plays in memory.
+//! It prints what a model would see after each turn, and at the end finds a message from long ago.
+//! With a file it continues where it stopped; without one it runs in memory.
 //!
 //! ```console
 //! $ cargo run --example long_chat [STORE]
@@ -21,7 +21,7 @@ Usage: cargo run --example long_chat [STORE]
 
 STORE is a file to play in; a second run continues where the first stopped. Without it, it plays in memory.";
 
-/// Above so many tokens the conversation is compacted; the newest half of them is kept word for word.
+/// Above this many tokens the conversation is compacted; the newest half of them is kept unchanged.
 const THRESHOLD: u64 = 2_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,30 +44,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let played = chat.path_length()? as usize / 2;
     for number in played + 1..=talk::COUNT {
         for message in talk::turn(number) {
-            chat.append(message)?; // compactions, when it has to
+            chat.append(message)?; // compacts if necessary
         }
         println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
     }
 
-    if !talk::are_all_there(&chat, talk::COUNT)? {
-        return Err("what is stored is not what was said".into());
+    if !talk::is_complete(&chat, talk::COUNT)? {
+        return Err("the stored messages differ from the script".into());
     }
     let (stored, shown) = (chat.path_length()?, chat.history()?.len());
-    println!("\nAll {} messages are there, word for word; a model sees {shown}.", spaced(stored));
+    println!("\nAll {} messages are stored unchanged; a model sees {shown}.", spaced(stored));
     recall(&chat, talk::QUESTION)
 }
 
-/// Stands in for a model: reads the prompt as one would, and answers under its four headings.
+/// Replaces a model: reads the prompt and writes the four sections that it asks for.
 fn summarize(prompt: &str) -> Result<Summary, BoxError> {
     let lines = |start: &'static str| prompt.lines().filter(move |line| line.starts_with(start));
     let noted: Vec<&str> = lines("Order ").filter(|line| line.contains(" is noted: ")).collect();
     let last = noted.last().and_then(|line| number(line));
-    let last = last.ok_or("no order is noted in what was given")?;
+    let last = last.ok_or("the prompt contains no order")?;
     let newest = noted[noted.len().saturating_sub(3)..].iter();
-    // The first sentence of each.
+    // Take the first sentence of each.
     let newest = newest.map(|line| line.split(". ").next().unwrap_or(line).trim_end_matches('.'));
 
-    // What still waits stands in the messages, or in the summary that is brought up to date.
+    // Open orders are in the messages, or in the previous summary that the prompt contains.
     let is_settled =
         |order: &str| lines("The price for order ").any(|line| number(line) == number(order));
     let waiting = prompt.lines().map(|line| line.trim_start_matches("- "));
@@ -85,7 +85,7 @@ fn summarize(prompt: &str) -> Result<Summary, BoxError> {
     Ok(Summary::new(text).by("script"))
 }
 
-/// Returns the items as a list of Markdown.
+/// Formats the items as a Markdown list.
 fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     let list: Vec<String> = items.map(|item| format!("- {item}")).collect();
     if list.is_empty() { "None".to_owned() } else { list.join("\n") }
@@ -96,16 +96,16 @@ fn number(line: &str) -> Option<usize> {
     line.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok())
 }
 
-/// Finds what was said, and goes down to it through the summaries that it lies under.
+/// Searches for a message, and expands the nested compactions down to it.
 fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
     println!("\n{question}");
     let found = chat.search(question).limit(1).run()?;
-    let hit = found.hits.first().ok_or("nothing was found")?;
+    let hit = found.hits.first().ok_or("the search found nothing")?;
     println!("  {}: {}", hit.role.as_str(), hit.snippet);
 
     let Some(shown) = hit.under.clone() else { return Ok(()) };
     println!(
-        "\nA model sees this in its place:\n{}\n",
+        "\nA model sees this summary instead:\n{}\n",
         indented(&chat.compaction(&shown)?.summary)
     );
     let mut levels = Vec::new();
@@ -118,20 +118,20 @@ fn recall(chat: &Session, question: &str) -> Result<(), Box<dyn Error>> {
             levels.len() + 1,
             spaced(compaction.count),
             inside.len() - compaction.nested.len(),
-            if compaction.nested.is_empty() { "" } else { ", and a summary of those before" },
+            if compaction.nested.is_empty() { "" } else { ", and a summary of the earlier ones" },
         ));
         under = holding(chat, &compaction.nested, hit)?;
         if under.is_none() {
             print_ends(&levels);
             let message = inside.iter().find(|message| message.id == hit.id);
-            let message = message.ok_or("the message is not where it should be")?;
-            println!("\nThere it stands:\n{}", indented(&message.text()));
+            let message = message.ok_or("the compaction does not contain the message")?;
+            println!("\nThe message itself:\n{}", indented(&message.text()));
         }
     }
     Ok(())
 }
 
-/// Returns the one of these summaries that a message lies under.
+/// Returns the compaction of these that contains the hit.
 fn holding(
     chat: &Session,
     compactions: &[CompactionId],
@@ -152,7 +152,7 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Prints the first lines and the last.
+/// Prints the first three lines and the last three.
 fn print_ends(lines: &[String]) {
     for (at, line) in lines.iter().enumerate() {
         match at {

@@ -1,7 +1,7 @@
-//! The conversation of `long_chat` with summaries that a model writes: any that answers as Ollama or OpenAI do.
+//! The conversation of `long_chat` with summaries written by a model of any server with the API of Ollama or OpenAI.
 //!
-//! What the model is to read and how it fails differ from server to server; what talktree needs is one
-//! function from a prompt to a text, with a time limit of its own.
+//! talktree needs only a function from a prompt to a text, with its own time limit. Requests and errors differ between
+//! servers, so this example contains them.
 //!
 //! ```console
 //! $ cargo run --example ollama -- http://localhost:11434 llama3.2
@@ -20,12 +20,12 @@ use talktree::{Store, Summary};
 
 const USAGE: &str = "usage: ollama URL MODEL [--turns N] [--timeout SECONDS] [--key-env NAME]
 
-URL is a server of Ollama (http://localhost:11434), or one that answers as OpenAI does (https://HOST/v1).
-The key, if one is needed, is read from the variable NAME.";
+URL is an Ollama server (http://localhost:11434) or a server with OpenAI's API (https://HOST/v1).
+The key, if one is needed, is read from the environment variable NAME.";
 
-/// Above so many tokens the conversation is compacted; the newest half of them is kept word for word.
+/// Above this many tokens the conversation is compacted; the newest half of them is kept unchanged.
 const THRESHOLD: u64 = 2_000;
-/// How many tokens the model is to read at once: Ollama cuts off what is over its own default.
+/// The context size requested from the model: Ollama truncates prompts that exceed its default.
 const CONTEXT: u64 = 4_096;
 
 fn main() -> ExitCode {
@@ -46,7 +46,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let asked = Asked::read(std::env::args().skip(1))?;
     let turns = asked.turns;
     let model = Model::new(asked);
-    // Before anything else: a mistyped name is told once, and a slow model is loaded.
+    // First of all: this reports a mistyped name at once, and loads a slow model.
     model.ask("Answer with one word: ready")?;
 
     let store = Store::open_in_memory()?;
@@ -56,28 +56,28 @@ fn run() -> Result<(), Box<dyn Error>> {
             model.ask(prompt).map(|text| Summary::new(text).by(&model.name))
         })
         .compact_after(THRESHOLD)
-        .on_compaction_error(|error| println!("not compacted, to be tried again: {error}"))
+        .on_compaction_error(|error| println!("not compacted, will be retried: {error}"))
         .open()?;
 
     let _subscription = talk::print_compactions(&chat);
     for number in 1..=turns {
         for message in talk::turn(number) {
-            chat.append(message)?; // waits for the model, when it has to compact
+            chat.append(message)?; // waits for the model if it compacts
         }
         println!("turn {number:4}  {} of {}", Window::of(&chat)?, spaced(THRESHOLD));
     }
 
-    if !talk::are_all_there(&chat, turns)? {
-        return Err("what is stored is not what was said".into());
+    if !talk::is_complete(&chat, turns)? {
+        return Err("the stored messages differ from the script".into());
     }
-    println!("\nAll {} messages are there, word for word.", spaced(chat.path_length()?));
+    println!("\nAll {} messages are stored unchanged.", spaced(chat.path_length()?));
     if let Some(last) = chat.compactions()?.pop() {
         println!("\nThe last summary:\n\n{}", last.summary);
     }
     Ok(())
 }
 
-/// What is asked for on the command line.
+/// The command line.
 struct Asked {
     url: String,
     model: String,
@@ -103,11 +103,11 @@ impl Asked {
                     let name = value()?;
                     let found = std::env::var(&name);
                     key = Some(found.map_err(|_| {
-                        format!("set the variable {name} to the key, and export it")
+                        format!("the environment variable {name} is not set or not exported")
                     })?);
                 }
                 _ if arg.starts_with('-') => {
-                    return Err(format!("no option {arg}\n\n{USAGE}").into());
+                    return Err(format!("unknown option {arg}\n\n{USAGE}").into());
                 }
                 _ => names.push(arg),
             }
@@ -127,7 +127,7 @@ struct Model {
     key: Option<String>,
 }
 
-/// How a server is asked, and where in its answer the text stands.
+/// The API of a server: it decides the request, and the path of the text in the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `/api/chat`
@@ -147,23 +147,23 @@ impl Model {
         };
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(asked.timeout))
-            .http_status_as_error(false) // the body says what was wrong
+            .http_status_as_error(false) // the body describes the error
             .build()
             .into();
         Self { agent, url, form, name: asked.model, timeout: asked.timeout, key: asked.key }
     }
 
-    /// Returns what the model says to a prompt.
+    /// Returns the model's answer to a prompt.
     ///
     /// # Errors
-    /// What went wrong, and what can be done about it.
+    /// A description of the error, with advice.
     fn ask(&self, prompt: &str) -> Result<String, String> {
         let mut body = json!({
             "model": self.name,
             "messages": [{"role": "user", "content": prompt}],
             "stream": false,
         });
-        let place = match self.form {
+        let pointer = match self.form {
             Form::Ollama => {
                 body["options"] = json!({"num_ctx": CONTEXT});
                 "/message/content"
@@ -175,17 +175,17 @@ impl Model {
             return Err(self.refused(status, &text));
         }
         let answer: Option<Value> = serde_json::from_str(&text).ok();
-        let said = answer.as_ref().and_then(|answer| answer.pointer(place)?.as_str());
-        said.map(str::to_owned).ok_or_else(|| {
+        let content = answer.as_ref().and_then(|answer| answer.pointer(pointer)?.as_str());
+        content.map(str::to_owned).ok_or_else(|| {
             let url = &self.url;
             format!(
-                "{url} answered with no text of a chat: {}; is it the right URL?",
+                "{url} answered without a chat message: {}; is it the right URL?",
                 start_of(&text)
             )
         })
     }
 
-    /// Returns the status and the body of the answer.
+    /// Returns the status and the body of the response.
     fn post(&self, body: &Value) -> Result<(u16, String), ureq::Error> {
         let mut request = self.agent.post(&self.url).content_type("application/json");
         if let Some(key) = &self.key {
@@ -200,7 +200,7 @@ impl Model {
         let advice = match error {
             ureq::Error::Timeout(_) => {
                 return format!(
-                    "{url} did not answer within {seconds} s: give it more by --timeout, or take a smaller model"
+                    "{url} did not answer within {seconds} s: raise --timeout, or use a smaller model"
                 );
             }
             ureq::Error::Http(_) | ureq::Error::BadUri(_) => {
@@ -208,22 +208,22 @@ impl Model {
             }
             _ => "is the host right, and the server running? (Ollama: `ollama serve`)",
         };
-        format!("{url} cannot be asked: {error}; {advice}")
+        format!("cannot reach {url}: {error}; {advice}")
     }
 
     fn refused(&self, status: u16, text: &str) -> String {
         let advice = match status {
-            401 | 403 => "name the variable that holds a key by --key-env",
-            404 => "check the URL, and the name of the model (Ollama: `ollama pull MODEL`)",
-            429 => "it is asked too often, or the credit is used up",
-            500.. => "the server's log may say more",
-            _ => "the server does not take the request",
+            401 | 403 => "name the environment variable with the key by --key-env",
+            404 => "check the URL and the name of the model (Ollama: `ollama pull MODEL`)",
+            429 => "too many requests, or the credit is used up",
+            500.. => "check the server's log",
+            _ => "the server refuses the request",
         };
         format!("{} answered {status} {}: {advice}", self.url, start_of(text))
     }
 }
 
-/// Returns the start of what a server said, on one line.
+/// Returns the start of a response on one line.
 fn start_of(text: &str) -> String {
     let start: String = text.chars().take(200).collect();
     format!("{start:?}")

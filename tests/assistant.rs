@@ -1,4 +1,4 @@
-//! The example `assistant` plays its turns, one a run, and goes on where the run before stopped.
+//! The example `assistant` plays one turn per run and continues where the previous run stopped.
 
 mod common;
 
@@ -7,12 +7,12 @@ use common::example::printed;
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 #[test]
-fn the_assistant_goes_on_where_it_stopped() -> Outcome {
+fn the_assistant_continues_where_it_stopped() -> Outcome {
     let folder = tempfile::tempdir()?;
     let store = folder.path().join("assistant.db");
     let run = || printed("assistant", [&store]);
     let first = run()?;
-    for said in [
+    for expected in [
         "the model has called set_context",
         r#"tool      set_context "Written to \"memory\": 5% (10/200 tokens)""#,
         "the model has called load_context",
@@ -24,7 +24,7 @@ fn the_assistant_goes_on_where_it_stopped() -> Outcome {
         "[reminder] memory has changed since the prompt was written",
         "assistant 120 kettles, Ada.",
     ] {
-        assert!(first.contains(said), "{said:?} is missing in:\n{first}");
+        assert!(first.contains(expected), "{expected:?} is missing in:\n{first}");
     }
     let (_, last) = first.rsplit_once("────").ok_or("no step was shown")?;
     assert!(!last.contains("Give the number first."), "{last}");
@@ -37,6 +37,6 @@ fn the_assistant_goes_on_where_it_stopped() -> Outcome {
     assert!(second.contains(r#"did you mean \"report\"?"#), "{second}");
     let third = run()?;
     assert!(third.contains("history_search"), "{third}");
-    assert!(run()?.starts_with("All turns are played."));
+    assert!(run()?.starts_with("All turns have been played."));
     Ok(())
 }

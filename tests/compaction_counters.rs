@@ -1,4 +1,4 @@
-//! Counters of the caller's own: each handle's figures are those of its own counter, whoever counted before.
+//! Custom token counters: each handle's figures are those of its own counter, whatever counted before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use talktree::{
     Store, TokenCounter,
 };
 
-/// Takes every message for as long as the next, and counts how often it is asked.
+/// Counts 10 tokens for each message, and how often it is called.
 #[derive(Clone, Default)]
 struct Flat(Arc<AtomicUsize>);
 
@@ -28,7 +28,7 @@ impl TokenCounter for Flat {
     }
 }
 
-/// Has a name that the test gives it.
+/// A counter with any name.
 struct Named(String);
 
 impl TokenCounter for Named {
@@ -42,7 +42,7 @@ impl TokenCounter for Named {
 }
 
 #[test]
-fn a_counter_needs_a_name_that_is_not_too_long() -> Result<()> {
+fn the_name_of_a_counter_is_neither_empty_nor_too_long() -> Result<()> {
     let store = Store::open_in_memory()?;
     let open = |name: String| store.session_builder("s").token_counter(Named(name)).open();
     open("x".repeat(MAX_ID_BYTES))?;
@@ -57,10 +57,10 @@ fn heuristic(chat: &Session) -> Result<u64> {
 }
 
 #[test]
-fn a_long_conversation_is_counted_anew_message_by_message_once() -> Result<()> {
+fn another_counter_counts_a_long_conversation_once_message_by_message() -> Result<()> {
     let store = Store::open_in_memory()?;
     let plain = store.session("s")?;
-    // A long stretch, then a reply that is tried twice each time: stretches of two messages.
+    // One long run, then two replies to each question: runs of two messages.
     plain.append_all((0..1_200).map(|n| Message::user(format!("message {n}"))))?;
     for n in 0..300 {
         let question = plain.append(Message::user(format!("question {n}")))?.id;
@@ -74,13 +74,13 @@ fn a_long_conversation_is_counted_anew_message_by_message_once() -> Result<()> {
     assert_eq!(chat.visible_tokens()?, 1_800 * 10);
     assert_eq!(flat.0.load(Ordering::SeqCst), 1_800);
     assert_eq!(chat.visible_tokens()?, 1_800 * 10);
-    assert_eq!(flat.0.load(Ordering::SeqCst), 1_800, "the figure is kept");
+    assert_eq!(flat.0.load(Ordering::SeqCst), 1_800, "the figure is stored");
     assert_eq!(plain.visible_tokens()?, heuristic(&plain)?);
     Ok(())
 }
 
 #[test]
-fn an_append_of_what_is_known_does_not_tell_the_figure_of_another_counter() -> Result<()> {
+fn an_append_of_a_known_message_does_not_return_the_figure_of_another_counter() -> Result<()> {
     let store = Store::open_in_memory()?;
     let hello = Message::user("Hello world");
     let append = |chat: &Session| -> Result<CountedAppend> {
@@ -104,7 +104,7 @@ fn an_append_of_what_is_known_does_not_tell_the_figure_of_another_counter() -> R
     Ok(())
 }
 
-/// Counts by role; while it counts for the first time, what it counts is changed.
+/// Counts by role; the first call changes the message.
 struct ByRole {
     plain: Session,
     change: Mutex<Option<Message>>,
@@ -128,7 +128,7 @@ impl TokenCounter for ByRole {
 }
 
 #[test]
-fn what_is_changed_while_it_is_counted_is_counted_again() -> Result<()> {
+fn a_message_that_changes_while_it_is_counted_is_counted_again() -> Result<()> {
     let hello = || Message::user("hello").with_id("a");
     let with_role = Message::assistant("hello").with_id("a");
     for (changed, tokens) in [(with_role, 20), (hello().with_metadata(json!({"x": 1})), 10)] {

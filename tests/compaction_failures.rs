@@ -1,4 +1,4 @@
-//! What goes wrong around a compaction leaves the conversation as it was, the append acknowledged, and is told.
+//! A failure during automatic compaction leaves the conversation unchanged and the append acknowledged, and is reported.
 
 mod common;
 
@@ -14,7 +14,7 @@ use talktree::{
     Phase, Planned, Result, Session, SessionBuilder, Store, Subscription, TokenCounter,
 };
 
-/// Over how many tokens the sessions here are compacted; a message has 24, so 17 are too many.
+/// The token limit of these sessions; a message has 24, so 17 messages exceed it.
 const THRESHOLD: u64 = 400;
 
 type Answer = std::result::Result<String, BoxError>;
@@ -27,31 +27,34 @@ fn options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(48)
 }
 
-/// What a session told: its handler, its subscribers, and how often its model was asked.
+/// What a session reported: to its handler and its subscribers, and how often its summarizer was called.
 #[derive(Clone, Default)]
-struct Told {
+struct Observed {
     errors: Arc<Mutex<Vec<String>>>,
     changes: Arc<Mutex<Vec<Change>>>,
     asked: Arc<AtomicUsize>,
 }
 
-/// Reads what threads share; a panic while it was held is part of these tests.
-fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks shared data; some of these tests panic while the lock is held.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Told {
+impl Observed {
     fn handler(&self) -> impl Fn(&Error) + Send + Sync + use<> {
         let errors = Arc::clone(&self.errors);
-        move |error| held(&errors).push(error.to_string())
+        move |error| locked(&errors).push(error.to_string())
     }
 
     fn subscribe(&self, chat: &Session) -> Subscription {
         let changes = Arc::clone(&self.changes);
-        chat.subscribe(move |event| held(&changes).push(event.change.clone()))
+        chat.subscribe(move |event| locked(&changes).push(event.change.clone()))
     }
 
-    fn asking(&self, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> impl Asked {
+    fn summarizer(
+        &self,
+        answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
+    ) -> impl Summarize {
         let asked = Arc::clone(&self.asked);
         move |prompt: &str| {
             asked.fetch_add(1, Ordering::SeqCst);
@@ -59,13 +62,13 @@ impl Told {
         }
     }
 
-    /// Returns what was told since it was last looked at.
+    /// Returns the errors since the last call.
     fn errors(&self) -> Vec<String> {
-        std::mem::take(&mut *held(&self.errors))
+        std::mem::take(&mut *locked(&self.errors))
     }
 
     fn changes(&self) -> Vec<Change> {
-        std::mem::take(&mut *held(&self.changes))
+        std::mem::take(&mut *locked(&self.changes))
     }
 
     fn asked(&self) -> usize {
@@ -73,12 +76,12 @@ impl Told {
     }
 }
 
-trait Asked: Fn(&str) -> Answer + Send + Sync + 'static {}
-impl<F: Fn(&str) -> Answer + Send + Sync + 'static> Asked for F {}
+trait Summarize: Fn(&str) -> Answer + Send + Sync + 'static {}
+impl<F: Fn(&str) -> Answer + Send + Sync + 'static> Summarize for F {}
 
-fn builder(store: &Store, told: &Told) -> SessionBuilder {
+fn builder(store: &Store, observed: &Observed) -> SessionBuilder {
     let builder = store.session_builder("s").compact_after(THRESHOLD).compaction_options(options());
-    builder.on_compaction_error(told.handler())
+    builder.on_compaction_error(observed.handler())
 }
 
 fn window(phase: Phase, tokens: u64) -> Change {
@@ -90,7 +93,8 @@ fn appended(id: &str) -> Change {
 }
 
 #[test]
-fn each_failure_of_a_model_is_told_once_and_tried_again_when_the_window_has_grown() -> Result<()> {
+fn each_failure_of_a_summarizer_is_reported_once_and_retried_when_the_window_has_grown()
+-> Result<()> {
     type Answering = fn() -> Answer;
     let cases: [(Answering, &str); 8] = [
         (|| Err("out of credit".into()), "the summarizer failed: out of credit"),
@@ -103,42 +107,42 @@ fn each_failure_of_a_model_is_told_once_and_tried_again_when_the_window_has_grow
         (|| std::panic::panic_any(7), "the summarizer failed: it panicked: no message"),
         (|| Ok(" \u{200B}\n".to_owned()), "a summary needs text; the one given is blank"),
         (|| Ok("word ".repeat(300)), "the summary has 394 tokens; it would replace 336"),
-        // Few tokens, and more bytes than this store takes.
+        // Few tokens, but more bytes than this store allows.
         (|| Ok("x".repeat(600)), "a summary is 600 bytes, over the store's limit of 500"),
     ];
     for (answer, why) in cases {
         let folder = common::folder()?;
         let store = Store::options().durability(Durability::Normal).max_message_bytes(500);
         let store = store.open(folder.path().join("talk.db"))?;
-        let (told, is_well) = (Told::default(), Arc::new(AtomicBool::new(false)));
+        let (observed, is_well) = (Observed::default(), Arc::new(AtomicBool::new(false)));
         let summarizer = {
             let is_well = Arc::clone(&is_well);
-            told.asking(
-                move |_| if is_well.load(Ordering::SeqCst) { Ok("short".into()) } else { answer() },
-            )
+            observed.summarizer(move |_| {
+                if is_well.load(Ordering::SeqCst) { Ok("short".into()) } else { answer() }
+            })
         };
-        let chat = builder(&store, &told).summarizer(summarizer).open()?;
+        let chat = builder(&store, &observed).summarizer(summarizer).open()?;
         chat.append_all((0..16).map(message))?;
-        let _subscription = told.subscribe(&chat);
+        let _subscription = observed.subscribe(&chat);
 
         assert!(chat.append(message(16))?.is_new);
-        assert_eq!((told.asked(), told.errors()), (1, vec![why.to_owned()]));
+        assert_eq!((observed.asked(), observed.errors()), (1, vec![why.to_owned()]));
         let (idle, busy) = (window(Phase::Idle, 408), window(Phase::Compacting, 408));
         let failed = Change::CompactionFailed { why: why.to_owned() };
-        assert_eq!(told.changes(), [appended("16"), idle.clone(), busy, idle, failed]);
+        assert_eq!(observed.changes(), [appended("16"), idle.clone(), busy, idle, failed]);
         assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (17, 0));
 
-        // Less than a twentieth of the threshold later.
+        // The window has grown by less than a twentieth of the threshold.
         chat.append(Message::user("yes").with_id("17"))?;
-        assert_eq!((told.asked(), told.errors().len()), (0, 0));
-        assert_eq!(told.changes(), [appended("17"), window(Phase::Idle, 414)]);
+        assert_eq!((observed.asked(), observed.errors().len()), (0, 0));
+        assert_eq!(observed.changes(), [appended("17"), window(Phase::Idle, 414)]);
         chat.append(message(18))?;
-        // Two messages more would be replaced by now.
+        // The plan replaces two messages more now.
         let why = why.replace("would replace 336", "would replace 384");
-        assert_eq!((told.asked(), told.errors()), (1, vec![why]));
+        assert_eq!((observed.asked(), observed.errors()), (1, vec![why]));
         is_well.store(true, Ordering::SeqCst);
         chat.append(message(19))?;
-        assert_eq!((told.asked(), told.errors().len()), (1, 0));
+        assert_eq!((observed.asked(), observed.errors().len()), (1, 0));
         assert_eq!(chat.history()?[1].text(), "short");
         assert_eq!(chat.raw_history()?.len(), 20);
         assert_eq!(store.verify(|_| {})?.damages, []);
@@ -146,24 +150,24 @@ fn each_failure_of_a_model_is_told_once_and_tried_again_when_the_window_has_grow
     Ok(())
 }
 
-/// What was put off after a first step that worked waited until the window was as large as before that step.
+/// After a successful first step, the retry waited until the window was as large as before that step.
 #[test]
-fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
+fn a_failure_after_some_steps_is_retried_from_the_window_it_left() -> Result<()> {
     let scratch = Scratch::new()?;
-    let told = Told::default();
+    let observed = Observed::default();
     let count = AtomicUsize::new(0);
-    let summarizer = told.asking(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+    let summarizer = observed.summarizer(move |_| match count.fetch_add(1, Ordering::SeqCst) {
         1 => Err("too many requests".into()),
         n => Ok(format!("summary {n}")),
     });
     let small_steps = options().max_step_tokens(120);
-    let chat = builder(&scratch.store, &told).compaction_options(small_steps);
+    let chat = builder(&scratch.store, &observed).compaction_options(small_steps);
     let chat = chat.summarizer(summarizer).open()?;
-    let _subscription = told.subscribe(&chat);
+    let _subscription = observed.subscribe(&chat);
     chat.append_all((0..40).map(message))?;
 
-    assert_eq!(told.errors(), ["the summarizer failed: too many requests"]);
-    assert_eq!(told.asked(), 2);
+    assert_eq!(observed.errors(), ["the summarizer failed: too many requests"]);
+    assert_eq!(observed.asked(), 2);
     let compaction = chat.compactions()?.remove(0);
     let left = 40 * 24 - 5 * 24 + compaction.tokens_after;
     assert_eq!(chat.visible_tokens()?, left);
@@ -176,54 +180,54 @@ fn a_failure_after_some_steps_is_tried_again_from_where_it_got() -> Result<()> {
         window(Phase::Idle, left),
         Change::CompactionFailed { why: "the summarizer failed: too many requests".to_owned() },
     ];
-    assert_eq!(told.changes()[1..], expected);
+    assert_eq!(observed.changes()[1..], expected);
     chat.append(message(40))?;
-    assert!(told.asked() > 1 && chat.visible_tokens()? <= THRESHOLD);
-    assert_eq!(told.errors(), [""; 0]);
+    assert!(observed.asked() > 1 && chat.visible_tokens()? <= THRESHOLD);
+    assert_eq!(observed.errors(), [""; 0]);
     Ok(())
 }
 
 #[test]
-fn a_failure_of_the_storage_is_told_and_the_append_stands() -> Result<()> {
+fn a_failure_of_the_storage_is_reported_and_the_append_remains() -> Result<()> {
     let folder = common::folder()?;
     let path = folder.path().join("talk.db");
     let options = Store::options().durability(Durability::Normal);
     let store = options.busy_timeout(Duration::from_millis(20)).open(&path)?;
-    let told = Told::default();
-    // Another program holds the file while the model thinks, and on.
+    let observed = Observed::default();
+    // Another program locks the file while the summarizer runs, and does not release it.
     let other = Arc::new(Mutex::new(rusqlite::Connection::open(&path).unwrap()));
     let holder = Arc::clone(&other);
-    let chat = builder(&store, &told).summarizer(told.asking(move |_| {
+    let chat = builder(&store, &observed).summarizer(observed.summarizer(move |_| {
         holder.lock().unwrap().execute_batch("BEGIN IMMEDIATE")?;
         Ok("short".into())
     }));
     let chat = chat.open()?;
     chat.append_all((0..16).map(message))?;
     assert!(chat.append(message(16))?.is_new);
-    let errors = told.errors();
+    let errors = observed.errors();
     assert_eq!(errors.len(), 1);
     assert!(errors[0].starts_with("the store is busy"), "{errors:?}");
     other.lock().unwrap().execute_batch("COMMIT").unwrap();
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (17, 0));
 
-    // A message that cannot be read any more.
+    // A message can no longer be read.
     let damage = "UPDATE message SET parts = '[{' WHERE id = '5'";
     other.lock().unwrap().execute_batch(damage).unwrap();
-    told.asked();
+    observed.asked();
     assert!(chat.append(message(17))?.is_new);
-    let errors = told.errors();
-    assert_eq!((errors.len(), told.asked()), (1, 0));
+    let errors = observed.errors();
+    assert_eq!((errors.len(), observed.asked()), (1, 0));
     assert!(errors[0].starts_with("the store is damaged"), "{errors:?}");
     assert!(chat.message(&"17".into())?.is_some());
     Ok(())
 }
 
 #[test]
-fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
+fn a_session_removed_or_cleared_during_a_compaction_stays_so() -> Result<()> {
     for is_removed in [true, false] {
         let scratch = Scratch::new()?;
-        let (told, store) = (Told::default(), scratch.store.clone());
-        let chat = builder(&scratch.store, &told).summarizer(told.asking(move |_| {
+        let (observed, store) = (Observed::default(), scratch.store.clone());
+        let chat = builder(&scratch.store, &observed).summarizer(observed.summarizer(move |_| {
             if is_removed {
                 store.remove(&"s".into())?
             } else {
@@ -233,7 +237,7 @@ fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
         }));
         let chat = chat.open()?;
         chat.append_all((0..17).map(message))?;
-        assert_eq!(told.errors(), ["the plan is stale: message \"1\" was deleted"]);
+        assert_eq!(observed.errors(), ["the plan is stale: message \"1\" was deleted"]);
         assert_eq!((chat.info()?.is_some(), chat.history()?), (!is_removed, vec![]));
         assert!(chat.append(message("again"))?.is_new);
         assert_eq!((chat.visible_tokens()?, chat.history()?.len()), (24, 1));
@@ -242,18 +246,18 @@ fn a_session_that_is_removed_or_cleared_meanwhile_stays_so() -> Result<()> {
 }
 
 #[test]
-fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_threshold()
+fn a_window_that_cannot_be_shortened_is_reported_once_until_it_is_within_the_threshold()
 -> Result<()> {
     let scratch = Scratch::new()?;
-    let told = Told::default();
+    let observed = Observed::default();
     let chat = scratch.store.session_builder("s").compact_after(100);
     let chat =
         chat.compaction_options(CompactionOptions::default().keep_recent_tokens(0).min_tail(1));
-    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
-    let _subscription = told.subscribe(&chat);
+    let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into()))).open()?;
+    let _subscription = observed.subscribe(&chat);
     let stuck = |text: &str| -> Result<Option<String>> {
         chat.append(Message::user(text))?;
-        Ok(told.changes().into_iter().find_map(|change| match change {
+        Ok(observed.changes().into_iter().find_map(|change| match change {
             Change::CannotShorten { tokens, threshold, why } => {
                 assert_eq!((tokens, threshold), (134, 100));
                 Some(why)
@@ -261,15 +265,15 @@ fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_thr
             _ => None,
         }))
     };
-    // Each is over the threshold; the first three are the head, and the last is the tail.
+    // Each message exceeds the threshold; the first three are the head, and the last is the tail.
     let long = "word ".repeat(100);
     let short = "the view has 1 messages; at least 5 are needed to compact any".to_owned();
     assert_eq!(stuck(&long)?, Some(short.clone()));
     for _ in 0..5 {
         assert_eq!(stuck(&long)?, None);
     }
-    // What could be compacted was, all the same.
-    assert_eq!((told.asked(), chat.raw_history()?.len(), chat.history()?.len()), (2, 6, 5));
+    // Everything between head and tail was compacted all the same.
+    assert_eq!((observed.asked(), chat.raw_history()?.len(), chat.history()?.len()), (2, 6, 5));
 
     chat.clear()?;
     assert_eq!(stuck("within")?, None);
@@ -279,7 +283,7 @@ fn that_nothing_can_be_shortened_is_told_once_until_the_window_is_within_its_thr
 }
 
 #[test]
-fn what_needs_a_summarizer_says_so() -> Result<()> {
+fn compacting_needs_a_summarizer() -> Result<()> {
     let store = Store::open_in_memory()?;
     let answer = store.session_builder("s").compact_after(10).open();
     assert!(matches!(answer, Err(Error::NoSummarizer { session }) if session.as_str() == "s"));
@@ -297,7 +301,7 @@ fn what_needs_a_summarizer_says_so() -> Result<()> {
     Ok(())
 }
 
-/// Answers the same to everything.
+/// Returns the same count for everything.
 struct Always(&'static str, f64);
 
 impl TokenCounter for Always {
@@ -315,7 +319,7 @@ impl TokenCounter for Always {
 }
 
 #[test]
-fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
+fn counts_and_thresholds_of_any_size_are_accepted() -> Result<()> {
     let most = u64::from(u32::MAX);
     for (name, count, each) in [
         ("nan", f64::NAN, 0),
@@ -327,11 +331,11 @@ fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
     ] {
         for threshold in [0, 1, most, u64::MAX] {
             let store = Store::open_in_memory()?;
-            let told = Told::default();
+            let observed = Observed::default();
             let all = CompactionOptions::default().keep_recent_tokens(0).max_step_tokens(u64::MAX);
             let chat = store.session_builder("s").compact_after(threshold).compaction_options(all);
-            let chat = chat.summarizer(told.asking(|_| Ok("short".into())));
-            let chat = chat.on_compaction_error(told.handler());
+            let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into())));
+            let chat = chat.on_compaction_error(observed.handler());
             let chat = chat.token_counter(Always(name, count)).open()?;
             for n in 0..12 {
                 assert!(chat.append(message(n))?.is_new);
@@ -339,12 +343,12 @@ fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
             }
             let usage = chat.window_usage()?;
             assert_eq!(usage.total, chat.visible_tokens()? + each);
-            // One for one is no shorter where all have the same.
+            // If all messages have the same count, a summary of one message is not shorter.
             let is_harmless = |error: &String| error.starts_with("the summary has ");
-            assert!(told.errors().iter().all(is_harmless), "{name} over {threshold}");
+            assert!(observed.errors().iter().all(is_harmless), "{name} over {threshold}");
             let is_over = 12 * each > threshold;
             assert_eq!(
-                (told.asked() > 0, chat.history()?.len() < 12),
+                (observed.asked() > 0, chat.history()?.len() < 12),
                 (is_over, is_over),
                 "{name}"
             );
@@ -354,7 +358,7 @@ fn counters_and_thresholds_of_any_size_are_taken() -> Result<()> {
 }
 
 #[test]
-fn options_of_any_size_are_taken() -> Result<()> {
+fn options_of_any_size_are_accepted() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all((0..12).map(message))?;
     let base = || CompactionOptions::default().keep_recent_tokens(0);
@@ -381,23 +385,27 @@ fn options_of_any_size_are_taken() -> Result<()> {
             Planned::Nothing(_) => None,
         };
         assert_eq!(found, expected, "{options:?}");
-        let told = Told::default();
+        let observed = Observed::default();
         let store = Store::open_in_memory()?;
-        let by_itself = builder(&store, &told).compaction_options(options.clone());
-        let by_itself = by_itself.summarizer(told.asking(|_| Ok("short".into()))).open()?;
-        by_itself.append_all((0..30).map(message))?;
-        assert_eq!((told.errors(), by_itself.raw_history()?.len()), (vec![], 30), "{options:?}");
-        assert_eq!(told.asked() > 0, expected.is_some(), "{options:?}");
+        let automatic = builder(&store, &observed).compaction_options(options.clone());
+        let automatic = automatic.summarizer(observed.summarizer(|_| Ok("short".into()))).open()?;
+        automatic.append_all((0..30).map(message))?;
+        assert_eq!(
+            (observed.errors(), automatic.raw_history()?.len()),
+            (vec![], 30),
+            "{options:?}"
+        );
+        assert_eq!(observed.asked() > 0, expected.is_some(), "{options:?}");
     }
     Ok(())
 }
 
-/// Counts letters, and panics over a word while it is told to.
+/// Counts letters; while it is broken, it panics on the word "boom".
 #[derive(Clone, Default)]
 struct Fragile(Arc<AtomicBool>);
 
 impl Fragile {
-    fn is_broken(&self, is_broken: bool) {
+    fn set_broken(&self, is_broken: bool) {
         self.0.store(is_broken, Ordering::SeqCst);
     }
 }
@@ -421,15 +429,15 @@ fn tokens(chat: &Session) -> Result<u64> {
 #[test]
 fn a_counter_that_panics_leaves_nothing_half_done() -> Result<()> {
     let scratch = Scratch::new()?;
-    let (told, counter) = (Told::default(), Fragile::default());
-    // Stamped by the estimate at first: these rows are counted anew.
+    let (observed, counter) = (Observed::default(), Fragile::default());
+    // These rows were counted by the default estimate and must be recounted.
     scratch.store.session("s")?.append_all((0..12).map(message))?;
     scratch.store.session("s")?.append(Message::user("boom").with_id("boom"))?;
-    let chat = builder(&scratch.store, &told).token_counter(counter.clone());
-    let chat = chat.summarizer(told.asking(|_| Ok("boom, shortly".into()))).open()?;
+    let chat = builder(&scratch.store, &observed).token_counter(counter.clone());
+    let chat = chat.summarizer(observed.summarizer(|_| Ok("boom, shortly".into()))).open()?;
     let fails = |work: &dyn Fn() -> Result<()>| catch_unwind(AssertUnwindSafe(work)).is_err();
 
-    counter.is_broken(true);
+    counter.set_broken(true);
     assert!(fails(&|| chat.visible_tokens().map(drop)));
     assert!(fails(&|| chat.append(Message::user("boom again").with_id("again")).map(drop)));
     assert!(fails(&|| chat.update(Message::user("boom 2").with_id("3")).map(drop)));
@@ -437,32 +445,32 @@ fn a_counter_that_panics_leaves_nothing_half_done() -> Result<()> {
     assert_eq!((chat.history()?.len(), chat.message(&"again".into())?), (13, None));
     assert!(chat.message(&"3".into())?.unwrap().text().starts_with("<3>"));
 
-    counter.is_broken(false);
+    counter.set_broken(false);
     assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
     chat.append_all((12..15).map(message))?;
-    assert_eq!((chat.visible_tokens()?, told.asked()), (tokens(&chat)?, 0));
+    assert_eq!((chat.visible_tokens()?, observed.asked()), (tokens(&chat)?, 0));
 
-    // While a compaction by itself has its turn: the append stands, and the turn ends.
-    counter.is_broken(true);
+    // The counter panics during an automatic compaction: the append remains, and the next compaction can run.
+    counter.set_broken(true);
     let grows = || chat.append_all((15..20).map(message)).map(drop);
     assert!(fails(&grows));
     assert_eq!((chat.compactions()?.len(), chat.raw_history()?.len()), (0, 21));
-    counter.is_broken(false);
+    counter.set_broken(false);
     chat.append(message(20))?;
-    assert_eq!((chat.compactions()?.len(), told.errors()), (1, vec![]));
+    assert_eq!((chat.compactions()?.len(), observed.errors()), (1, vec![]));
     assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
     assert_eq!(scratch.store.verify(|_| {})?.damages, []);
     Ok(())
 }
 
 #[test]
-fn a_read_only_store_is_planned_and_counted_and_not_compacted() -> Result<()> {
+fn a_read_only_store_can_plan_and_count_but_not_compact() -> Result<()> {
     let scratch = Scratch::new()?;
     scratch.store.session("s")?.append_all((0..20).map(message))?;
     let path = scratch.folder.path().join("talk.db");
     let store = Store::open_read_only(&path)?;
-    let told = Told::default();
-    let chat = builder(&store, &told).summarizer(told.asking(|_| Ok("short".into())));
+    let observed = Observed::default();
+    let chat = builder(&store, &observed).summarizer(observed.summarizer(|_| Ok("short".into())));
     let chat = chat.token_counter(Fragile::default()).open()?;
 
     assert_eq!(chat.visible_tokens()?, tokens(&chat)?);
@@ -476,79 +484,79 @@ fn a_read_only_store_is_planned_and_counted_and_not_compacted() -> Result<()> {
     assert!(matches!(chat.checkout_summarized(&"3".into()), Err(Error::ReadOnly)));
     assert!(matches!(chat.compact_and_split("short"), Err(Error::ReadOnly)));
     assert_eq!((chat.history()?.len(), chat.head()?), (20, Some("19".into())));
-    // What was not asked for by an append is told to the caller alone.
-    assert_eq!(told.errors(), [""; 0]);
+    // The handler gets only the errors of automatic compactions.
+    assert_eq!(observed.errors(), [""; 0]);
     Ok(())
 }
 
 #[test]
-fn a_prompt_that_grows_counts_in_the_window() -> Result<()> {
+fn a_growing_prompt_counts_in_the_window() -> Result<()> {
     let scratch = Scratch::new()?;
-    let told = Told::default();
-    let chat = builder(&scratch.store, &told).block("memory", Block::stored());
-    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
+    let observed = Observed::default();
+    let chat = builder(&scratch.store, &observed).block("memory", Block::stored());
+    let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into()))).open()?;
     chat.append_all((0..10).map(message))?;
     let small = chat.window_usage()?;
-    assert_eq!((small.total - small.prompt, told.asked()), (240, 0));
+    assert_eq!((small.total - small.prompt, observed.asked()), (240, 0));
 
     chat.context().set("memory", &"word ".repeat(120))?;
     let prompt = talktree::estimate_tokens(&chat.prompt()?);
     assert!(prompt > 160 && prompt < 240, "{prompt}");
-    let _subscription = told.subscribe(&chat);
+    let _subscription = observed.subscribe(&chat);
     chat.append(message(10))?;
-    assert_eq!(told.changes()[1], window(Phase::Idle, 264 + prompt));
-    assert_eq!((told.asked(), chat.history()?[1].text()), (1, "short".to_owned()));
+    assert_eq!(observed.changes()[1], window(Phase::Idle, 264 + prompt));
+    assert_eq!((observed.asked(), chat.history()?[1].text()), (1, "short".to_owned()));
     let usage = chat.window_usage()?;
     assert_eq!((usage.prompt, usage.total), (prompt, prompt + chat.visible_tokens()?));
 
-    // A prompt that leaves no room at all is no failure of the model.
+    // A prompt that fills the window is not a failure of the summarizer.
     chat.context().set("memory", &"word ".repeat(400))?;
     chat.prompt()?;
-    told.changes();
+    observed.changes();
     chat.append_all((11..14).map(message))?;
-    let stuck = told.changes().into_iter().filter(|it| matches!(it, Change::CannotShorten { .. }));
-    assert_eq!((stuck.count(), told.errors()), (1, vec![]));
+    let stuck =
+        observed.changes().into_iter().filter(|it| matches!(it, Change::CannotShorten { .. }));
+    assert_eq!((stuck.count(), observed.errors()), (1, vec![]));
     Ok(())
 }
 
 #[test]
-fn a_prompt_that_cannot_be_read_is_told_once_and_read_again_when_the_window_has_grown() -> Result<()>
-{
+fn an_unreadable_prompt_is_reported_once_and_retried_when_the_window_has_grown() -> Result<()> {
     let scratch = Scratch::new()?;
-    let (told, tried) = (Told::default(), Arc::new(AtomicUsize::new(0)));
+    let (observed, tried) = (Observed::default(), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&tried);
     let far = Block::from_fn(move || {
         count.fetch_add(1, Ordering::SeqCst);
         Err("out of reach".into())
     });
-    let chat = builder(&scratch.store, &told).block("far", far);
-    let chat = chat.summarizer(told.asking(|_| Ok("short".into()))).open()?;
-    // A twentieth of the threshold is 20 tokens: less than a message of 24, more than two short ones.
+    let chat = builder(&scratch.store, &observed).block("far", far);
+    let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into()))).open()?;
+    // A twentieth of the threshold is 20 tokens: less than one message of 24, more than two short ones.
     chat.append(message(0))?;
-    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors().len()), (1, 1));
+    assert_eq!((tried.swap(0, Ordering::SeqCst), observed.errors().len()), (1, 1));
     chat.append(Message::user("a word"))?;
     chat.append(Message::user("a word"))?;
-    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors()), (0, vec![]));
+    assert_eq!((tried.swap(0, Ordering::SeqCst), observed.errors()), (0, vec![]));
     chat.append(message(1))?;
-    assert_eq!((tried.swap(0, Ordering::SeqCst), told.errors().len()), (1, 1));
+    assert_eq!((tried.swap(0, Ordering::SeqCst), observed.errors().len()), (1, 1));
     assert_eq!(chat.raw_history()?.len(), 4);
     Ok(())
 }
 
 #[test]
-fn a_frozen_prompt_is_refreshed_by_a_compaction_and_by_nothing_else() -> Result<()> {
+fn only_a_compaction_refreshes_a_frozen_prompt() -> Result<()> {
     let scratch = Scratch::new()?;
-    let told = Told::default();
+    let observed = Observed::default();
     let is_well = Arc::new(AtomicBool::new(false));
     let summarizer = {
         let is_well = Arc::clone(&is_well);
-        told.asking(move |_| match is_well.load(Ordering::SeqCst) {
+        observed.summarizer(move |_| match is_well.load(Ordering::SeqCst) {
             true => Ok("short".into()),
             false => Err("not now".into()),
         })
     };
     let open = || {
-        let chat = builder(&scratch.store, &told).block("memory", Block::stored());
+        let chat = builder(&scratch.store, &observed).block("memory", Block::stored());
         chat.cached_prompt()
     };
     let chat = open().summarizer(summarizer).open()?;
@@ -556,54 +564,58 @@ fn a_frozen_prompt_is_refreshed_by_a_compaction_and_by_nothing_else() -> Result<
     let frozen = chat.prompt()?;
     chat.context().set("memory", "Likes coffee.")?;
     chat.append_all((0..20).map(message))?;
-    assert_eq!((told.asked(), chat.prompt()?), (1, frozen.clone()), "what failed changes nothing");
+    assert_eq!(
+        (observed.asked(), chat.prompt()?),
+        (1, frozen.clone()),
+        "a failure changes nothing"
+    );
     is_well.store(true, Ordering::SeqCst);
     chat.append(message(20))?;
-    assert_eq!(told.asked(), 1);
-    let thawed = chat.prompt()?;
-    assert!(thawed.contains("Likes coffee.") && !frozen.contains("Likes coffee."));
-    assert_eq!(other.prompt()?, thawed);
+    assert_eq!(observed.asked(), 1);
+    let refreshed = chat.prompt()?;
+    assert!(refreshed.contains("Likes coffee.") && !frozen.contains("Likes coffee."));
+    assert_eq!(other.prompt()?, refreshed);
     other.context().set("memory", "Likes tea.")?;
-    assert_eq!(other.prompt()?, thawed);
+    assert_eq!(other.prompt()?, refreshed);
     Ok(())
 }
 
 #[test]
-fn a_model_and_a_handler_may_write_to_the_session_themselves() -> Result<()> {
+fn a_summarizer_and_a_handler_may_write_to_the_session() -> Result<()> {
     let scratch = Scratch::new()?;
-    let told = Told::default();
+    let observed = Observed::default();
     let slot: Arc<Mutex<Option<Session>>> = Arc::default();
     let (of_model, of_handler) = (Arc::clone(&slot), Arc::clone(&slot));
     let write = |slot: &Mutex<Option<Session>>, id: &str| {
         let chat = slot.lock().unwrap().clone().unwrap();
         chat.append(message(id)).map(drop)
     };
-    let told_too = told.clone();
+    let observed_too = observed.clone();
     let chat = scratch.store.session_builder("s").compact_after(THRESHOLD);
     let chat = chat
         .compaction_options(options())
-        .summarizer(told.asking(move |_| {
-            write(&of_model, "by the model")?;
+        .summarizer(observed.summarizer(move |_| {
+            write(&of_model, "by the summarizer")?;
             Err("out of credit".into())
         }))
         .on_compaction_error(move |error| {
-            told_too.handler()(error);
+            observed_too.handler()(error);
             write(&of_handler, "by the handler").unwrap();
         })
         .open()?;
     *slot.lock().unwrap() = Some(chat.clone());
     chat.append_all((0..17).map(message))?;
-    // The handler's own append is over the threshold again, and has grown: it is tried once more.
+    // The handler's own append exceeds the threshold, and the window has grown, so there is one retry.
     let path = drawn(&chat.raw_history()?);
-    assert!(path.ends_with("15 16 by the model by the handler"), "{path}");
-    assert_eq!(told.errors(), ["the summarizer failed: out of credit"; 2]);
-    assert_eq!(told.asked(), 2);
+    assert!(path.ends_with("15 16 by the summarizer by the handler"), "{path}");
+    assert_eq!(observed.errors(), ["the summarizer failed: out of credit"; 2]);
+    assert_eq!(observed.asked(), 2);
     *slot.lock().unwrap() = None;
     Ok(())
 }
 
 #[test]
-fn what_a_summarizer_tells_of_itself_is_kept() -> Result<()> {
+fn the_model_and_details_of_a_summary_are_stored() -> Result<()> {
     let store = Store::open_in_memory()?;
     let summarize = |_: &str| -> std::result::Result<talktree::Summary, BoxError> {
         Ok(talktree::Summary::new("short").by("small-1").details(json!({"cost": 0.5})))
@@ -625,7 +637,7 @@ fn what_a_summarizer_tells_of_itself_is_kept() -> Result<()> {
 }
 
 #[test]
-fn options_that_do_not_speak_of_the_tail_leave_room_below_the_threshold() -> Result<()> {
+fn without_a_size_for_the_tail_a_compaction_leaves_room_below_the_threshold() -> Result<()> {
     for options in [
         CompactionOptions::default().protect_head(1),
         CompactionOptions::default().target_share(0.1),
@@ -647,7 +659,7 @@ fn options_that_do_not_speak_of_the_tail_leave_room_below_the_threshold() -> Res
 }
 
 #[test]
-fn a_head_longer_than_the_threshold_does_not_have_the_model_asked_each_turn() -> Result<()> {
+fn a_head_longer_than_the_threshold_does_not_call_the_summarizer_each_turn() -> Result<()> {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let store = Store::open_in_memory()?;
@@ -660,10 +672,10 @@ fn a_head_longer_than_the_threshold_does_not_have_the_model_asked_each_turn() ->
         .compact_after(2_000)
         .open()?;
     let stuck = Arc::new(AtomicUsize::new(0));
-    let told = Arc::clone(&stuck);
+    let observed = Arc::clone(&stuck);
     let _subscription = chat.subscribe(move |event| {
         if matches!(event.change, Change::CannotShorten { .. }) {
-            told.fetch_add(1, Ordering::Relaxed);
+            observed.fetch_add(1, Ordering::Relaxed);
         }
     });
     chat.append(Message::user("word ".repeat(3_000)))?;
@@ -685,7 +697,7 @@ fn a_handler_that_panics_does_not_fail_the_append() -> Result<()> {
         .session_builder("s")
         .summarizer(|_: &str| -> Result<String, BoxError> { Err("out of credit".into()) })
         .compact_after(300)
-        .on_compaction_error(|_| panic!("a handler of the test's"))
+        .on_compaction_error(|_| panic!("the handler fails"))
         .open()?;
     assert_eq!(chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?.len(), 9);
     assert_eq!(chat.history()?.len(), 9);

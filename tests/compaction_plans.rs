@@ -1,4 +1,4 @@
-//! Plans on branches, and what a refusal says: faults that random operations found.
+//! Plans on branches, and the reasons of refusals: faults that random operations found.
 
 mod common;
 
@@ -9,7 +9,7 @@ use talktree::{
     Planned, Result, Session, Stale, Store, SummaryRefused,
 };
 
-/// Messages of one letter each, long enough that a summary is worth it.
+/// Appends one message per letter, long enough to be worth compacting.
 fn say(chat: &Session, letters: &str) -> Result<()> {
     for letter in letters.chars() {
         chat.append(Message::user("word ".repeat(20)).with_id(letter.to_string()))?;
@@ -17,7 +17,7 @@ fn say(chat: &Session, letters: &str) -> Result<()> {
     Ok(())
 }
 
-/// Compacts from the second message on, up to the last.
+/// Compacts from the second message to the one before the last.
 fn options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(0).min_tail(1)
 }
@@ -43,10 +43,10 @@ fn chats() -> Result<[Session; 2]> {
     Ok([Store::open_in_memory()?.session("s")?, small])
 }
 
-/// A summary on the head's branch that reached beyond the stretch made every plan of the other branch stale from the
-/// start.
+/// A compaction on the head's branch that reached beyond the planned range made every plan of the other branch stale
+/// from the start.
 #[test]
-fn a_summary_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
+fn a_compaction_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
     for chat in chats()? {
         say(&chat, "abcd")?;
         chat.append_to(&"d".into(), Message::user("a long way ".repeat(20)).with_id("x"))?;
@@ -65,9 +65,9 @@ fn a_summary_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
     Ok(())
 }
 
-/// What was laid since where the conversation went on is a reason, wherever it ends.
+/// A compaction added later on the continued path is a reason, wherever it ends.
 #[test]
-fn a_summary_further_on_is_a_reason_to_refuse() -> Result<()> {
+fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()> {
     for chat in chats()? {
         say(&chat, "abcde")?;
         let plan = planned(chat.plan_compaction(&options()))?;
@@ -79,10 +79,10 @@ fn a_summary_further_on_is_a_reason_to_refuse() -> Result<()> {
     Ok(())
 }
 
-/// The head may stand on a deleted message at which a summary ends: what was planned there was made of what lay under
-/// the summary, and refused each time.
+/// The head may be a deleted message at which a compaction ends. A plan there was made from the messages inside that
+/// compaction, and every commit was refused.
 #[test]
-fn where_the_head_is_a_deleted_message_what_it_shows_is_planned() -> Result<()> {
+fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefgh")?;
     let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
@@ -96,9 +96,9 @@ fn where_the_head_is_a_deleted_message_what_it_shows_is_planned() -> Result<()> 
     Ok(())
 }
 
-/// A summary of the stretch itself was told as the one that lay over it.
+/// The reason named a compaction inside the range as the one that covers it.
 #[test]
-fn a_deleted_message_before_a_summary_is_told() -> Result<()> {
+fn the_reason_names_a_deleted_message_before_a_compaction() -> Result<()> {
     for chat in chats()? {
         say(&chat, "abcdefg")?;
         chat.add_compaction("from d to e", &"d".into(), &"e".into())?;
@@ -110,9 +110,9 @@ fn a_deleted_message_before_a_summary_is_told() -> Result<()> {
     Ok(())
 }
 
-/// What came up where a summary was taken off was told as the one that lay over it.
+/// The reason named the compaction that became visible as the one that covers the range.
 #[test]
-fn a_summary_that_was_removed_is_told_whatever_came_up() -> Result<()> {
+fn the_reason_names_the_removed_compaction_whatever_became_visible() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefg")?;
     chat.add_compaction("from c to d", &"c".into(), &"d".into())?;
@@ -125,7 +125,7 @@ fn a_summary_that_was_removed_is_told_whatever_came_up() -> Result<()> {
 }
 
 #[test]
-fn a_summary_by_hand_is_refused_too_if_nobody_would_see_it() -> Result<()> {
+fn a_given_summary_without_visible_text_is_refused() -> Result<()> {
     for chat in chats()? {
         say(&chat, "ab")?;
         for blank in ["", " \n", "\u{200B}\u{FEFF}"] {
@@ -141,7 +141,7 @@ fn a_summary_by_hand_is_refused_too_if_nobody_would_see_it() -> Result<()> {
 }
 
 #[test]
-fn figures_from_elsewhere_of_any_size_are_taken() -> Result<()> {
+fn imported_figures_of_any_size_are_accepted() -> Result<()> {
     let [chat, _] = chats()?;
     say(&chat, "abcdefgh")?;
     for (id, at) in [("1", "a"), ("2", "b"), ("3", "c")] {

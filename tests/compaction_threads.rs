@@ -1,8 +1,7 @@
-//! A model that thinks while others write: what it answers is laid where it still stands or refused, and nobody waits
-//! for it.
+//! A summarizer that runs while others write: its summary is committed if the range is unchanged and refused otherwise,
+//! and nobody waits for it.
 //!
-//! Models here wait for a word on a channel, so that what happens meanwhile is certain. What a process does that a test
-//! has started is in [`child`].
+//! The summarizers wait on a channel, so the order of events is certain. [`child`] is what the child processes run.
 
 mod common;
 
@@ -21,14 +20,14 @@ use talktree::{
     MessageId, Planned, Result, Session, SessionBuilder, Stale, Store, TokenCounter,
 };
 
-/// Over how many tokens these sessions are compacted; a message has 24.
+/// The token limit of these sessions; a message has 24.
 const THRESHOLD: u64 = 400;
-/// How long a test that hangs hangs.
+/// The time limit of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Answer = std::result::Result<String, BoxError>;
 
-/// The test's end of a model that waits.
+/// The test's end of a summarizer that waits.
 struct Model {
     asked: Receiver<String>,
     answer: Sender<Answer>,
@@ -36,7 +35,7 @@ struct Model {
 }
 
 impl Model {
-    /// Returns the model's two ends: the other one summarizes.
+    /// Returns both ends; the second one is the summarizer.
     fn new() -> (Self, impl Fn(&str) -> Answer + Send + Sync + Clone + use<>) {
         let (ask, asked) = channel();
         let (answer, answers) = channel();
@@ -46,14 +45,14 @@ impl Model {
         let summarize = move |prompt: &str| -> Answer {
             asks.fetch_add(1, Ordering::SeqCst);
             let (ask, answers) = &*ends;
-            let Ok(answers) = answers.try_lock() else { return Err("it is thinking".into()) };
+            let Ok(answers) = answers.try_lock() else { return Err("it is busy".into()) };
             ask.lock().unwrap().send(prompt.to_owned())?;
             answers.recv_timeout(PATIENCE)?
         };
         (Self { asked, answer, count }, summarize)
     }
 
-    /// Waits until the model thinks; returns what it was asked.
+    /// Waits until the summarizer is called; returns the prompt.
     fn is_asked(&self) -> String {
         self.asked.recv_timeout(PATIENCE).unwrap()
     }
@@ -67,7 +66,7 @@ impl Model {
     }
 }
 
-/// A message of 24 tokens that says its id.
+/// Returns a message of 24 tokens that contains its id.
 fn message(id: impl std::fmt::Display) -> Message {
     Message::user(format!("<{id}.0> {}", "word ".repeat(14))).with_id(id.to_string())
 }
@@ -84,7 +83,7 @@ fn plain(store: &Store) -> Result<Session> {
     store.session("s")
 }
 
-/// A session that is one message below its threshold: 0 ..= 15.
+/// Returns a session that is one message below its threshold: 0 ..= 15.
 fn filled(store: &Store) -> Result<Session> {
     let chat = plain(store)?;
     chat.append_all((0..16).map(message))?;
@@ -92,14 +91,14 @@ fn filled(store: &Store) -> Result<Session> {
     Ok(chat)
 }
 
-/// What the handler of a session heard.
+/// The errors that a session reported to its handler.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Errors(Arc<Mutex<Vec<String>>>);
 
-impl Heard {
+impl Errors {
     fn handler(&self) -> impl Fn(&Error) + Send + Sync + use<> {
-        let heard = self.clone();
-        move |error| heard.0.lock().unwrap().push(error.to_string())
+        let errors = self.clone();
+        move |error| errors.0.lock().unwrap().push(error.to_string())
     }
 
     fn all(&self) -> Vec<String> {
@@ -108,7 +107,7 @@ impl Heard {
 }
 
 #[test]
-fn while_a_model_thinks_appends_go_on_and_no_other_is_asked() -> Result<()> {
+fn while_a_summarizer_runs_appends_return_and_no_other_summarizer_is_called() -> Result<()> {
     let scratch = Scratch::new()?;
     filled(&scratch.store)?;
     let (model, summarize) = Model::new();
@@ -118,7 +117,7 @@ fn while_a_model_thinks_appends_go_on_and_no_other_is_asked() -> Result<()> {
         let slow = scope.spawn(|| chat.append(message(16)));
         let prompt = model.is_asked();
         assert!(prompt.contains("<1.0>") && !prompt.contains("<16.0>"));
-        // All of them are over the threshold, and all return: the model has not answered yet.
+        // All of them exceed the threshold and return before the summarizer does.
         for n in 17..40 {
             let writer = if n % 2 == 0 { &other } else { &chat.clone() };
             assert!(writer.append(message(n))?.is_new);
@@ -145,9 +144,9 @@ fn update(chat: &Session, id: &str) -> Result<()> {
     chat.update(Message::user("other").with_id(id)).map(drop)
 }
 
-/// What others do while the model thinks, and why its answer is refused then; `None` if it is laid.
+/// What others do while the summarizer runs, and why its summary is refused then; `None` if it is committed.
 #[test]
-fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result<()> {
+fn a_change_of_the_range_while_the_summarizer_runs_is_a_refusal_with_its_reason() -> Result<()> {
     type Work = fn(&Session, &CompactionId) -> Result<()>;
     type Why = fn(CompactionId) -> Stale;
     let cases: [(&str, Work, Option<Why>); 9] = [
@@ -163,12 +162,12 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
         ),
         ("update", |chat, _| update(chat, "9"), Some(|_| Stale::Updated { id: "9".into() })),
         (
-            "take off",
+            "remove the compaction inside",
             |chat, inner| chat.remove_compaction(inner),
             Some(|id| Stale::CompactionRemoved { id }),
         ),
-        // It lies under a summary already: nobody sees that.
-        ("delete below", |chat, _| chat.delete([&"2".into()]).map(drop), None),
+        // A compaction covers that message already, so no view changes.
+        ("delete inside a compaction", |chat, _| chat.delete([&"2".into()]).map(drop), None),
     ];
     for (name, work, why) in cases {
         let scratch = Scratch::new()?;
@@ -176,10 +175,10 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
         let inner = other.add_compaction("from 1 to 3", &"1".into(), &"3".into())?;
         other.append_all((16..19).map(message))?;
         let (model, summarize) = Model::new();
-        let heard = Heard::default();
+        let errors = Errors::default();
         let chat = builder(&scratch.store, "s")
             .summarizer(summarize)
-            .on_compaction_error(heard.handler())
+            .on_compaction_error(errors.handler())
             .open()?;
         thread::scope(|scope| -> Result<()> {
             let slow = scope.spawn(|| chat.append(message(19)));
@@ -193,14 +192,14 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
         let made: Vec<_> = chat.compactions()?.into_iter().filter(|it| it.id != inner).collect();
         match why {
             None => {
-                assert_eq!(heard.all(), [""; 0], "{name}");
+                assert_eq!(errors.all(), [""; 0], "{name}");
                 assert_eq!(made[0].nested, [inner], "{name}");
                 let view = chat.at(&"17".into()).history()?;
                 assert_eq!(view[1].text(), "the new one", "{name}");
             }
             Some(why) => {
                 let why = Error::Stale { why: why(inner) };
-                assert_eq!(heard.all(), [why.to_string()], "{name}");
+                assert_eq!(errors.all(), [why.to_string()], "{name}");
                 assert_eq!(made, [], "{name}");
             }
         }
@@ -210,13 +209,13 @@ fn what_others_do_to_the_stretch_meanwhile_is_a_refusal_that_says_so() -> Result
 }
 
 #[test]
-fn who_compacts_first_has_compacted() -> Result<()> {
+fn of_two_compactions_of_one_range_the_first_is_committed() -> Result<()> {
     let scratch = Scratch::new()?;
     let other = filled(&scratch.store)?;
     let (model, summarize) = Model::new();
-    let heard = Heard::default();
+    let errors = Errors::default();
     let chat = builder(&scratch.store, "s").summarizer(summarize);
-    let chat = chat.on_compaction_error(heard.handler()).open()?;
+    let chat = chat.on_compaction_error(errors.handler()).open()?;
     let by = thread::scope(|scope| -> Result<CompactionId> {
         let slow = scope.spawn(|| chat.append(message(16)));
         model.is_asked();
@@ -227,15 +226,15 @@ fn who_compacts_first_has_compacted() -> Result<()> {
         Ok(first.id)
     })?;
     let why = Stale::Compacted { by };
-    assert_eq!(heard.all(), [Error::Stale { why }.to_string()]);
+    assert_eq!(errors.all(), [Error::Stale { why }.to_string()]);
     assert_eq!(chat.history()?[1].text(), "the first");
     assert_eq!(chat.compactions()?.len(), 1);
     Ok(())
 }
 
-/// A summary that was taken off as soon as it was laid made the commit that had laid it an error.
+/// A compaction that was removed right after its commit made the commit return an error.
 #[test]
-fn a_summary_that_is_removed_at_once_was_added() -> Result<()> {
+fn committing_succeeds_if_the_compaction_is_removed_at_once() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = filled(&scratch.store)?;
     let other = chat.clone();
@@ -245,13 +244,13 @@ fn a_summary_that_is_removed_at_once_was_added() -> Result<()> {
         }
     });
     let Planned::Compact(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
-    // What is answered is of the moment in which it was laid.
+    // The result describes the moment of the commit.
     assert!(chat.commit(plan, "gone at once")?.is_shown);
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (16, 0));
     Ok(())
 }
 
-/// A counter that does something else as it counts a summary, once: it is called between two transactions.
+/// A counter that runs a hook when it counts the summary, once; it is called between two transactions.
 struct Overtaken(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl TokenCounter for Overtaken {
@@ -268,9 +267,9 @@ impl TokenCounter for Overtaken {
     }
 }
 
-/// Two counted at once, and a message grew between their answers: the later one put the older figure back.
+/// Two handles counted at once while a message grew: the later count stored the older figure.
 #[test]
-fn a_count_that_was_overtaken_is_not_kept() -> Result<()> {
+fn an_outdated_count_is_not_stored() -> Result<()> {
     let scratch = Scratch::new()?;
     let open =
         |hook| scratch.store.session_builder("s").token_counter(Overtaken(Mutex::new(hook))).open();
@@ -316,7 +315,7 @@ fn sessions_compact_at_the_same_time() -> Result<()> {
                 Ok(chat)
             }));
         }
-        // Each thinks while all the others do.
+        // All summarizers run at the same time.
         let thinking: BTreeSet<usize> =
             (0..SESSIONS).map(|_| asked.recv_timeout(PATIENCE).unwrap()).collect();
         assert_eq!(thinking.len(), SESSIONS);
@@ -332,14 +331,14 @@ fn sessions_compact_at_the_same_time() -> Result<()> {
     })
 }
 
-/// Returns the marks of the messages and summaries that a prompt quotes: `<id.version>`.
+/// Returns the marks `<id.version>` of the messages and summaries that a prompt quotes.
 fn marks(prompt: &str) -> BTreeSet<String> {
     let starts = prompt.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
     let marks = starts.map(|(mark, _)| mark.to_owned());
     marks.filter(|mark| mark.contains('.')).collect()
 }
 
-/// Takes every message for as long as the next: a list of what was compacted counts as short.
+/// Counts every message the same, so that a long list of marks counts as short.
 struct Flat;
 
 impl TokenCounter for Flat {
@@ -356,19 +355,19 @@ impl TokenCounter for Flat {
     }
 }
 
-/// What was done to messages, and which summaries stood over them then.
+/// What was done to messages, with the compactions that covered them at that time.
 #[derive(Default)]
 struct Log {
     updated: HashMap<String, HashSet<CompactionId>>,
     deleted: HashMap<String, HashSet<CompactionId>>,
-    /// Summaries that were taken off, and those that stood afterwards.
-    taken_off: HashMap<CompactionId, HashSet<CompactionId>>,
+    /// Removed compactions, with those that existed afterwards.
+    removed: HashMap<CompactionId, HashSet<CompactionId>>,
 }
 
-/// Each summary lists what it was made of. So at the end it can be told of each whether it was laid over anything else:
-/// an update and a deletion say which summaries stood over the message at that moment.
+/// Each summary lists what it was made from. With the log of what covered each message when it was updated or deleted,
+/// it is known at the end whether a compaction covers anything else.
 #[test]
-fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Result<()> {
+fn among_many_writers_no_compaction_covers_what_it_was_not_made_from() -> Result<()> {
     const EACH: usize = 60;
     let scratch = Scratch::new()?;
     let log = Mutex::new(Log::default());
@@ -387,7 +386,7 @@ fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Re
         builder.token_counter(Flat).open()
     };
     let is_over = AtomicBool::new(false);
-    let laid = AtomicUsize::new(0);
+    let committed = AtomicUsize::new(0);
     thread::scope(|scope| -> Result<()> {
         let mut writers = Vec::new();
         for thread in 0..2 {
@@ -403,7 +402,7 @@ fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Re
             let mut changed = HashSet::new();
             for n in 0..EACH {
                 let path = chat.raw_history()?;
-                // Near the end: what may be compacted soon, or is being compacted.
+                // Near the end: messages that are compacted soon or right now.
                 let place = path.len().saturating_sub(4 + n % 9);
                 let Some(message) = path.get(place) else { continue };
                 let id = message.id.to_string();
@@ -434,23 +433,23 @@ fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Re
                 match chat.remove_compaction(&id) {
                     Ok(()) => {
                         let left = chat.compactions()?.into_iter().map(|it| it.id).collect();
-                        log.lock().unwrap().taken_off.insert(id, left);
+                        log.lock().unwrap().removed.insert(id, left);
                     }
-                    // It covered what was deleted.
+                    // The compaction has disappeared with the messages it covered.
                     Err(Error::UnknownCompaction { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
             Ok(())
         }));
-        let folders: Vec<_> = (0..2).map(|_| open()).collect::<Result<_>>()?;
-        let (is_over, laid) = (&is_over, &laid);
-        let folders = folders.into_iter().map(|chat| {
+        let compacting: Vec<_> = (0..2).map(|_| open()).collect::<Result<_>>()?;
+        let (is_over, committed) = (&is_over, &committed);
+        let compacting = compacting.into_iter().map(|chat| {
             scope.spawn(move || -> Result<()> {
                 while !is_over.load(Ordering::SeqCst) {
                     match chat.compact() {
                         Ok(CompactionOutcome::Compacted(_)) => {
-                            laid.fetch_add(1, Ordering::SeqCst);
+                            committed.fetch_add(1, Ordering::SeqCst);
                         }
                         // By this counter a summary of one message is as long as the message.
                         Ok(CompactionOutcome::Nothing(_))
@@ -461,13 +460,13 @@ fn among_many_who_write_no_summary_is_added_over_what_it_was_not_made_of() -> Re
                 Ok(())
             })
         });
-        let folders: Vec<_> = folders.collect();
+        let compacting: Vec<_> = compacting.collect();
         let answers: Vec<_> = writers.into_iter().map(|thread| thread.join().unwrap()).collect();
         is_over.store(true, Ordering::SeqCst);
-        let compacted = folders.into_iter().map(|thread| thread.join().unwrap());
+        let compacted = compacting.into_iter().map(|thread| thread.join().unwrap());
         answers.into_iter().chain(compacted).collect()
     })?;
-    assert!(laid.into_inner() > 0);
+    assert!(committed.into_inner() > 0);
     check_summaries(&scratch.store, &log.into_inner().unwrap())
 }
 
@@ -486,14 +485,14 @@ fn check_summaries(store: &Store, log: &Log) -> Result<()> {
                 assert!(over.contains(&compaction.id), "{id} was updated before {compaction:?}");
             }
         }
-        for (id, left) in log.taken_off.iter().filter(|(id, _)| compaction.nested.contains(id)) {
-            assert!(left.contains(&compaction.id), "{id:?} was taken off before {compaction:?}");
+        for (id, left) in log.removed.iter().filter(|(id, _)| compaction.nested.contains(id)) {
+            assert!(left.contains(&compaction.id), "{id:?} was removed before {compaction:?}");
         }
         for item in chat.expand(&compaction.id)? {
-            // Where a summary was taken off meanwhile, what it stood for shows.
+            // Where a nested compaction was removed meanwhile, its contents are visible.
             let is_below = |id: &MessageId| made_of.contains_key(id.as_str());
             if compaction.nested.is_empty() && CompactionId::from_message(&item.id).is_none() {
-                assert!(is_below(&item.id), "{} is under {compaction:?}", item.id);
+                assert!(is_below(&item.id), "{} is covered by {compaction:?}", item.id);
             }
         }
     }
@@ -505,7 +504,7 @@ fn check_summaries(store: &Store, log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// What a child process does; nothing where this is run as a test.
+/// Runs the task of a child process; does nothing as a test.
 #[test]
 fn child() -> Result<()> {
     let Some((task, path)) = task() else { return Ok(()) };
@@ -513,11 +512,11 @@ fn child() -> Result<()> {
     match task.split_once(' ').unwrap_or((&task, "")) {
         ("think", _) => think(&store),
         ("talk", name) => talk(&store, name),
-        other => panic!("no such task: {other:?}"),
+        other => panic!("unknown task: {other:?}"),
     }
 }
 
-/// Compacts once; its model answers what it is told.
+/// Compacts once; the parent process sends the summary.
 fn think(store: &Store) -> Result<()> {
     let summarize = |_: &str| -> Answer {
         say("asked");
@@ -532,7 +531,7 @@ fn think(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Appends, and compacts as the threshold says.
+/// Appends, and compacts above the threshold.
 fn talk(store: &Store, name: &str) -> Result<()> {
     let own = name.to_owned();
     let summarize = move |prompt: &str| Answer::Ok(format!("{} of {own}", marks(prompt).len()));
@@ -556,7 +555,8 @@ fn path_of(scratch: &Scratch) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Result<()> {
+fn the_summarizer_of_another_process_blocks_nobody_and_its_summary_is_refused_if_stale()
+-> Result<()> {
     type Work = fn(&Session) -> Result<()>;
     let cases: [(Work, &str); 3] = [
         (|chat| chat.append(message("x")).map(drop), ""),
@@ -574,13 +574,13 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
         assert_eq!(child.hear().as_deref(), Some("asked"));
         work(&chat)?;
         child.tell("from the child");
-        let said = child.wait();
+        let lines = child.wait();
         let is_added = chat.history()?[1].text() == "from the child";
         match refused {
-            "" => assert_eq!((said, is_added), (vec!["appended".to_owned()], true)),
+            "" => assert_eq!((lines, is_added), (vec!["appended".to_owned()], true)),
             _ => {
-                assert!(said[0].starts_with(refused), "{said:?}");
-                assert_eq!((said[1].as_str(), said.len(), is_added), ("appended", 2, false));
+                assert!(lines[0].starts_with(refused), "{lines:?}");
+                assert_eq!((lines[1].as_str(), lines.len(), is_added), ("appended", 2, false));
             }
         }
         assert!(chat.message(&"child".into())?.is_some());
@@ -590,7 +590,7 @@ fn a_model_of_another_process_holds_nobody_up_and_is_refused_if_need_be() -> Res
 }
 
 #[test]
-fn processes_that_compact_one_conversation_lose_nothing_of_it() -> Result<()> {
+fn processes_that_compact_one_conversation_lose_none_of_its_messages() -> Result<()> {
     let scratch = Scratch::new()?;
     let names = ["a", "b"];
     let path = path_of(&scratch);
@@ -598,8 +598,8 @@ fn processes_that_compact_one_conversation_lose_nothing_of_it() -> Result<()> {
         .iter()
         .map(|name| Other::start(&format!("talk {name}"), &path))
         .collect::<Result<_>>()?;
-    for said in children.into_iter().flat_map(Other::wait) {
-        assert!(said.starts_with("refused: the plan is stale"), "{said}");
+    for line in children.into_iter().flat_map(Other::wait) {
+        assert!(line.starts_with("refused: the plan is stale"), "{line}");
     }
     let chat = plain(&scratch.store)?;
     let raw = chat.raw_history()?;
@@ -611,7 +611,7 @@ fn processes_that_compact_one_conversation_lose_nothing_of_it() -> Result<()> {
     let view = chat.history()?;
     let tokens: u64 = view.iter().map(Message::tokens).sum();
     assert_eq!(chat.visible_tokens()?, tokens);
-    // Both may have been over the threshold and seen that the other one compactions.
+    // Each may have skipped a compaction because the other one was compacting.
     assert!(tokens <= THRESHOLD + 100 * 24 && view.len() < 200, "{tokens} tokens are left");
     let shown = chat.compactions()?.pop().unwrap();
     assert_eq!(chat.expand_raw(&shown.id)?.len() as u64, shown.count);

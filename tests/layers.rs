@@ -1,4 +1,4 @@
-//! Imports point down the list of layers only; the table is the one of `ARCHITECTURE.md`.
+//! Modules import only from lower layers; the table is the one in `ARCHITECTURE.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 type Outcome = Result<(), std::io::Error>;
 
-/// The layers from the bottom up, each with its modules.
+/// The modules of each layer, from the bottom up.
 const LAYERS: &[&[&str]] = &[
     &[
         "error",
@@ -31,7 +31,7 @@ const LAYERS: &[&[&str]] = &[
     &["store", "import", "export", "transcript", "manager", "testing"],
 ];
 
-/// The backends, which only `store` names.
+/// The backends; only `store` may name them.
 const BACKENDS: &[&str] = &["storage::sqlite"];
 
 fn layer(module: &str) -> Option<usize> {
@@ -56,7 +56,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     Ok(found)
 }
 
-/// Returns the module of the table that a file is in.
+/// Returns the module of the table that contains a file.
 fn module_of(file: &Path) -> String {
     let inside = file.strip_prefix(source()).unwrap_or(file).with_extension("");
     let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -80,7 +80,7 @@ fn code(file: &Path) -> Result<String, std::io::Error> {
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the first two names of every path from the crate's root.
+/// Returns the first two names of every path that begins at the crate root.
 fn crate_paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("crate::") {
@@ -105,7 +105,7 @@ fn two_names(path: &str) -> String {
     if second.is_empty() { first.to_owned() } else { format!("{first}::{second}") }
 }
 
-/// Returns the members of a `{..}` group, without those of groups in it.
+/// Returns the members of a `{..}` group, without members of nested groups.
 fn group_members(group: &str) -> Vec<&str> {
     let (mut members, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in group.char_indices() {
@@ -127,7 +127,7 @@ fn group_members(group: &str) -> Vec<&str> {
     members
 }
 
-/// Returns the module that each name at the crate's root comes from.
+/// Returns the module of each name at the crate root.
 fn root_names() -> Result<BTreeMap<String, String>, std::io::Error> {
     let code = code(&source().join("lib.rs"))?;
     let mut names = BTreeMap::new();
@@ -170,14 +170,16 @@ fn imports_point_down_the_layers() -> Outcome {
             continue;
         }
         let Some(from) = layer(&module) else {
-            broken.push(format!("{module} is in no layer: add it to the table"));
+            broken.push(format!("{module} is not in the table of layers"));
             continue;
         };
         for path in crate_paths(&code(&file)?) {
             let target = target(&path, &roots);
             count += 1;
             match layer(&target) {
-                None => broken.push(format!("{}: {path} is in no layer", file.display())),
+                None => {
+                    broken.push(format!("{}: {path} is not in the table of layers", file.display()))
+                }
                 Some(to) if to > from => {
                     broken.push(format!("{}: {module} uses {target}", file.display()));
                 }
@@ -185,7 +187,7 @@ fn imports_point_down_the_layers() -> Outcome {
             }
         }
     }
-    assert!(count > 100, "the source was read");
+    assert!(count > 100, "only {count} imports were found");
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The example `long_chat` keeps 5 000 turns within its threshold, and loses nothing.
+//! The example `long_chat` keeps 5 000 turns within its threshold and loses nothing.
 
 mod common;
 
@@ -11,9 +11,9 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("long.db");
-    let said = printed("long_chat", [&path])?;
+    let output = printed("long_chat", [&path])?;
 
-    let turns: Vec<Turn> = said.lines().filter_map(Turn::read).collect();
+    let turns: Vec<Turn> = output.lines().filter_map(Turn::read).collect();
     assert!(turns.iter().map(|turn| turn.number).eq(1..=5_000));
     for turn in &turns {
         assert!(turn.total <= turn.threshold, "{turn:?}");
@@ -23,11 +23,11 @@ fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcom
             "{turn:?}"
         );
     }
-    // Summaries are brought up to date, not stacked: they do not eat up the window.
+    // Summaries are updated, not added, so they do not fill the window.
     let last = turns[turns.len() - 1];
     assert_eq!((last.head.messages, last.summary.messages), (3, 1));
     assert!(turns.iter().all(|turn| turn.summary.tokens <= 150), "{last:?}");
-    let compactions = said.lines().filter(|line| line.starts_with("compacted: ")).count();
+    let compactions = output.lines().filter(|line| line.starts_with("compacted: ")).count();
 
     let store = Store::open(&path)?;
     let chat = store.session("workshop")?;
@@ -39,7 +39,7 @@ fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcom
         assert!(pair[1].text().starts_with(&format!("Order {number} is noted: ")));
     }
 
-    // What is hidden lies under the one summary, every message once.
+    // The one summary covers every other message exactly once.
     let view = chat.history()?;
     assert_eq!(view.iter().map(Message::tokens).sum::<u64>(), last.total);
     let (shown, hidden) =
@@ -52,14 +52,15 @@ fn five_thousand_turns_stay_within_the_threshold_and_nothing_is_lost() -> Outcom
 }
 
 #[test]
-fn what_was_said_long_ago_is_found_under_its_summaries() -> Outcome {
-    let said = printed("long_chat", [] as [&str; 0])?;
-    assert!(said.contains("All 10 000 messages are there, word for word"), "{said}");
-    let (_, recalled) = said.split_once("Where is the spare key?").ok_or("nothing was asked")?;
+fn a_message_from_long_ago_is_found_inside_its_compactions() -> Outcome {
+    let output = printed("long_chat", [] as [&str; 0])?;
+    assert!(output.contains("All 10 000 messages are stored unchanged"), "{output}");
+    let (_, recalled) =
+        output.split_once("Where is the spare key?").ok_or("the question is missing")?;
     assert!(recalled.contains("The **spare** **key** hangs behind the blue clock"), "{recalled}");
     assert!(recalled.contains("A workshop takes orders, "), "{recalled}");
     assert!(recalled.contains("level   1: 9 9"), "{recalled}");
-    let (_, found) = recalled.split_once("There it stands:").ok_or("it was not reached")?;
+    let (_, found) = recalled.split_once("The message itself:").ok_or("the message is missing")?;
     assert!(found.trim_start().starts_with("Order 1234: "), "{recalled}");
     Ok(())
 }

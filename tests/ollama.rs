@@ -1,7 +1,7 @@
-//! The example `ollama` keeps 5 000 turns going with a model behind a URL, whatever that model does.
+//! The example `ollama` plays 5 000 turns with a model behind a URL, however that model fails.
 //!
-//! The server here stands in for one: it answers as Ollama or as OpenAI do, and now and then fails in one of the
-//! ways in which such servers fail. Each failure is told, the chat goes on, and is compacted later.
+//! A server in this test answers with the API of Ollama or OpenAI, and sometimes fails as such servers do. Each failure is
+//! reported, the chat continues, and a later attempt compacts it.
 
 mod common;
 
@@ -18,37 +18,37 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 const MODEL: &str = "small-1";
 const KEY: &str = "secret-1";
 
-/// What the server does when it is asked.
+/// How the server answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
     Answer,
-    /// An answer of the status 500.
+    /// Status 500.
     Fail,
-    /// No answer, until the client gives up.
+    /// No answer until the client times out.
     Wait,
-    /// The connection ends in the middle of the answer.
+    /// The connection closes in the middle of the answer.
     Break,
-    /// An answer that is no JSON.
+    /// A body that is not JSON.
     Garbage,
     /// JSON without a text.
     Empty,
     Blank,
-    /// A summary longer than what it is a summary of.
+    /// A summary longer than the text it replaces.
     Long,
 }
 
-/// What is told of each failure.
+/// The message that reports each failure.
 const FAILURES: [(Act, &str); 7] = [
     (Act::Fail, r#"answered 500 "overloaded""#),
-    (Act::Wait, "did not answer within 2.5 s: give it more by --timeout"),
-    (Act::Break, "cannot be asked: "),
-    (Act::Garbage, r#"answered with no text of a chat: "<html>\u{1b}[2J""#),
-    (Act::Empty, r#"answered with no text of a chat: "{\"choices\":[]}""#),
+    (Act::Wait, "did not answer within 2.5 s: raise --timeout"),
+    (Act::Break, "cannot reach http://"),
+    (Act::Garbage, r#"answered without a chat message: "<html>\u{1b}[2J""#),
+    (Act::Empty, r#"answered without a chat message: "{\"choices\":[]}""#),
     (Act::Blank, "a summary needs text; the one given is blank"),
     (Act::Long, " tokens; it would replace "),
 ];
 
-/// Returns what the server does the n-th time: most times it answers, also the first, when it is only tried.
+/// Returns how the server answers the n-th request: usually with a summary, and always so the first one, which only tests it.
 fn act(number: usize) -> Act {
     match number % 5 {
         3 => FAILURES.get(number / 5).map_or(Act::Answer, |(act, _)| *act),
@@ -56,32 +56,32 @@ fn act(number: usize) -> Act {
     }
 }
 
-/// A server on this machine, and what it was asked.
+/// A local server, and the requests it got.
 struct Server {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<Request>>>,
 }
 
 /// A request.
 #[derive(Debug)]
-struct Asked {
+struct Request {
     line: String,
     key: Option<String>,
     body: Value,
 }
 
 impl Server {
-    /// Starts a server that words its answers by `wording`; it ends with the test.
+    /// Starts a server whose body `wording` builds; it runs until the test ends.
     fn start(wording: fn(&str) -> Value) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&asked);
+        let requests = Arc::clone(&asked);
         thread::spawn(move || {
             for (number, client) in listener.incoming().enumerate() {
-                let heard = Arc::clone(&heard);
-                // A client that is kept waiting does not hold up the next.
-                thread::spawn(move || serve(client?, act(number), wording, &heard));
+                let requests = Arc::clone(&requests);
+                // A client that waits must not block the next one.
+                thread::spawn(move || serve(client?, act(number), wording, &requests));
             }
         });
         Ok(Self { address, asked })
@@ -92,18 +92,18 @@ fn serve(
     mut client: TcpStream,
     act: Act,
     wording: fn(&str) -> Value,
-    heard: &Mutex<Vec<Asked>>,
+    requests: &Mutex<Vec<Request>>,
 ) -> io::Result<()> {
     let asked = read(&mut client)?;
     let summary = format!(
         "## Topic\nOrders.\n## Open Items\nNone; {} bytes read.",
         asked.body.to_string().len()
     );
-    heard.lock().unwrap().push(asked);
+    requests.lock().unwrap().push(asked);
     let (status, body) = match act {
         Act::Answer => (200, wording(&summary).to_string()),
         Act::Fail => (500, "overloaded".to_owned()),
-        // The client ends the connection.
+        // Waits until the client closes the connection.
         Act::Wait => return client.read(&mut [0]).map(|_| ()),
         Act::Break => return client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"),
         Act::Garbage => (200, "<html>\u{1b}[2J".to_owned()),
@@ -114,12 +114,12 @@ fn serve(
     let length = body.len();
     write!(
         client,
-        "HTTP/1.1 {status} Said\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status} OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 
-/// Reads a request to its end.
-fn read(client: &mut TcpStream) -> io::Result<Asked> {
+/// Reads a complete request.
+fn read(client: &mut TcpStream) -> io::Result<Request> {
     let mut reader = BufReader::new(client);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -136,26 +136,26 @@ fn read(client: &mut TcpStream) -> io::Result<Asked> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Asked { line: line.trim_end().to_owned(), key, body: serde_json::from_slice(&body)? })
+    Ok(Request { line: line.trim_end().to_owned(), key, body: serde_json::from_slice(&body)? })
 }
 
-/// Plays 5 000 turns with a server, and checks what was printed.
+/// Plays 5 000 turns with a server, and checks the output.
 fn plays(server: &Server, path: &str, options: &[&str]) -> Outcome {
     let url = format!("http://{}{path}", server.address);
     let args = [&[url.as_str(), MODEL, "--turns", "5000", "--timeout", "2.5"], options].concat();
     let output = run("ollama", &args, &[("NO_PROXY", "127.0.0.1"), ("TALKTREE_TEST_KEY", KEY)])?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout)?;
-    assert!(said.contains("All 10 000 messages are there, word for word."), "{said}");
-    assert!(!said.contains(KEY) && !said.contains('\u{1b}'));
+    let stdout = String::from_utf8(output.stdout)?;
+    assert!(stdout.contains("All 10 000 messages are stored unchanged."), "{stdout}");
+    assert!(!stdout.contains(KEY) && !stdout.contains('\u{1b}'));
 
-    let turns: Vec<Turn> = said.lines().filter_map(Turn::read).collect();
+    let turns: Vec<Turn> = stdout.lines().filter_map(Turn::read).collect();
     assert!(turns.iter().map(|turn| turn.number).eq(1..=5_000));
-    // Each failure was told once; from then on until the next compact the window may be over its threshold.
-    let mut failures: Vec<&str> = FAILURES.iter().map(|(_, told)| *told).collect();
+    // Each failure is reported once; from then on until the next compaction the window may exceed its threshold.
+    let mut failures: Vec<&str> = FAILURES.iter().map(|(_, expected)| *expected).collect();
     let mut is_behind = false;
-    for line in said.lines() {
-        if let Some(why) = line.strip_prefix("not compacted, to be tried again: ") {
+    for line in stdout.lines() {
+        if let Some(why) = line.strip_prefix("not compacted, will be retried: ") {
             assert!(!failures.is_empty() && why.contains(failures.remove(0)), "{why}");
             is_behind = true;
         } else if line.starts_with("compacted: ") {
@@ -170,7 +170,7 @@ fn plays(server: &Server, path: &str, options: &[&str]) -> Outcome {
 }
 
 #[test]
-fn five_thousand_turns_go_on_whatever_an_ollama_does() -> Outcome {
+fn five_thousand_turns_work_with_a_failing_ollama() -> Outcome {
     let server = Server::start(
         |text| json!({"message": {"role": "assistant", "content": text}, "done": true}),
     )?;
@@ -185,7 +185,7 @@ fn five_thousand_turns_go_on_whatever_an_ollama_does() -> Outcome {
 }
 
 #[test]
-fn five_thousand_turns_go_on_whatever_a_server_like_openai_does() -> Outcome {
+fn five_thousand_turns_work_with_a_failing_openai_server() -> Outcome {
     let server = Server::start(
         |text| json!({"choices": [{"message": {"role": "assistant", "content": text}}]}),
     )?;
@@ -195,18 +195,18 @@ fn five_thousand_turns_go_on_whatever_a_server_like_openai_does() -> Outcome {
         assert_eq!(asked.line, "POST /v1/chat/completions HTTP/1.1");
         assert_eq!(asked.key.as_deref(), Some("Bearer secret-1"));
     }
-    // What the model wrote is what it is given again, to be brought up to date.
+    // The prompt contains the previous summary, to be updated.
     let last = asked[asked.len() - 1].body["messages"][0]["content"].as_str().unwrap();
     assert!(last.contains("None; ") && last.contains("Order 4"), "{last}");
     Ok(())
 }
 
 #[test]
-fn what_cannot_begin_is_told_with_what_to_do() -> Outcome {
+fn what_prevents_the_start_is_reported_with_advice() -> Outcome {
     let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let url = format!("http://{closed}");
     let url = url.as_str();
-    for (args, told) in [
+    for (args, expected) in [
         (&[][..], "usage: ollama URL MODEL"),
         (&[url], "usage: ollama URL MODEL"),
         (&[url, MODEL], "is the host right, and the server running? (Ollama: `ollama serve`)"),
@@ -216,13 +216,13 @@ fn what_cannot_begin_is_told_with_what_to_do() -> Outcome {
         (&[url, MODEL, "--timeout"], "--timeout needs a value"),
         (
             &[url, MODEL, "--key-env", "TALKTREE_NO_KEY"],
-            "set the variable TALKTREE_NO_KEY to the key",
+            "the environment variable TALKTREE_NO_KEY is not set",
         ),
-        (&[url, MODEL, "--fast"], "no option --fast"),
+        (&[url, MODEL, "--fast"], "unknown option --fast"),
     ] {
         let output = run("ollama", args, &[("NO_PROXY", "127.0.0.1")])?;
-        let heard = String::from_utf8(output.stderr)?;
-        assert!(!output.status.success() && heard.contains(told), "{args:?}: {heard}");
+        let stderr = String::from_utf8(output.stderr)?;
+        assert!(!output.status.success() && stderr.contains(expected), "{args:?}: {stderr}");
     }
     Ok(())
 }

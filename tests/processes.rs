@@ -1,6 +1,4 @@
-//! Several processes on one store, some of which are killed.
-//!
-//! What a process does that a test has started is in [`child`].
+//! Several processes on one store, some of which are killed. [`child`] is what the child processes run.
 
 mod common;
 
@@ -10,7 +8,7 @@ use common::folder;
 use common::process::{Other, say, task};
 use talktree::{Error, Message, MessageId, Result, Session, Store};
 
-/// What a child process does; nothing where this is run as a test.
+/// Runs the task of a child process; does nothing as a test.
 #[test]
 fn child() -> Result<()> {
     let Some((task, store)) = task() else { return Ok(()) };
@@ -19,7 +17,7 @@ fn child() -> Result<()> {
         ("echo", _) => echo(&store.session("s")?),
         ("append", name) => append(&store.session("s")?, name, 40),
         ("append_for_ever", name) => append(&store.session("s")?, name, usize::MAX),
-        other => panic!("no such task: {other:?}"),
+        other => panic!("unknown task: {other:?}"),
     }
 }
 
@@ -32,7 +30,7 @@ fn echo(chat: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Appends one by one and in batches, and acknowledges what is stored.
+/// Appends one by one and in batches, and prints the acknowledged ids.
 fn append(chat: &Session, name: &str, count: usize) -> Result<()> {
     for n in 0..count {
         let id = |part: &str| format!("{name}-{n}{part}");
@@ -51,7 +49,7 @@ fn append(chat: &Session, name: &str, count: usize) -> Result<()> {
 }
 
 #[test]
-fn what_one_process_appends_another_reads_and_finds_at_once() -> Result<()> {
+fn another_process_reads_and_finds_an_appended_message_at_once() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     let store = Store::open(&path)?;
@@ -67,7 +65,7 @@ fn what_one_process_appends_another_reads_and_finds_at_once() -> Result<()> {
         assert_eq!(chat.head()?.as_ref(), Some(&id));
         let found = store.search(word).run()?;
         assert_eq!(found.hits.iter().map(|hit| &hit.id).collect::<Vec<_>>(), [&id]);
-        // And what this process says next is known to the other one.
+        // The child also sees the next message of this process.
         let reply = chat.append(Message::user(format!("{word}, you say?")))?.id;
         assert_eq!(chat.message(&reply)?.and_then(|message| message.parent), Some(id));
     }
@@ -77,10 +75,10 @@ fn what_one_process_appends_another_reads_and_finds_at_once() -> Result<()> {
 }
 
 #[test]
-fn processes_that_append_at_once_lose_and_double_nothing() -> Result<()> {
+fn processes_that_append_at_once_neither_lose_nor_double_messages() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
-    // Nobody has made the store yet: they race for that, too.
+    // The store does not exist yet, so the processes race to create it.
     let others = ["a", "b", "c", "d"].map(|name| Other::start(&format!("append {name}"), &path));
     let mut acknowledged = Vec::new();
     for other in others {
@@ -96,7 +94,7 @@ fn processes_that_append_at_once_lose_and_double_nothing() -> Result<()> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_killed_process() -> Result<()> {
+fn acknowledged_messages_survive_a_killed_process() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     let mut acknowledged = Vec::new();
@@ -113,26 +111,26 @@ fn what_was_acknowledged_survives_a_killed_process() -> Result<()> {
         let ids: HashSet<&str> = stored.iter().map(|message| message.id.as_str()).collect();
         assert_eq!(ids.len(), stored.len());
         for id in &acknowledged {
-            assert!(ids.contains(id.as_str()), "{id} was acknowledged and is lost");
+            assert!(ids.contains(id.as_str()), "{id} was acknowledged but is lost");
         }
-        // What one transaction stores is there whole or not at all.
+        // A transaction is stored completely or not at all.
         for id in ids.iter().filter_map(|id| id.strip_suffix('a')) {
-            assert!(ids.contains(format!("{id}b").as_str()), "half of an append_all is there");
+            assert!(ids.contains(format!("{id}b").as_str()), "half of an append_all was stored");
         }
         chat.append(Message::user("after").with_id(format!("after {round}")))?;
     }
-    assert!(acknowledged.len() > 500, "{} were acknowledged", acknowledged.len());
+    assert!(acknowledged.len() > 500, "only {} messages were acknowledged", acknowledged.len());
     let verified = Store::open(&path)?.verify(|_| {})?;
     assert!(verified.damages.is_empty(), "{:?}", verified.damages);
     Ok(())
 }
 
-/// The system drops every lock that a process has on a file when the process closes any descriptor of that file. A
-/// store that was opened by looking into its file first took the locks of those open before it: an SQLite that then
-/// closed the file in another process believed itself the last, and removed the write-ahead log under the others.
+/// When a process closes any descriptor of a file, the system drops all its locks on that file. `Store::open` once opened
+/// and closed the file before SQLite did, which dropped the locks of stores that were already open. An SQLite in another
+/// process then took itself for the last user when it closed the file, and removed the write-ahead log.
 #[cfg(target_os = "linux")]
 #[test]
-fn opening_a_store_again_leaves_the_locks_of_the_first_alone() -> Result<()> {
+fn opening_a_store_twice_keeps_the_locks_of_the_first_handle() -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     let folder = folder()?;
     let path = folder.path().join("talk.db");

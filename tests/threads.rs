@@ -14,7 +14,7 @@ use talktree::{Durability, Error, Message, MessageId, Result, Session, Store};
 const THREADS: usize = 6;
 const EACH: usize = 60;
 
-/// Runs work in several threads that begin together.
+/// Runs `work` in several threads that begin together.
 fn in_threads(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let start = Barrier::new(count);
     let run = |at| {
@@ -43,7 +43,7 @@ fn handles_are_cheap_and_shared() {
 }
 
 #[test]
-fn appends_of_many_threads_to_one_session_make_one_chain() -> Result<()> {
+fn appends_of_many_threads_to_one_session_make_one_path() -> Result<()> {
     for store in [Scratch::new()?.store, Store::open_in_memory()?] {
         let chat = store.session("s")?;
         in_threads(THREADS, |thread| {
@@ -56,8 +56,9 @@ fn appends_of_many_threads_to_one_session_make_one_chain() -> Result<()> {
         assert_eq!(path.len(), THREADS * EACH);
         for thread in 0..THREADS {
             let own = path.iter().filter(|m| m.id.as_str().starts_with(&format!("{thread}-")));
-            let said: Vec<usize> = own.filter_map(|message| message.text().parse().ok()).collect();
-            assert!(said.is_sorted(), "what one thread says stays in its order");
+            let numbers: Vec<usize> =
+                own.filter_map(|message| message.text().parse().ok()).collect();
+            assert!(numbers.is_sorted(), "the messages of one thread stay in order");
         }
         assert_eq!(store.stats()?.branching_messages, 0);
     }
@@ -65,7 +66,7 @@ fn appends_of_many_threads_to_one_session_make_one_chain() -> Result<()> {
 }
 
 #[test]
-fn threads_that_write_to_sessions_of_their_own_do_not_mix() -> Result<()> {
+fn threads_with_one_session_each_do_not_mix_messages() -> Result<()> {
     let scratch = Scratch::new()?;
     in_threads(THREADS, |thread| {
         let chat = scratch.store.session(format!("chat {thread}"))?;
@@ -100,8 +101,8 @@ fn readers_see_prefixes_while_others_append() -> Result<()> {
         let mut longest = 0;
         while !is_done.load(Ordering::SeqCst) {
             let path = chat.raw_history()?;
-            assert!(path.len() >= longest, "nothing that was read is gone");
-            assert!(path.len().is_multiple_of(2), "two in one transaction show together");
+            assert!(path.len() >= longest, "no message disappears");
+            assert!(path.len().is_multiple_of(2), "both messages of a transaction appear together");
             for (at, message) in path.iter().enumerate() {
                 assert_eq!(*message.id.as_str(), *format!("{}-{}", at / 2, at % 2));
             }
@@ -182,10 +183,10 @@ fn every_verb_at_once_leaves_a_sound_tree() -> Result<()> {
 }
 
 #[test]
-fn a_panic_in_a_listener_does_not_hold_the_store() -> Result<()> {
+fn a_panic_in_a_listener_does_not_lock_the_store() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
-    let subscription = chat.subscribe(|_| panic!("a listener that fails"));
+    let subscription = chat.subscribe(|_| panic!("the listener fails"));
     let writer = Arc::new(chat.clone());
     let joined = thread::spawn(move || writer.append(Message::user("heard"))).join();
     assert!(joined.is_err());
@@ -195,10 +196,10 @@ fn a_panic_in_a_listener_does_not_hold_the_store() -> Result<()> {
     Ok(())
 }
 
-/// SQLite begins its log anew only in a moment in which all of it is moved and nobody reads: where there was always
-/// someone in the middle of a read it grew to hundreds of megabytes in seconds.
+/// SQLite restarts its log only when it is fully checkpointed and nobody reads: with a reader at every moment it grew to
+/// hundreds of megabytes in seconds.
 #[test]
-fn the_log_stays_short_though_there_is_always_someone_reading() -> Result<()> {
+fn the_log_stays_short_with_a_reader_at_every_moment() -> Result<()> {
     let scratch = Scratch::new()?;
     let path = scratch.folder.path().join("talk.db");
     let store = Store::options().durability(Durability::Normal).open(&path)?;
@@ -232,10 +233,10 @@ fn the_log_stays_short_though_there_is_always_someone_reading() -> Result<()> {
     Ok(())
 }
 
-/// SQLite's own waiting asks for the lock ten times a second in the end, and has it by luck: among sixteen processes
-/// that wrote without a pause some waited for eleven seconds.
+/// SQLite's busy handler backs off to ten attempts per second, so it gets a contended lock only by luck: among sixteen
+/// processes that wrote without a pause some waited for eleven seconds.
 #[test]
-fn who_waits_for_one_that_hardly_lets_go_soon_has_a_turn() -> Result<()> {
+fn a_waiting_writer_gets_a_lock_that_is_free_only_for_moments() -> Result<()> {
     let scratch = Scratch::new()?;
     let path = scratch.folder.path().join("talk.db");
     let chat = scratch.store.session("s")?;
@@ -253,7 +254,7 @@ fn who_waits_for_one_that_hardly_lets_go_soon_has_a_turn() -> Result<()> {
             }
         });
         let append = |n| {
-            // Each comes at a moment of its own.
+            // Appends start at varying moments of the holder's cycle.
             thread::sleep(Duration::from_millis(7));
             let began = Instant::now();
             chat.append(numbered(0, n)).map(|_| began.elapsed())

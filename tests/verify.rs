@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use talktree::{Block, Document, Message, Part, Result, Store, TokenCounter};
 
-/// A store with a branch, a deleted inner message, a label and a compaction.
+/// Creates a store with a branch, a deleted inner message, a label and a compaction.
 fn store() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
@@ -29,7 +29,7 @@ fn a_sound_store_has_no_damage() -> Result<()> {
     assert_eq!(verified.damages, []);
     assert_eq!((verified.messages, reports), (4, 1));
 
-    // The index cannot be checked without writing: a copy is.
+    // Checking the index needs write access, so a read-only store checks a copy.
     assert_eq!(Store::open_read_only(&path)?.verify(|_| {})?.damages, []);
     Ok(())
 }
@@ -95,9 +95,9 @@ fn each_kind_of_damage_is_named() -> Result<()> {
     Ok(())
 }
 
-/// Figures of tokens, and what counting them anew makes of it.
+/// Damaged token counts, and the counts after `recount_tokens`.
 #[test]
-fn figures_of_tokens_that_do_not_add_up_are_named_and_counted_anew() -> Result<()> {
+fn wrong_token_counts_are_named_and_recounted() -> Result<()> {
     for (sql, kind, what) in [
         (
             "UPDATE session SET visible_tokens = visible_tokens + 1",
@@ -163,31 +163,31 @@ impl TokenCounter for Bytes {
 }
 
 #[test]
-fn what_only_a_counter_of_the_callers_can_tell_is_not_called_wrong() -> Result<()> {
+fn a_count_that_only_a_custom_counter_can_check_is_not_reported() -> Result<()> {
     let (_folder, path) = store()?;
     let store = Store::open(&path)?;
     let chat = store.session_builder("s").token_counter(Bytes).open()?;
-    assert_eq!(chat.visible_tokens()?, 22, "a summary, which bears no stamp, and a message");
+    assert_eq!(chat.visible_tokens()?, 22, "a summary, whose tokens are not stored, and a message");
     assert_eq!(store.verify(|_| {})?.damages, []);
     let spoil = "UPDATE session SET visible_tokens = 1";
     beside(&path).execute_batch(spoil).unwrap();
-    assert_eq!(store.verify(|_| {})?.damages, [], "only the counter knows the summary");
+    assert_eq!(store.verify(|_| {})?.damages, [], "only the counter can count the summary");
 
-    // Messages alone add up whoever counted them.
+    // Without a summary the stored counts of the messages can be added, whichever counter stored them.
     chat.remove_compaction(&chat.compactions()?[0].id)?;
     assert_eq!(chat.visible_tokens()?, 39);
     assert_eq!(store.verify(|_| {})?.damages, []);
     beside(&path).execute_batch(spoil).unwrap();
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
 
-    // A counter that took the rows over, and was stopped before it had the sum.
+    // A counter had recounted the rows, but was stopped before it stored the sum.
     beside(&path).execute_batch("UPDATE session SET visible_tokens = 18, counter = 0").unwrap();
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
 
 #[test]
-fn the_figure_of_a_view_with_an_elision_adds_up() -> Result<()> {
+fn the_count_of_a_view_with_an_elision_is_right() -> Result<()> {
     let (_folder, path) = store()?;
     let store = Store::open(&path)?;
     let chat = store.session_builder("s").block("skills", Block::stored_skills()).open()?;
@@ -209,7 +209,7 @@ fn the_figure_of_a_view_with_an_elision_adds_up() -> Result<()> {
 }
 
 #[test]
-fn a_damaged_figure_is_named_stops_nothing_and_is_counted_anew() -> Result<()> {
+fn a_damaged_count_is_named_stops_nothing_and_is_recounted() -> Result<()> {
     for damaged in [-1, 3, i64::MAX] {
         let (_folder, path) = store()?;
         let sql = format!("UPDATE session SET visible_tokens = {damaged}");
@@ -242,7 +242,7 @@ fn a_rebuilt_index_is_sound_again() -> Result<()> {
 }
 
 #[test]
-fn a_flipped_page_is_named() -> Result<()> {
+fn a_garbage_page_is_reported() -> Result<()> {
     let (_folder, path) = store()?;
     let mut bytes = std::fs::read(&path).unwrap();
     let page = bytes.len() / 4096 / 2 * 4096;
@@ -256,9 +256,9 @@ fn a_flipped_page_is_named() -> Result<()> {
     Ok(())
 }
 
-/// FTS5 checked the index by what it knew of it from before: a sound store was told to be damaged.
+/// FTS5 checked the index against its cached structure, so a sound store was reported as damaged.
 #[test]
-fn a_handle_that_has_verified_verifies_what_was_written_since() -> Result<()> {
+fn a_handle_that_has_verified_once_verifies_later_writes() -> Result<()> {
     let (_folder, path) = store()?;
     let store = Store::open(&path)?;
     let chat = store.session("s")?;
@@ -275,19 +275,19 @@ fn a_handle_that_has_verified_verifies_what_was_written_since() -> Result<()> {
     Ok(())
 }
 
-/// Opens the file beside talktree, without its functions.
+/// Opens the file without talktree, so without its SQL functions.
 fn beside(path: &std::path::Path) -> Connection {
     Connection::open(path).unwrap()
 }
 
-/// A store whose index is up to date.
+/// Creates a store whose index is up to date.
 fn indexed() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
     let (folder, path) = store()?;
     Store::open(&path)?.rebuild_search()?;
     Ok((folder, path))
 }
 
-/// It was told that the index is wrong as a whole; where a message was changed, building the index anew hid it.
+/// Only the whole index was reported as wrong; rebuilding it hid which message had changed.
 #[test]
 fn messages_that_differ_from_the_index_are_named() -> Result<()> {
     // The numbers are addresses of the first session; `message d` is its fourth.
@@ -314,8 +314,8 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
         beside(&path).execute_batch(sql).unwrap();
         let store = Store::open(&path)?;
         let damages = store.verify(|_| {})?.damages;
-        let told: Vec<&str> = damages.iter().map(|damage| damage.what.as_str()).collect();
-        assert_eq!(told, [what], "{sql}");
+        let found: Vec<&str> = damages.iter().map(|damage| damage.what.as_str()).collect();
+        assert_eq!(found, [what], "{sql}");
         assert!(damages[0].remedy.contains("rebuild_search"));
         let by_reader = Store::open_read_only(&path)?.verify(|_| {})?.damages;
         assert_eq!(by_reader, damages);
@@ -326,9 +326,9 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
     Ok(())
 }
 
-/// The bytes were "the store failed", and one damaged message kept everyone from searching.
+/// The error was "the store failed", and one damaged message made every search fail.
 #[test]
-fn a_message_that_is_no_text_is_named_and_can_be_deleted_or_updated() -> Result<()> {
+fn a_message_that_is_not_text_is_named_and_can_be_deleted_or_updated() -> Result<()> {
     for parts in ["CAST(x'5B7B22FF22' AS TEXT)", "'[{\"type\":\"text\",\"text\":\"mess'"] {
         for is_deleted in [true, false] {
             let (_folder, path) = indexed()?;
@@ -352,11 +352,11 @@ fn a_message_that_is_no_text_is_named_and_can_be_deleted_or_updated() -> Result<
                 assert!(text.contains("message 4 of session 1"), "{text}");
                 assert_eq!(text.matches("the store is damaged").count(), 1, "{text}");
             }
-            assert_eq!(chat.at(&"x".into()).raw_history()?.len(), 2, "another branch is read");
+            assert_eq!(chat.at(&"x".into()).raw_history()?.len(), 2, "another branch can be read");
             let found = store.search("message").run()?;
             assert!(
                 found.hits.iter().any(|hit| hit.id == "a"),
-                "what is sound is found: {found:?}"
+                "sound messages are found: {found:?}"
             );
             let damages = store.verify(|_| {})?.damages;
             let broken = damages.iter().find(|damage| damage.kind == "broken-message");

@@ -1,12 +1,12 @@
-//! What does an append of one message cost, committed and searchable?
+//! What does an append of one message cost until it is committed and searchable?
 
 use std::time::Instant;
 
 use talktree::Durability;
 
-use crate::data::{Length, Speaker};
 use crate::floor::{self, Ready};
 use crate::measure::{Pair, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::{Row, Table};
 use crate::{Bench, Result};
@@ -21,7 +21,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Both sides append the same messages, one here, one there.
+/// Appends the same messages to talktree and to the floor, alternately.
 fn appends(bench: &Bench, durability: Durability, count: usize) -> Result<Pair> {
     let store = open(&bench.stores.fresh("append-ours.db")?, durability)?;
     let chat = store.session("chat")?;
@@ -50,7 +50,7 @@ fn appends(bench: &Bench, durability: Durability, count: usize) -> Result<Pair> 
 fn print(table: &mut Table, work: &str, pair: &Pair, budget: f64) {
     let Pair { floor, ours } = pair;
     table.add(Row::seconds(work, ours.median()).floor(floor.median()).within(budget));
-    table.add(Row::seconds(format!("{work}: total / n"), ours.mean()).floor(floor.mean()));
+    table.add(Row::seconds(format!("{work}: mean per append"), ours.mean()).floor(floor.mean()));
     for (name, share) in [("p99", 0.99), ("p99.9", 0.999)] {
         let row = Row::seconds(format!("{work}: {name}"), ours.quantile(share));
         table.add(row.floor(floor.quantile(share)));

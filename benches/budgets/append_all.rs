@@ -1,19 +1,19 @@
 //! What do 10 000 messages in one append cost?
 //!
-//! Once they are committed, and readable and searchable by everyone, the same call goes on to index
-//! them; the first row ends where another connection sees them, the second when the call returns.
+//! The call first commits the messages, so that everyone can read and search them, and then indexes them. The first row
+//! ends when another connection sees the messages, the second when the call returns.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use talktree::{Durability, Message};
 
-use crate::data::{Length, Speaker};
 use crate::floor::{self, Ready};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
-use crate::{Bench, Result, index};
+use crate::{Bench, Result, indexing};
 
 const COUNT: usize = 10_000;
 
@@ -31,12 +31,13 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         || floor_rows(bench, &messages, true),
         || Ok(ours(bench, &messages)?.1),
     )?;
-    let row = Row::seconds("append_all of 10k: until indexed, floor too", pair.ours.median());
+    let row =
+        Row::seconds("append_all of 10k: until indexed; floor indexes too", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));
     Ok(())
 }
 
-/// Returns when the messages could be read by others, and when the call returned.
+/// Returns the time until another connection could read the messages, and the time until the call returned.
 fn ours(bench: &Bench, messages: &[Message]) -> Result<(Duration, Duration)> {
     let path = bench.stores.fresh("all-ours.db")?;
     let store = open(&path, Durability::Full)?;
@@ -61,11 +62,11 @@ fn when_seen(other: Connection) -> rusqlite::Result<Instant> {
     Ok(Instant::now())
 }
 
-/// The rows in one transaction, and the text of each in a full-text index if that is asked for.
+/// Inserts the rows in one transaction, and each text into a full-text index if `is_indexed`.
 fn floor_rows(bench: &Bench, messages: &[Message], is_indexed: bool) -> Result<Duration> {
     let conn = floor::open(&bench.stores.fresh("all-floor.db")?, Durability::Full)?;
     floor::create(&conn)?;
-    conn.execute_batch(index::TABLE)?;
+    conn.execute_batch(indexing::TABLE)?;
     let ready: Vec<Ready> = messages.iter().map(Ready::new).collect::<Result<_>>()?;
     let texts: Vec<String> = messages.iter().map(Message::text).collect();
     timed(|| {
@@ -75,7 +76,7 @@ fn floor_rows(bench: &Bench, messages: &[Message], is_indexed: bool) -> Result<D
         }
         floor::set_head(&conn, COUNT as i64, 0)?;
         if is_indexed {
-            index::insert(&conn, &texts)?;
+            indexing::insert(&conn, &texts)?;
         }
         floor::run(&conn, "COMMIT")
     })

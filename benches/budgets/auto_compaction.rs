@@ -1,7 +1,7 @@
-//! What does it cost that a session compacts itself? Appends to one that does, beside appends to one that does not.
+//! What does automatic compaction cost? The floor is a session without it.
 //!
-//! Both begin with as many messages, all but the newest under a summary. The summarizer answers at once,
-//! so what is left is planning, checking and laying a summary, shared by the appends between two compactions.
+//! Both sessions begin with the same messages, all but the newest 20 compacted. The summarizer returns at once, so the cost is
+//! that of planning, checking and committing, spread over the appends between two compactions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +9,15 @@ use std::time::Instant;
 
 use talktree::{BoxError, Durability, Message, Session, Store};
 
-use crate::data::{Length, RARE, Speaker};
 use crate::measure::Times;
+use crate::messages::{Length, RARE, Speaker};
 use crate::stores::{Sized, open};
 use crate::table::Row;
 use crate::{Bench, Result, short};
 
-/// As for a model with a window of 128 000 tokens; the newest 20 000 are kept.
+/// Suits a model with a window of 128 000 tokens; the newest 20 000 are kept.
 const THRESHOLD: u64 = 100_000;
-/// A page and a half: some 1 300 tokens.
+/// A page and a half: about 1 300 tokens.
 const SUMMARY_WORDS: usize = 1_000;
 
 /// A session that is appended to.
@@ -25,7 +25,7 @@ struct Chat {
     session: Session,
     compactions: Arc<AtomicUsize>,
     times: Times,
-    /// Those of the appends after which it was compacted.
+    /// The times of the appends that compacted.
     compaction: Times,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Makes a copy of a store in which nothing is waiting to be indexed.
+/// Copies a store and indexes everything in it.
 fn copy(
     bench: &Bench,
     sized: &Sized,
@@ -93,7 +93,7 @@ impl Chat {
     }
 }
 
-/// Appends the same to all, each first in its turn.
+/// Appends the same messages to all chats; each turn begins with another chat.
 fn append_in_turns(chats: &mut [Chat], count: usize) -> Result<()> {
     let mut speaker = Speaker::new(16, Length::Chat);
     for turn in 0..count {
@@ -107,21 +107,22 @@ fn append_in_turns(chats: &mut [Chat], count: usize) -> Result<()> {
 }
 
 fn print(bench: &mut Bench, sizes: &[usize], chats: &[Chat], durability: Durability) {
-    let work =
-        |size: usize| format!("append with auto-compaction, {durability:?}, at {}", short(size));
+    let work = |size: usize| {
+        format!("append with automatic compaction, {durability:?}, at {}", short(size))
+    };
     for (size, pair) in sizes.iter().zip(chats.chunks(2)) {
         let [floor, ours] = pair else { continue };
         let (work, compactions) = (work(*size), ours.compactions.load(Ordering::Relaxed));
         let median = Row::seconds(work.as_str(), ours.times.median());
         bench.table.add(median.floor(floor.times.median()).within(1.2));
-        let mean = Row::seconds(format!("{work}: total / n"), ours.times.mean());
+        let mean = Row::seconds(format!("{work}: mean per append"), ours.times.mean());
         bench.table.add(mean.floor(floor.times.mean()).within(1.2));
         bench.table.add(Row::seconds(
-            format!("{work}: {compactions} compactions"),
+            format!("{work}: the {compactions} that compacted"),
             ours.compaction.median(),
         ));
     }
     let ([first, .., last], [_, small, .., large]) = (sizes, chats) else { return };
-    let work = format!("{}; floor: at {}", work(*last), short(*first));
+    let work = format!("{}: mean; floor: at {}", work(*last), short(*first));
     bench.table.add(Row::seconds(work, large.times.mean()).floor(small.times.mean()).within(1.2));
 }

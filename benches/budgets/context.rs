@@ -1,22 +1,22 @@
-//! What do a frozen prompt, a refreshed one, and knowledge cost?
+//! What do a frozen prompt, a refreshed prompt, and a search in knowledge cost?
 
 use rusqlite::{Connection, OptionalExtension};
 use talktree::{Block, Document, Durability, Session, Store};
 
-use crate::data::{Length, Speaker, common_word, usual_words};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker, common_word, usual_words};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor, short};
 
 const BLOCKS: usize = 10;
-/// How many documents a search gives, here and there.
+/// How many documents a search returns, in talktree and in the floor.
 const HITS: usize = 10;
 
 const TABLES: &str = "CREATE TABLE frozen (session TEXT PRIMARY KEY, prompt TEXT NOT NULL);
     CREATE TABLE block (label TEXT PRIMARY KEY, content TEXT NOT NULL);";
 
-/// The prompt of ten stored blocks: as it is frozen, and frozen anew.
+/// Measures the prompt of ten stored blocks: reading the frozen one, refreshing it, and writing a block.
 pub(crate) fn prompt(bench: &mut Bench) -> Result<()> {
     let store = open(&bench.stores.fresh("context.db")?, Durability::Normal)?;
     let chat = with_blocks(&store)?;
@@ -65,7 +65,7 @@ pub(crate) fn prompt(bench: &mut Bench) -> Result<()> {
             }
         },
     )?;
-    let row = Row::seconds("a block written, with its version", written.ours.median());
+    let row = Row::seconds("write a block and its version", written.ours.median());
     bench.table.add(row.floor(written.floor.median()));
     Ok(())
 }
@@ -85,7 +85,7 @@ fn with_blocks(store: &Store) -> Result<Session> {
     Ok(chat)
 }
 
-/// What must be done by hand: each block read, the prompt joined and stored.
+/// The floor of a refresh: reads each block, joins the prompt and stores it.
 fn refresh(conn: &Connection) -> Result<()> {
     floor::run(conn, "BEGIN IMMEDIATE")?;
     let mut prompt = Vec::new();
@@ -102,19 +102,19 @@ fn select(conn: &Connection, sql: &str, key: &str) -> Result<String> {
     Ok(conn.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?.unwrap_or_default())
 }
 
-/// Searching knowledge of 100 000 documents, beside FTS5 that ranks the same texts and reads the best.
+/// Measures searches of 100 000 documents; the floor is FTS5, which ranks the same texts and reads the best.
 pub(crate) fn knowledge(bench: &mut Bench) -> Result<()> {
     let count = bench.million / 10;
     let mut speaker = Speaker::new(12, Length::Short);
     let texts: Vec<String> = (0..count).map(|_| speaker.text()).collect();
     let store = open(&bench.stores.fresh("knowledge.db")?, Durability::Normal)?;
     let context = store.context("s").block("knowledge", Block::knowledge()).open()?;
-    // Beside it the same again, of another session: it must not cost.
+    // The same documents in another session, which must not add to the cost.
     let other = store.context("other").block("knowledge", Block::knowledge()).open()?;
     let documents = || texts.iter().enumerate().map(|(n, text)| Document::new(n.to_string(), text));
     let time = timed(|| Ok(context.set_documents("knowledge", documents())?))?;
     other.set_documents("knowledge", documents())?;
-    let work = format!("knowledge: each of {} documents put", short(count));
+    let work = format!("knowledge: set {} documents, each", short(count));
     bench.table.add(Row::seconds(work, time.as_secs_f64() / count as f64));
     let conn = floor::open(&bench.stores.fresh("knowledge-floor.db")?, Durability::Normal)?;
     conn.execute_batch(

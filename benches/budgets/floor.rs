@@ -9,7 +9,7 @@ use talktree::{Durability, Message};
 
 use crate::Result;
 
-/// Opens a database as talktree opens its own: write-ahead log, page size, cache, durability.
+/// Opens a database with talktree's settings: write-ahead log, page size, cache, durability.
 pub(crate) fn open(path: &Path, durability: Durability) -> Result<Connection> {
     let conn = Connection::open(path)?;
     let synchronous = if durability == Durability::Full { "FULL" } else { "NORMAL" };
@@ -21,7 +21,7 @@ pub(crate) fn open(path: &Path, durability: Durability) -> Result<Connection> {
     Ok(conn)
 }
 
-/// Makes the least that keeps a chat: messages with a unique id, one row for the session.
+/// Creates the minimal tables of a chat: messages with a unique id, and one row for the session.
 pub(crate) fn create(conn: &Connection) -> Result<()> {
     conn.execute_batch(
         "CREATE TABLE session (key INTEGER PRIMARY KEY, next INTEGER, head INTEGER, updated_at INTEGER);
@@ -35,7 +35,7 @@ pub(crate) fn create(conn: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// A message as its row will hold it, made ready before the clock starts.
+/// The values of a message's row, converted before the clock starts.
 pub(crate) struct Ready {
     id: String,
     role: String,
@@ -83,7 +83,7 @@ pub(crate) fn run(conn: &Connection, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// One append in a transaction of its own.
+/// Appends one message in one transaction.
 pub(crate) fn append(conn: &Connection, address: i64, row: &Ready) -> Result<()> {
     run(conn, "BEGIN IMMEDIATE")?;
     insert(conn, address, row)?;
@@ -91,8 +91,8 @@ pub(crate) fn append(conn: &Connection, address: i64, row: &Ready) -> Result<()>
     run(conn, "COMMIT")
 }
 
-/// A message read with derived structs and nothing else.
-#[expect(dead_code, reason = "read to have it, as a caller would")]
+/// A message read into derived structs.
+#[expect(dead_code, reason = "a caller would read all fields")]
 pub(crate) struct Plain {
     pub(crate) id: String,
     pub(crate) parent: Option<i64>,
@@ -105,7 +105,7 @@ pub(crate) struct Plain {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read to have it, as a caller would")]
+#[expect(dead_code, reason = "a caller would read all fields")]
 pub(crate) struct PlainPart {
     r#type: String,
     text: Option<String>,
@@ -129,7 +129,7 @@ pub(crate) fn plain(row: &Row<'_>) -> Result<Plain> {
     })
 }
 
-/// Reads what a statement selects.
+/// Reads the messages that a statement selects.
 pub(crate) fn read<P: rusqlite::Params>(
     conn: &Connection,
     sql: &str,
@@ -144,7 +144,7 @@ pub(crate) fn read<P: rusqlite::Params>(
     Ok(messages)
 }
 
-/// A path by the parents of its messages: the best recursive query there is, one seek a message.
+/// Reads a path from leaf to root by a recursive query, with one seek per message.
 pub(crate) const PATH_BY_PARENT: &str = "WITH RECURSIVE path AS (
     SELECT parent, id, role, parts, metadata, hidden, created_at FROM message WHERE address = ?1
      UNION ALL
@@ -152,7 +152,7 @@ pub(crate) const PATH_BY_PARENT: &str = "WITH RECURSIVE path AS (
       FROM path JOIN message AS m ON m.address = path.parent)
  SELECT parent, id, role, parts, metadata, hidden, created_at FROM path";
 
-/// The same, carrying addresses alone, and the messages fetched in order.
+/// The same, but the recursion yields only addresses, and the messages are then read in order.
 pub(crate) const PATH_BY_PARENT_THEN_FETCH: &str = "WITH RECURSIVE path (address) AS (
     SELECT ?1
      UNION ALL

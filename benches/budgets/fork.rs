@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 use talktree::{Durability, Session, Store};
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor};
@@ -18,7 +18,7 @@ const COPY: &str = "INSERT INTO message
   WHERE address BETWEEN ?2 AND ?3";
 
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
-    // Two stores of the same, so that both sides grow alike.
+    // Two equal stores, so that both sides grow at the same rate.
     let (_kept, chat) = build(bench, "fork-ours.db")?;
     drop(build(bench, "fork-floor.db")?);
     let conn = floor::open(&bench.stores.dir().join("fork-floor.db"), Durability::Normal)?;

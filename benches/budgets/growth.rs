@@ -1,14 +1,14 @@
-//! Do the verbs of every turn cost the same in a session a thousand times as long?
+//! Do the verbs of every turn cost the same in a session that is a thousand times as long?
 
 use std::time::Duration;
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, timed, timed_each};
+use crate::messages::{Length, Speaker};
 use crate::stores::Sized;
 use crate::table::Row;
 use crate::{Bench, Result, short};
 
-/// A verb: its name, and a round of it.
+/// A verb: its name, and a function that times one call.
 pub(crate) type Verb = (&'static str, fn(&Sized, &mut Speaker) -> Result<Duration>);
 
 pub(crate) const VERBS: [Verb; 5] = [
@@ -24,7 +24,7 @@ fn append(sized: &Sized, speaker: &mut Speaker) -> Result<Duration> {
     timed(|| Ok(sized.long.append(message)?))
 }
 
-/// To the middle and back.
+/// Checks out the middle and the leaf; returns the mean time.
 fn checkout(sized: &Sized, _: &mut Speaker) -> Result<Duration> {
     let time = timed(|| {
         sized.long.checkout(&sized.middle)?;

@@ -1,9 +1,9 @@
-//! How many historical messages are stored in a second?
+//! How many messages per second can be imported?
 
 use talktree::{Durability, ImportRecord};
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, repeat, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::{Row, Unit};
 use crate::{Bench, Result};
@@ -23,6 +23,6 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         timed(|| Ok(chat.import_messages(&records)?))
     })?;
     let speed = COUNT as f64 / times.median();
-    bench.table.add(Row::new("import of 10k, messages a second", Unit::PerSecond, speed));
+    bench.table.add(Row::new("import of 10k, messages per second", Unit::PerSecond, speed));
     Ok(())
 }

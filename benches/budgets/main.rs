@@ -6,44 +6,44 @@
 mod append;
 mod append_all;
 mod auto_compaction;
-mod cold;
-mod compacted;
-mod compactions;
+mod cold_read;
+mod compacted_history;
 mod context;
-mod data;
 mod floor;
 mod fork;
 mod growth;
 mod import;
-mod index;
+mod indexing;
+mod many_compactions;
 mod measure;
 mod memory;
+mod messages;
 mod open;
 mod plot;
-mod raw;
+mod raw_history;
 mod search;
 mod size;
 mod stores;
+mod streaming_updates;
 mod table;
-mod update;
-mod worst;
+mod worst_trees;
 
 use stores::Stores;
 use table::Table;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What the rows share.
+/// What all rows share.
 pub(crate) struct Bench {
     table: Table,
     stores: Stores,
     /// Messages in the largest store.
     million: usize,
-    /// Sessions that write in turns.
+    /// Sessions in the `cold` row.
     sessions: usize,
 }
 
-/// What measures and prints a row.
+/// Measures and prints one or more rows.
 type Row = fn(&mut Bench) -> Result<()>;
 
 const HELP: &str = "\
@@ -56,29 +56,29 @@ Usage: cargo bench --bench budgets -- [OPTIONS]
       --plot FOLDER  Draw cost against size into FOLDER instead
       --help         Print this";
 
-/// The rows by name, in the order they are printed.
+/// The rows by name, in the order in which they are printed.
 const ROWS: &[(&str, Row)] = &[
     ("append", append::run),
     ("append-all", append_all::run),
     ("auto-compaction", auto_compaction::run),
-    ("raw", raw::run),
-    ("compacted", compacted::run),
-    ("flat", compacted::flat),
+    ("raw", raw_history::run),
+    ("compacted", compacted_history::run),
+    ("flat", compacted_history::flat),
     ("growth", growth::run),
     ("fork", fork::run),
-    ("worst", worst::run),
+    ("worst", worst_trees::run),
     ("search", search::session),
-    ("index", index::run),
+    ("index", indexing::run),
     ("size", size::run),
     ("memory", memory::run),
-    ("cold", cold::run),
-    ("compactions", compactions::run),
-    ("update", update::run),
+    ("cold", cold_read::run),
+    ("compactions", many_compactions::run),
+    ("update", streaming_updates::run),
     ("import", import::run),
     ("search-store", search::store),
     ("prompt", context::prompt),
     ("knowledge", context::knowledge),
-    // The last: it closes the largest store.
+    // Last, because it closes the largest store.
     ("open", open::run),
 ];
 

@@ -1,11 +1,11 @@
-//! Times: taken in turns, so that what else the machine does falls on both sides.
+//! Times. Floor and talktree run alternately, so that other load on the machine affects both.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// The times one kind of work took.
+/// The times of one kind of work.
 #[derive(Default)]
 pub(crate) struct Times(Vec<Duration>);
 
@@ -14,7 +14,7 @@ impl Times {
         self.0.push(time);
     }
 
-    /// Returns the time that this share of the rounds stayed under, in seconds.
+    /// Returns the time that this share of the rounds does not exceed, in seconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -31,14 +31,14 @@ impl Times {
     }
 }
 
-/// The times of the floor and of ours.
+/// The times of the floor and of talktree.
 #[derive(Default)]
 pub(crate) struct Pair {
     pub(crate) floor: Times,
     pub(crate) ours: Times,
 }
 
-/// How long and how often two kinds of work are compared.
+/// How many rounds are measured: at least `least`, and until `time` is up, but at most `most`.
 #[derive(Clone, Copy)]
 pub(crate) struct Rounds {
     pub(crate) least: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Exactly this often.
+    /// Exactly this many rounds.
     pub(crate) fn exactly(count: usize) -> Self {
         Self { least: count, most: count, time: Duration::ZERO }
     }
@@ -59,13 +59,13 @@ impl Default for Rounds {
     }
 }
 
-/// Runs the two in turns, each first every other time; each says how long its round took.
+/// Runs both alternately; each is first in every other round. A closure returns the time of its round.
 pub(crate) fn alternate(
     rounds: Rounds,
     mut floor: impl FnMut() -> Result<Duration>,
     mut ours: impl FnMut() -> Result<Duration>,
 ) -> Result<Pair> {
-    // Once each for the caches.
+    // One round to fill the caches.
     floor()?;
     ours()?;
     let mut pair = Pair::default();
@@ -85,7 +85,7 @@ pub(crate) fn alternate(
     Ok(pair)
 }
 
-/// Runs one kind of work again and again.
+/// Runs one kind of work repeatedly.
 pub(crate) fn repeat(rounds: Rounds, mut ours: impl FnMut() -> Result<Duration>) -> Result<Times> {
     ours()?;
     let mut times = Times::default();
@@ -99,7 +99,7 @@ pub(crate) fn repeat(rounds: Rounds, mut ours: impl FnMut() -> Result<Duration>)
     Ok(times)
 }
 
-/// Returns how long the work took.
+/// Returns how long `work` took.
 pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
     let start = Instant::now();
     let answer = work()?;
@@ -108,7 +108,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<Duration> {
     Ok(time)
 }
 
-/// Returns how long the work took, each of so many times.
+/// Runs `work` `count` times; returns the mean time.
 pub(crate) fn timed_each<T>(count: u32, mut work: impl FnMut() -> Result<T>) -> Result<Duration> {
     let time = timed(|| {
         for _ in 0..count {

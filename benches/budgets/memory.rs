@@ -1,6 +1,6 @@
 //! How much memory do an idle session and a working chat take?
 //!
-//! Each figure is what a process of its own grew by (`RssAnon`): Rust's heap and SQLite's alike.
+//! Each figure is the growth of `RssAnon` in a child process, which includes the heaps of Rust and SQLite.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ const IDLE: usize = 10_000;
 
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     if !Path::new("/proc/self/status").exists() {
-        eprintln!("memory: there is no /proc here");
+        eprintln!("memory: skipped, because there is no /proc");
         return Ok(());
     }
     let path = bench.stores.sized(bench.million)?.path.clone();
@@ -24,7 +24,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let work = format!("working set of a chat at {}", short(bench.million));
     bench.table.add(Row::new(work, Unit::Bytes, chat).at_most(1048576.0));
     let long = ask("many", &path)?;
-    let row = Row::new("the same with 1 000 turns of its 200 sessions", Unit::Bytes, long);
+    let row = Row::new("working set after 1 000 turns in 200 sessions", Unit::Bytes, long);
     bench.table.add(row);
     Ok(())
 }
@@ -32,11 +32,11 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
 fn ask(work: &str, path: &Path) -> Result<f64> {
     let child =
         Command::new(std::env::current_exe()?).args(["--child", work]).arg(path).output()?;
-    let said = String::from_utf8(child.stdout)?;
-    said.trim().parse().map_err(|_| format!("a child said {said:?}").into())
+    let output = String::from_utf8(child.stdout)?;
+    output.trim().parse().map_err(|_| format!("the child process printed {output:?}").into())
 }
 
-/// Runs in the process that is measured.
+/// Runs in the child process that is measured.
 pub(crate) fn child(work: &str, args: &[String]) -> Result<()> {
     let path = args.last().ok_or("no file given")?;
     let grown = match work {
@@ -63,7 +63,7 @@ fn idle(path: &str) -> Result<f64> {
     Ok(grown)
 }
 
-/// From before the store is opened to after the last turn: read the last 50, append.
+/// Returns the growth from before the store is opened until after the last turn: read the last 50, append.
 fn chat(path: &str, sessions: usize, turns: usize) -> Result<f64> {
     let before = resident()?;
     let store = Store::open(path)?;
@@ -80,7 +80,7 @@ fn chat(path: &str, sessions: usize, turns: usize) -> Result<f64> {
     Ok(resident()? - before)
 }
 
-/// Returns the process's own memory, in bytes: without the pages of files.
+/// Returns the anonymous memory of the process in bytes, without file pages.
 fn resident() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

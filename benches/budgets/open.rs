@@ -34,7 +34,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
             Ok(read)
         })
     })?;
-    let row = Row::seconds("  and read a chat's last 50", pair.ours.median());
+    let row = Row::seconds("  and read the last 50 of a chat", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));
     Ok(())
 }

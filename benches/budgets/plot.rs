@@ -1,20 +1,20 @@
-//! Draws what the verbs cost against the size of the session, both axes logarithmic.
+//! Draws the cost of the verbs against the size of the session, with logarithmic axes.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use talktree::Durability;
 
-use crate::compacted::with_compacted;
-use crate::data::{Length, Speaker};
+use crate::compacted_history::with_compacted;
 use crate::growth::VERBS;
 use crate::measure::{Rounds, repeat, timed, timed_each};
+use crate::messages::{Length, Speaker};
 use crate::table::{Unit, show};
 use crate::{Bench, Result, floor, short};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 460.0;
-/// Left, top, right, bottom of the drawing inside the picture.
+/// Left, top, right, bottom of the drawing area.
 const FRAME: (f64, f64, f64, f64) = (70.0, 50.0, 560.0, 400.0);
 const COLOURS: [&str; 8] =
     ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e"];
@@ -42,7 +42,7 @@ pub(crate) fn draw(bench: &mut Bench, folder: &Path) -> Result<()> {
         let compacted = with_compacted(&sized, || {
             repeat(rounds, || timed_each(10, || Ok(sized.long.history()?)))
         })?;
-        add("history, 20 visible", size, compacted.median());
+        add("history, 20 messages visible", size, compacted.median());
         let mut speaker = Speaker::new(17, Length::Short);
         for (name, verb) in VERBS {
             add(name, size, repeat(rounds, || verb(&sized, &mut speaker))?.median());
@@ -52,13 +52,13 @@ pub(crate) fn draw(bench: &mut Bench, folder: &Path) -> Result<()> {
         let leaf = (1_i64 << 32) + size as i64;
         let rounds = Rounds { least: 3, most: 30, ..Rounds::default() };
         let query = repeat(rounds, || timed(|| floor::read(&conn, floor::PATH_BY_PARENT, [leaf])))?;
-        add("recursive query", size, query.median());
+        add("recursive query by parent", size, query.median());
         size *= 10;
     }
     std::fs::create_dir_all(folder)?;
     let file = folder.join("cost.svg");
     std::fs::write(&file, picture(&lines)?)?;
-    println!("drawn in {}", file.display());
+    println!("wrote {}", file.display());
     Ok(())
 }
 
@@ -74,7 +74,7 @@ fn picture(lines: &[Line]) -> Result<String> {
         svg,
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="#555">
 <rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-<text x="{left}" y="26" font-size="15" fill="#222">What a verb costs, against the messages of its session</text>"##
+<text x="{left}" y="26" font-size="15" fill="#222">Cost of a verb by session size</text>"##
     )?;
     for power in min_y as i32..=max_y as i32 {
         let (at, label) = (y(10_f64.powi(power)), show(Unit::Seconds, 10_f64.powi(power)));
@@ -124,19 +124,19 @@ fn picture(lines: &[Line]) -> Result<String> {
     Ok(svg)
 }
 
-/// Returns the powers of ten around the figures.
+/// Returns the exponents of the powers of ten around the figures.
 fn bounds(figures: impl Iterator<Item = f64>) -> (f64, f64) {
     let (min, max) = figures.fold((f64::MAX, 0.0_f64), |(min, max), it| (min.min(it), max.max(it)));
     (min.log10().floor(), max.log10().ceil())
 }
 
-/// Moves labels apart that would lie over one another.
-fn spread(places: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut places: Vec<(usize, f64)> = places.enumerate().collect();
-    places.sort_by(|a, b| b.1.total_cmp(&a.1));
-    for at in 1..places.len() {
-        places[at].1 = places[at].1.min(places[at - 1].1 - 16.0);
+/// Moves labels apart that would overlap.
+fn spread(ys: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut ys: Vec<(usize, f64)> = ys.enumerate().collect();
+    ys.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for at in 1..ys.len() {
+        ys[at].1 = ys[at].1.min(ys[at - 1].1 - 16.0);
     }
-    places.sort_by_key(|place| place.0);
-    places.into_iter().map(|place| place.1).collect()
+    ys.sort_by_key(|y| y.0);
+    ys.into_iter().map(|y| y.1).collect()
 }

@@ -2,22 +2,22 @@
 
 use talktree::Durability;
 
-use crate::data::{CHINESE, RARE, common_word, usual_words};
 use crate::measure::{Rounds, alternate, repeat, timed};
-use crate::stores::{open, say_small};
+use crate::messages::{CHINESE, RARE, common_word, usual_words};
+use crate::stores::{fill_small, open};
 use crate::table::Row;
 use crate::{Bench, Result, short};
 
-/// In one session of a large store, beside that session alone.
+/// Searches one session of a large store; the floor is the same session alone in a store.
 pub(crate) fn session(bench: &mut Bench) -> Result<()> {
     let sized = bench.stores.sized(bench.million)?;
     let there = sized.store.session("small")?;
     let store = open(&bench.stores.fresh("small.db")?, Durability::Normal)?;
-    let alone = say_small(&store)?;
+    let alone = fill_small(&store)?;
     for (name, words) in [("a common word", common_word()), ("two words", usual_words())] {
         let hits = alone.search(words.as_str()).run()?.hits.len();
         if hits == 0 {
-            eprintln!("search: nothing found for {words:?}; is there a search in this build?");
+            eprintln!("search: nothing found for {words:?}; does this build have search?");
             return Ok(());
         }
         assert_eq!(there.search(words.as_str()).run()?.hits.len(), hits, "{words}");
@@ -33,7 +33,7 @@ pub(crate) fn session(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// In the whole store.
+/// Searches the whole store.
 pub(crate) fn store(bench: &mut Bench) -> Result<()> {
     for size in [bench.million / 10, bench.million] {
         let sized = bench.stores.sized(size)?;

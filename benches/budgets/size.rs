@@ -2,7 +2,7 @@
 
 use talktree::Durability;
 
-use crate::data::{Length, Speaker};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::{Row, Unit};
 use crate::{Bench, Result, floor};
@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let part: String = row.get(0)?;
-        let row = Row::new(format!("  of it {part}"), Unit::Bytes, row.get(1)?);
+        let row = Row::new(format!("  of which {part}"), Unit::Bytes, row.get(1)?);
         bench.table.add(row.floor(json));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The stores that several rows look at, built once.
+//! The stores that several rows share; each is built once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use talktree::{Durability, MessageId, Session, Store};
 use tempfile::TempDir;
 
 use crate::Result;
-use crate::data::{Length, Speaker};
+use crate::messages::{Length, Speaker};
 
 /// How many messages are appended in one transaction while building.
 const CHUNK: usize = 10_000;
-/// How many messages the small session beside the long one has.
+/// How many messages the small session has.
 pub(crate) const SMALL: usize = 1_000;
 
 /// A store with one long session and one small one.
@@ -21,17 +21,17 @@ pub(crate) struct Sized {
     pub(crate) path: PathBuf,
     pub(crate) store: Store,
     pub(crate) long: Session,
-    /// Messages of the long session.
+    /// How many messages the long session has.
     pub(crate) size: usize,
     pub(crate) first: MessageId,
-    /// After it come the 20 newest.
+    /// The last message before the 20 newest.
     pub before_last_20: MessageId,
-    /// In the middle of it.
+    /// A message in the middle of the long session.
     pub(crate) middle: MessageId,
     pub(crate) last: MessageId,
 }
 
-/// All of them, in one temporary folder.
+/// All stores, in one temporary folder.
 pub(crate) struct Stores {
     dir: TempDir,
     sized: RefCell<BTreeMap<usize, Rc<Sized>>>,
@@ -46,7 +46,7 @@ impl Stores {
         self.dir.path()
     }
 
-    /// Returns a name for a file that is not there yet.
+    /// Returns the path of a file that does not exist; removes one of this name.
     pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
         let path = self.dir().join(name);
         for end in ["", "-wal", "-shm"] {
@@ -61,7 +61,7 @@ impl Stores {
         Ok(path)
     }
 
-    /// Returns the store whose long session has so many messages.
+    /// Returns the store whose long session has this many messages.
     pub(crate) fn sized(&self, size: usize) -> Result<Rc<Sized>> {
         if let Some(found) = self.sized.borrow().get(&size) {
             return Ok(Rc::clone(found));
@@ -73,7 +73,7 @@ impl Stores {
         Ok(built)
     }
 
-    /// Closes the store of this size and returns its file.
+    /// Closes the store of this size and returns the path of its file.
     pub(crate) fn close(&self, size: usize) -> Result<PathBuf> {
         let path = self.sized(size)?.path.clone();
         self.sized.borrow_mut().remove(&size);
@@ -85,8 +85,8 @@ pub(crate) fn open(path: &Path, durability: Durability) -> Result<Store> {
     Ok(Store::options().durability(durability).open(path)?)
 }
 
-/// Says the same in every store, so that it can be compared over stores.
-pub(crate) fn say_small(store: &Store) -> Result<Session> {
+/// Fills the small session with the same messages in every store, so that stores can be compared.
+pub(crate) fn fill_small(store: &Store) -> Result<Session> {
     let small = store.session("small")?;
     small.append_all(Speaker::new(7, Length::Short).messages(SMALL))?;
     Ok(small)
@@ -101,7 +101,7 @@ fn build(path: &Path, size: usize) -> Result<Sized> {
         let chunk = speaker.messages(CHUNK.min(size - ids.len()));
         ids.extend(long.append_all(chunk)?.into_iter().map(|appended| appended.id));
     }
-    say_small(&store)?;
+    fill_small(&store)?;
     Ok(Sized {
         path: path.to_owned(),
         long,

@@ -1,6 +1,6 @@
-//! The table: work, floor, ours, ratio, budget, met or not.
+//! The table: title, floor, ours, ratio, budget, and whether the budget was met.
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     Seconds,
@@ -9,16 +9,16 @@ pub(crate) enum Unit {
     PerSecond,
 }
 
-/// What a figure must stay under.
+/// The limit of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {
-    /// So many times the floor.
+    /// This many times the floor.
     Ratio(f64),
-    /// This much.
+    /// This value.
     AtMost(f64),
 }
 
-/// One line.
+/// One row.
 #[must_use = "a row is printed by `Table::add`"]
 pub(crate) struct Row {
     work: String,
@@ -42,13 +42,13 @@ impl Row {
         self
     }
 
-    /// Must stay under so many times the floor.
+    /// Sets the budget to this many times the floor.
     pub(crate) fn within(mut self, ratio: f64) -> Self {
         self.budget = Some(Budget::Ratio(ratio));
         self
     }
 
-    /// Must stay under this much.
+    /// Sets the budget to this value.
     pub(crate) fn at_most(mut self, limit: f64) -> Self {
         self.budget = Some(Budget::AtMost(limit));
         self
@@ -60,7 +60,7 @@ impl Row {
 
     fn is_met(&self) -> Option<bool> {
         match self.budget? {
-            // As printed: 1.30 is within 1.3.
+            // The rounded ratio counts, as it is printed: 1.30 meets 1.3.
             Budget::Ratio(most) => {
                 self.ratio().map(|ratio| (ratio * 100.0).round() / 100.0 <= most)
             }
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// The lines printed so far.
+/// Prints rows and counts their budgets.
 #[derive(Default)]
 pub(crate) struct Table {
     missed: Vec<String>,
@@ -79,11 +79,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn head(&self) {
         println!(
-            "| {:<58} | {:>9} | {:>9} | {:>6} | {:>8} | {:<6} |",
+            "| {:<73} | {:>9} | {:>9} | {:>6} | {:>8} | {:<6} |",
             "work", "floor", "ours", "ratio", "budget", ""
         );
         println!(
-            "|:{:-<58}-|-{:->9}:|-{:->9}:|-{:->6}:|-{:->8}:|:{:-<6}-|",
+            "|:{:-<73}-|-{:->9}:|-{:->9}:|-{:->6}:|-{:->8}:|:{:-<6}-|",
             "", "", "", "", "", ""
         );
     }
@@ -102,7 +102,7 @@ impl Table {
             Some(false) => "MISSED",
         };
         println!(
-            "| {:<58} | {:>9} | {:>9} | {ratio:>6} | {budget:>8} | {verdict:<6} |",
+            "| {:<73} | {:>9} | {:>9} | {ratio:>6} | {budget:>8} | {verdict:<6} |",
             row.work,
             text(row.floor),
             text(Some(row.ours)),
@@ -122,7 +122,7 @@ impl Table {
     }
 }
 
-/// Returns the figure with three digits and its unit.
+/// Formats a figure with three digits and its unit.
 pub(crate) fn show(unit: Unit, figure: f64) -> String {
     let (scaled, unit) = match unit {
         Unit::Seconds if figure < 1e-3 => (figure * 1e6, " us"),

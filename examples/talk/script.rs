@@ -1,12 +1,12 @@
-//! What is said: a workshop takes orders, one a turn. Some wait for a price, which comes later.
+//! The script: a workshop takes one order per turn. Some orders wait for a price, which comes later.
 
 use talktree::{Message, Result, Session};
 
 /// How many turns there are.
 pub const COUNT: usize = 5_000;
-/// What is asked at the end; it was said once, in the turn [`TOLD`].
+/// The question at the end; the answer is in the turn [`ANSWERED_IN`].
 pub const QUESTION: &str = "Where is the spare key?";
-const TOLD: usize = 1_234;
+const ANSWERED_IN: usize = 1_234;
 
 const GOODS: [&str; 7] = [
     "brass hinges",
@@ -26,20 +26,20 @@ const REMARKS: [&str; 3] = [
     " It is the same as last time, so the drawing can be used again.",
 ];
 
-/// Every so many orders one waits for a price.
+/// One in this many orders waits for a price.
 const WAITS_EVERY: usize = 20;
-/// So many turns later the price has come.
+/// The price comes this many turns later.
 const WAITS_FOR: usize = 12;
 
-/// Returns what is said in a turn, counted from 1: by the user, and by the assistant. The ids are the same
-/// each time, so that what is appended again after an interruption is there once.
+/// Returns the messages of a turn, counted from 1: the user's and the assistant's. The ids are always the same, so a
+/// repeated append after an interruption is a no-op.
 pub fn turn(number: usize) -> [Message; 2] {
     let goods = GOODS[number % GOODS.len()];
     let customer = CUSTOMERS[number % CUSTOMERS.len()];
     let (pieces, day) = (number % 11 + 2, DAYS[number % DAYS.len()]);
     let mut asked =
         format!("Order {number}: {pieces} {goods} for {customer}. Can that be done by {day}?");
-    if number == TOLD {
+    if number == ANSWERED_IN {
         asked.push_str(" The spare key hangs behind the blue clock, by the way.");
     }
     let mut answer = format!("Order {number} is noted: {pieces} {goods} for {customer}, by {day}.");
@@ -56,9 +56,9 @@ pub fn turn(number: usize) -> [Message; 2] {
     ]
 }
 
-/// Returns whether all that was said in so many turns is stored, word for word.
-pub fn are_all_there(chat: &Session, turns: usize) -> Result<bool> {
+/// Returns whether all messages of the first `turns` turns are stored unchanged.
+pub fn is_complete(chat: &Session, turns: usize) -> Result<bool> {
     let stored = chat.raw_history()?;
-    let said = (1..=turns).flat_map(turn);
-    Ok(said.map(|message| message.text()).eq(stored.iter().map(Message::text)))
+    let expected = (1..=turns).flat_map(turn);
+    Ok(expected.map(|message| message.text()).eq(stored.iter().map(Message::text)))
 }

@@ -1,4 +1,4 @@
-//! A view on one line: what a model sees, in messages and tokens.
+//! One line that describes a history: what a model sees, in messages and tokens.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub struct Window {
     /// Before the first summary.
     head: Part,
     summaries: Part,
-    /// After the last summary, or after a head of three where there is none.
+    /// After the last summary, or after the first three messages if there is none.
     tail: Part,
 }
 
-/// So many items of a view, and their tokens.
+/// The number of items in a part, and their tokens.
 #[derive(Clone, Copy, Default)]
 struct Part {
     items: usize,
@@ -21,7 +21,7 @@ struct Part {
 }
 
 impl Window {
-    /// Returns what a model sees now.
+    /// Measures the current history.
     pub fn of(chat: &Session) -> Result<Self> {
         let view = chat.history()?;
         let is_summary = |message: &Message| message.id.as_str().starts_with(COMPACTION_PREFIX);
@@ -60,24 +60,24 @@ impl fmt::Display for Part {
     }
 }
 
-/// Prints a line for each summary, as soon as it is laid.
+/// Prints a line for each compaction when it is committed.
 pub fn print_compactions(chat: &Session) -> Subscription {
     let reader = chat.clone();
     chat.subscribe(move |event| {
         if let Change::Compact { id } = &event.change
             && let Ok(compaction) = reader.compaction(id)
         {
-            println!("{}", laid(&compaction));
+            println!("{}", describe(&compaction));
         }
     })
 }
 
-/// Returns in a line what a summary takes the place of.
-fn laid(compaction: &Compaction) -> String {
+/// Describes on one line what a compaction replaces.
+fn describe(compaction: &Compaction) -> String {
     let Compaction { tokens_before, tokens_after, nested, count, .. } = compaction;
-    let taken_in = if nested.is_empty() { "" } else { ", the summary before it among them" };
+    let nested = if nested.is_empty() { "" } else { ", including the previous summary" };
     format!(
-        "compacted: {} tokens into {}{taken_in}; {} messages lie under it now",
+        "compacted: {} tokens into {}{nested}; it now covers {} messages",
         spaced(*tokens_before),
         spaced(*tokens_after),
         spaced(*count)

@@ -1,12 +1,11 @@
 //! The folder of real conversations, which is not part of the repository.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
-#![allow(clippy::print_stdout, reason = "a test says why it does nothing")]
+#![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 use std::path::{Path, PathBuf};
 
-/// Returns the folder: `TALKTREE_DATA`, else `shared/data` beside the repository (or beside the
-/// folder of its worktrees); `None`, and a line that says so, where it is absent: the test is
-/// skipped.
+/// Returns the folder: `TALKTREE_DATA`, else `shared/data` beside the repository or beside the folder of its worktrees.
+/// If there is none, prints that the test is skipped.
 pub fn folder() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let given = std::env::var_os("TALKTREE_DATA").map(PathBuf::from);
@@ -19,7 +18,7 @@ pub fn folder() -> Option<PathBuf> {
     found
 }
 
-/// Returns a file of the folder; `None`, and a line that says so, where it is absent.
+/// Returns a file of the folder. If it does not exist, prints that the test is skipped.
 pub fn data(file: &str) -> Option<PathBuf> {
     let path = folder()?.join(file);
     if path.exists() {

@@ -1,18 +1,18 @@
-//! The examples, which cargo builds with the tests, as people run them.
+//! Runs the examples, which cargo builds with the tests.
 
 use std::error::Error;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs an example to its end, with the variables `environment` beside those of the test.
+/// Runs an example to its end, with additional environment variables.
 pub fn run(
     name: &str,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
     environment: &[(&str, &str)],
 ) -> Result<Output, Box<dyn Error>> {
     let test = std::env::current_exe()?;
-    let built = test.parent().and_then(Path::parent).ok_or("tests are built somewhere else")?;
+    let built = test.parent().and_then(Path::parent).ok_or("tests are built in another folder")?;
     let example = built.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     let output = Command::new(&example).args(args).envs(environment.iter().copied()).output();
     Ok(output.map_err(|error| {
@@ -20,7 +20,7 @@ pub fn run(
     })?)
 }
 
-/// Runs an example that is to succeed, and returns what it printed.
+/// Runs an example that must succeed, and returns its standard output.
 pub fn printed(
     name: &str,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -41,7 +41,7 @@ pub struct Turn {
     pub threshold: u64,
 }
 
-/// So many messages, of so many tokens.
+/// A number of messages and their tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub messages: usize,
@@ -49,8 +49,8 @@ pub struct Part {
 }
 
 impl Turn {
-    /// Reads a line such as `turn 1234  head 3 msgs 120  summary 1 msg 98  tail 14 msgs 1 830  total 2 048 of
-    /// 4 000`; what is no turn is none.
+    /// Parses a line such as `turn 1234  head 3 msgs 120  summary 1 msg 98  tail 14 msgs 1 830  total 2 048 of
+    /// 4 000`; returns `None` for any other line.
     pub fn read(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.strip_prefix("turn ")?.trim_start().split("  ").collect();
         let [number, head, summary, tail, total] = fields[..] else { return None };
@@ -73,7 +73,7 @@ impl Part {
     }
 }
 
-/// Reads `1 830` as 1830.
+/// Parses `1 830` as 1830.
 fn unspaced(text: &str) -> Option<u64> {
     text.replace(' ', "").parse().ok()
 }

@@ -1,19 +1,18 @@
-//! What a model should see of a view, told from the view alone by looking at all of it. Slow, and
-//! simple enough to be believed.
+//! What a model should see of a view, computed by brute force from the view alone: slow, but simple enough to trust.
 #![allow(unreachable_pub, reason = "it is a module of a test")]
 
 use serde_json::Value;
 use talktree::{CompactionId, Message, MessageId, Part};
 
-/// A part: the place of its message in the view, and its own in the message.
+/// The position of a part: of its message in the view, and of the part in the message.
 type Spot = (usize, usize);
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// The result with this mark, or one that has none.
+pub enum Outcome {
+    /// A result, with its mark if it has one.
     Result(Option<String>),
-    /// Nothing; a summary further on may tell it.
+    /// No result; a later summary may mention it.
     Nothing(Option<MessageId>),
 }
 
@@ -22,31 +21,31 @@ pub struct Call {
     id: String,
     spot: Spot,
     pub mark: String,
-    pub told: Option<Told>,
-    /// Whether the result must stand right behind the call: nothing was said by the model between,
-    /// and nothing called after others spoke.
+    pub outcome: Option<Outcome>,
+    /// Whether the result must directly follow the call: the model said nothing between them, and no call came
+    /// after another speaker.
     pub is_direct: bool,
 }
 
 /// What a model should see of a view.
 #[derive(Debug, Default)]
 pub struct Expected {
-    /// The marks of all texts, and whether they are a system's.
+    /// The marks of all texts, and whether each is in a system message.
     pub texts: Vec<(String, bool)>,
     pub calls: Vec<Call>,
-    /// Results and calls that no model should see.
+    /// The number of results without a call and calls without an input, which no model should see.
     pub strays: usize,
 }
 
 impl Expected {
     pub fn of(view: &[Message]) -> Self {
         let mut all = Self::default();
-        // What the model says, calls (true), and others say (false).
+        // The texts of the model; and all calls (true) and texts of others (false).
         let mut said: Vec<Spot> = Vec::new();
         let mut events: Vec<(Spot, bool)> = Vec::new();
         for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
-            // A summary is told as words of the user.
-            let is_model = message.role.as_str() == "assistant" && !is_told(message);
+            // Models see a summary as a text of the user.
+            let is_model = message.role.as_str() == "assistant" && !is_any_summary(message);
             let is_system = ["system", "developer"].contains(&message.role.as_str());
             for (place, part) in message.parts.iter().enumerate() {
                 let spot = (at, place);
@@ -60,7 +59,7 @@ impl Expected {
                         if is_model {
                             said.push(spot);
                         } else if kind != "reasoning" {
-                            // It comes behind what its message calls.
+                            // A message's calls come before its texts.
                             events.push(((at, usize::MAX), false));
                         }
                         let found = marks(&json).into_iter().map(|mark| (mark, is_system));
@@ -78,9 +77,9 @@ impl Expected {
         }
         let summaries = || view.iter().enumerate().filter(|(_, message)| is_summary(message));
         for call in &mut all.calls {
-            if call.told.is_none() {
+            if call.outcome.is_none() {
                 let next = summaries().find(|(at, _)| *at > call.spot.0);
-                call.told = Some(Told::Nothing(next.map(|(_, message)| message.id.clone())));
+                call.outcome = Some(Outcome::Nothing(next.map(|(_, message)| message.id.clone())));
             }
         }
         all.find_direct(view, &said, events);
@@ -92,24 +91,24 @@ impl Expected {
         let input = json.get("input").or(json.get("rawInput"));
         let fields = ["errorText", "output", "result"].iter();
         let result = fields.filter_map(|field| json.get(*field)).find(|value| !value.is_null());
-        let told = result.map(|result| Told::Result(mark(result)));
+        let outcome = result.map(|result| Outcome::Result(mark(result)));
         let id = json["toolCallId"].as_str().unwrap();
-        match (input, told) {
-            (Some(input), told) => self.calls.push(Call {
+        match (input, outcome) {
+            (Some(input), outcome) => self.calls.push(Call {
                 id: id.to_owned(),
                 spot,
                 mark: mark(input).unwrap(),
-                is_direct: told.is_some(),
-                told,
+                is_direct: outcome.is_some(),
+                outcome,
             }),
-            (None, Some(told)) => {
-                // The first that waits, of the newest message in which one does.
-                let waits = |call: &&mut Call| call.id == id && call.told.is_none();
+            (None, Some(outcome)) => {
+                // The first waiting call of the newest message that has one.
+                let waits = |call: &&mut Call| call.id == id && call.outcome.is_none();
                 let newest = self.calls.iter_mut().filter(waits).map(|call| call.spot.0).max();
                 let call =
                     self.calls.iter_mut().find(|call| waits(call) && Some(call.spot.0) == newest);
                 match call {
-                    Some(call) => call.told = Some(told),
+                    Some(call) => call.outcome = Some(outcome),
                     None => self.strays += 1,
                 }
             }
@@ -117,7 +116,7 @@ impl Expected {
         }
     }
 
-    /// Says of which calls the result must stand right behind, where it is a part of its own.
+    /// Sets `is_direct` of the calls whose result is another part.
     fn find_direct(&mut self, view: &[Message], said: &[Spot], mut events: Vec<(Spot, bool)>) {
         let result_of = |mark: &str| -> Spot {
             let has = |part: &Part| marks(&value(part)).iter().any(|found| found == mark);
@@ -128,7 +127,7 @@ impl Expected {
         };
         let mut waiting: Vec<(Spot, &mut Call)> = Vec::new();
         for call in self.calls.iter_mut().filter(|call| !call.is_direct) {
-            if let Some(Told::Result(Some(mark))) = &call.told {
+            if let Some(Outcome::Result(Some(mark))) = &call.outcome {
                 waiting.push((result_of(mark), call));
             }
         }
@@ -142,7 +141,7 @@ impl Expected {
             });
             call.is_direct = !is_called_after && !said.iter().any(between);
             if !call.is_direct {
-                // It is told as a user's words.
+                // A later result becomes a text of the user.
                 events.push((result, false));
             }
         }
@@ -153,8 +152,8 @@ fn value(part: &Part) -> Value {
     serde_json::to_value(part.typed()).unwrap()
 }
 
-/// Returns whether a message is a summary of whatever kind.
-fn is_told(message: &Message) -> bool {
+/// Returns whether a message is any kind of summary.
+fn is_any_summary(message: &Message) -> bool {
     let about = message.metadata.as_ref().map(|json| json.value()).unwrap_or_default();
     is_summary(message) || about["branch_summary"].is_object() || about["split"].is_object()
 }

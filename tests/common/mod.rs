@@ -1,4 +1,4 @@
-//! What several test files share.
+//! Helpers for several test files.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod data;
@@ -9,7 +9,7 @@ pub mod random;
 
 use talktree::{Durability, Message, Result, Store};
 
-/// A store in a folder of its own, which goes with it.
+/// A store in a temporary folder, which is removed with it.
 pub struct Scratch {
     pub store: Store,
     pub folder: tempfile::TempDir,
@@ -22,7 +22,7 @@ impl Scratch {
         Ok(Self { store, folder })
     }
 
-    /// Closes the store and opens it anew.
+    /// Closes and reopens the store.
     pub fn reopen(&mut self) -> Result<()> {
         self.store = Store::open_in_memory()?;
         self.store = open(&self.folder)?;
@@ -30,23 +30,23 @@ impl Scratch {
     }
 }
 
-/// Returns a folder that goes when it is dropped.
+/// Returns a temporary folder, removed when it is dropped.
 pub fn folder() -> Result<tempfile::TempDir> {
     tempfile::tempdir().map_err(|source| talktree::Error::Io { path: std::env::temp_dir(), source })
 }
 
-/// Opens the store in a folder. Tests do not wait for the disk.
+/// Opens the store in a folder, without waiting for the disk.
 pub fn open(folder: &tempfile::TempDir) -> Result<Store> {
     Store::options().durability(Durability::Normal).open(folder.path().join("talk.db"))
 }
 
-/// Returns ids as one text, as trees are drawn.
+/// Returns the ids as one text, to compare with a drawn tree.
 pub fn drawn(messages: &[Message]) -> String {
     let ids: Vec<&str> = messages.iter().map(|message| message.id.as_str()).collect();
     ids.join(" ")
 }
 
-/// Returns messages of one letter each, which is also the id.
+/// Returns one message per letter; the letter is text and id.
 pub fn letters(text: &str) -> Vec<Message> {
     let message = |letter: char| Message::user(letter.to_string()).with_id(letter.to_string());
     text.chars().filter(|letter| *letter != ' ').map(message).collect()

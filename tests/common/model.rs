@@ -1,9 +1,9 @@
-//! A plain model of a store: messages in a list with parent pointers, everything found by looking
-//! at all of it. Slow, and simple enough to be believed.
+//! A plain model of a store: a list of messages with parent pointers, searched by brute force. Slow, but simple enough to
+//! trust.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One line of a history, as it is compared.
+/// One message of a history, in a form that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub id: String,
@@ -31,7 +31,7 @@ pub enum State {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct Compaction {
     pub id: String,
     pub first: usize,
     pub last: usize,
@@ -45,16 +45,16 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     Node(usize),
-    /// The place of the compaction in `compactions`.
-    Span(usize),
+    /// The index of the compaction in `compactions`.
+    Compaction(usize),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     NotAncestor,
-    /// Of which compaction.
+    /// The id of the compaction that contains one of the ends.
     Inside(String),
-    /// Nothing that a model sees lies in it.
+    /// Nothing in the range is visible to a model.
     Nothing,
 }
 
@@ -72,10 +72,10 @@ pub struct Model {
     pub nodes: Vec<Node>,
     pub head: Option<usize>,
     pub log: Vec<Option<usize>>,
-    /// The place of the present entry in `log`; that entry is the head itself.
+    /// The index of the current entry in `log`; that entry equals the head.
     pub position: usize,
-    /// In the order they were made.
-    pub spans: Vec<Span>,
+    /// In the order in which they were created.
+    pub compactions: Vec<Compaction>,
     pub labels: BTreeMap<String, usize>,
     pub imported: BTreeSet<String>,
 }
@@ -93,7 +93,7 @@ impl Model {
         self.living().find(|at| self.nodes[*at].id == id)
     }
 
-    /// The nearest living node at a node or above it.
+    /// Returns the node, or its nearest living ancestor.
     pub fn nearest(&self, mut at: Option<usize>) -> Option<usize> {
         while let Some(node) = at {
             if self.nodes[node].state == State::Living {
@@ -108,7 +108,7 @@ impl Model {
         self.nearest(at).map(|at| self.nodes[at].id.clone())
     }
 
-    /// The path to a node, oldest first, with tombstones.
+    /// Returns the path to a node, oldest first, with tombstones.
     pub fn path(&self, mut at: Option<usize>) -> Vec<usize> {
         let mut path = Vec::new();
         while let Some(node) = at {
@@ -134,12 +134,12 @@ impl Model {
         }
     }
 
-    fn compaction_line(&self, span: &Span) -> Line {
+    fn compaction_line(&self, compaction: &Compaction) -> Line {
         Line {
-            id: format!("compaction_{}", span.id),
-            parent: self.id_of(self.nodes[span.first].parent),
+            id: format!("compaction_{}", compaction.id),
+            parent: self.id_of(self.nodes[compaction.first].parent),
             role: "assistant".to_owned(),
-            text: span.summary.clone(),
+            text: compaction.summary.clone(),
             is_hidden: false,
         }
     }
@@ -148,21 +148,24 @@ impl Model {
         self.path(at).iter().filter(|at| self.is_living(at)).map(|at| self.line(*at)).collect()
     }
 
-    /// The view at a node, newest first, with tombstones and hidden.
+    /// Returns the view at a node, newest first, with tombstones and hidden messages.
     pub fn items(&self, at: Option<usize>) -> Vec<Item> {
         self.items_of(at, |_| true)
     }
 
-    /// The same with only some of the compactions.
+    /// Returns the view with only some of the compactions.
     fn items_of(&self, mut at: Option<usize>, counts: impl Fn(usize) -> bool) -> Vec<Item> {
         let mut items = Vec::new();
         while let Some(node) = at {
-            let ending = (0..self.spans.len())
-                .filter(|span| self.spans[*span].last == node && counts(*span));
-            match ending.min_by_key(|span| (self.spans[*span].first, std::cmp::Reverse(*span))) {
-                Some(span) => {
-                    items.push(Item::Span(span));
-                    at = self.nodes[self.spans[span].first].parent;
+            let ending = (0..self.compactions.len()).filter(|compaction| {
+                self.compactions[*compaction].last == node && counts(*compaction)
+            });
+            match ending.min_by_key(|compaction| {
+                (self.compactions[*compaction].first, std::cmp::Reverse(*compaction))
+            }) {
+                Some(compaction) => {
+                    items.push(Item::Compaction(compaction));
+                    at = self.nodes[self.compactions[compaction].first].parent;
                 }
                 None => {
                     items.push(Item::Node(node));
@@ -175,7 +178,7 @@ impl Model {
 
     pub fn is_shown(&self, item: &Item) -> bool {
         match item {
-            Item::Span(_) => true,
+            Item::Compaction(_) => true,
             Item::Node(at) => self.is_living(at) && !self.nodes[*at].is_hidden,
         }
     }
@@ -184,7 +187,7 @@ impl Model {
         self.lines(self.items(at).iter().rev())
     }
 
-    /// The living children of a node, those of its tombstones in their place.
+    /// Returns the living children of a node; those of a tombstone count as children of its parent.
     pub fn children(&self, at: Option<usize>) -> Vec<usize> {
         self.living()
             .filter(|child| {
@@ -204,7 +207,7 @@ impl Model {
         self.living().filter(|at| self.children(Some(*at)).is_empty()).collect()
     }
 
-    /// Adds a node; `None` if its id stands.
+    /// Adds a node; `None` if its id is known.
     pub fn add(&mut self, parent: Option<usize>, node: Node) -> Option<usize> {
         if self.find(&node.id).is_some() {
             return None;
@@ -228,7 +231,7 @@ impl Model {
         }
     }
 
-    /// Attaches nodes one below the other.
+    /// Appends nodes as a chain.
     pub fn append(&mut self, mut parent: Option<usize>, nodes: Vec<Node>) {
         self.exists |= !nodes.is_empty();
         let (mut head, mut is_branching) = (self.head, false);
@@ -270,28 +273,28 @@ impl Model {
         true
     }
 
-    fn covers(&self, span: &Span, at: usize) -> bool {
-        span.first <= at && self.path(Some(span.last)).contains(&at)
+    fn covers(&self, compaction: &Compaction, at: usize) -> bool {
+        compaction.first <= at && self.path(Some(compaction.last)).contains(&at)
     }
 
     pub fn covered_by(&self, at: usize) -> BTreeSet<String> {
-        let spans = self.spans.iter().filter(|span| self.covers(span, at));
-        spans.map(|span| span.id.clone()).collect()
+        let compactions = self.compactions.iter().filter(|compaction| self.covers(compaction, at));
+        compactions.map(|compaction| compaction.id.clone()).collect()
     }
 
-    /// The living nodes under a compaction.
+    /// Returns the living nodes in a compaction's range.
     pub fn under(&self, first: usize, last: usize) -> Vec<usize> {
         let path = self.path(Some(last));
         path.into_iter().filter(|at| *at >= first && self.is_living(at)).collect()
     }
 
-    /// The items that show where a compaction is taken off, oldest first: within its stretch, and of compactions
-    /// over the very same stretch only older ones.
+    /// Returns the items that become visible when a compaction is removed, oldest first. Only compactions inside its range
+    /// apply, and of those with the same range only older ones.
     pub fn below(&self, over: usize) -> Vec<Item> {
-        let Span { first, last, .. } = self.spans[over];
-        let is_below = |span: usize| {
-            let inner = &self.spans[span];
-            inner.first >= first && (inner.first > first || inner.last < last || span < over)
+        let Compaction { first, last, .. } = self.compactions[over];
+        let is_below = |compaction: usize| {
+            let inner = &self.compactions[compaction];
+            inner.first >= first && (inner.first > first || inner.last < last || compaction < over)
         };
         let mut items = self.items_of(Some(last), is_below);
         items.retain(|item| self.start(item) >= first);
@@ -299,21 +302,23 @@ impl Model {
         items
     }
 
-    /// The node that an item begins with.
+    /// Returns the first node of an item.
     pub fn start(&self, item: &Item) -> usize {
         match item {
             Item::Node(at) => *at,
-            Item::Span(span) => self.spans[*span].first,
+            Item::Compaction(compaction) => self.compactions[*compaction].first,
         }
     }
 
-    /// Items as lines, but for what a model does not see.
+    /// Returns the visible items as lines.
     pub fn lines<'a>(&self, items: impl IntoIterator<Item = &'a Item>) -> Vec<Line> {
         let shown = items.into_iter().filter(|item| self.is_shown(item));
         shown
             .map(|item| match item {
                 Item::Node(at) => self.line(*at),
-                Item::Span(span) => self.compaction_line(&self.spans[*span]),
+                Item::Compaction(compaction) => {
+                    self.compaction_line(&self.compactions[*compaction])
+                }
             })
             .collect()
     }
@@ -329,8 +334,8 @@ impl Model {
             match item {
                 _ if start == first && !is_shown => return Err(Refusal::Nothing),
                 _ if start == first => return Ok(()),
-                Item::Span(span) if start < first => {
-                    return Err(Refusal::Inside(self.spans[span].id.clone()));
+                Item::Compaction(compaction) if start < first => {
+                    return Err(Refusal::Inside(self.compactions[compaction].id.clone()));
                 }
                 _ => {}
             }
@@ -349,7 +354,7 @@ impl Model {
                 self.labels.retain(|_, at| at != target);
             }
         }
-        // A tombstone that nothing hangs from goes; newest first, so that chains go whole.
+        // A tombstone without children is removed; newest first, so that whole chains are removed.
         for at in (0..self.nodes.len()).rev() {
             let has_children = self
                 .nodes
@@ -359,21 +364,27 @@ impl Model {
                 self.nodes[at].state = State::Removed;
             }
         }
-        let spans = std::mem::take(&mut self.spans);
-        let (kept, lost): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(|span| {
-            self.nodes[span.last].state != State::Removed
-                && self.under(span.first, span.last).iter().any(|at| !self.nodes[*at].is_hidden)
-        });
-        self.spans = kept;
-        let kept = self.spans.iter().map(|span| span.id.clone());
+        let compactions = std::mem::take(&mut self.compactions);
+        let (kept, lost): (Vec<Compaction>, Vec<Compaction>) =
+            compactions.into_iter().partition(|compaction| {
+                self.nodes[compaction.last].state != State::Removed
+                    && self
+                        .under(compaction.first, compaction.last)
+                        .iter()
+                        .any(|at| !self.nodes[*at].is_hidden)
+            });
+        self.compactions = kept;
+        let kept = self.compactions.iter().map(|compaction| compaction.id.clone());
         gone.covered_by = kept.filter(|id| touched.contains(id)).collect();
-        for span in &lost {
-            gone.gone.insert(span.id.clone());
-            for item in self.items(self.survivor(Some(span.last))) {
+        for compaction in &lost {
+            gone.gone.insert(compaction.id.clone());
+            for item in self.items(self.survivor(Some(compaction.last))) {
                 match item {
-                    Item::Node(at) if at > span.first => {}
-                    Item::Span(shown) if self.spans[shown].first >= span.first => {
-                        gone.back.insert(self.spans[shown].id.clone());
+                    Item::Node(at) if at > compaction.first => {}
+                    Item::Compaction(shown)
+                        if self.compactions[shown].first >= compaction.first =>
+                    {
+                        gone.back.insert(self.compactions[shown].id.clone());
                     }
                     _ => break,
                 }
@@ -416,14 +427,14 @@ impl Model {
         for node in &mut self.nodes {
             node.state = State::Removed;
         }
-        self.spans.clear();
+        self.compactions.clear();
         self.labels.clear();
         self.head = None;
         self.log = vec![None];
         self.position = 0;
     }
 
-    /// The path to a node as a session of its own.
+    /// Returns a model of the session that a fork at this node creates.
     pub fn fork(&self, at: usize) -> Self {
         let path = self.path(Some(at));
         let place = |node: usize| path.iter().position(|at| *at == node);
@@ -432,9 +443,9 @@ impl Model {
             let parent = number.checked_sub(1);
             fork.nodes.push(Node { parent, ..self.nodes[*node].clone() });
         }
-        for span in &self.spans {
-            if let (Some(first), Some(last)) = (place(span.first), place(span.last)) {
-                fork.spans.push(Span { first, last, ..span.clone() });
+        for compaction in &self.compactions {
+            if let (Some(first), Some(last)) = (place(compaction.first), place(compaction.last)) {
+                fork.compactions.push(Compaction { first, last, ..compaction.clone() });
             }
         }
         for (name, at) in &self.labels {

@@ -1,8 +1,8 @@
-//! Another process: a test binary starts itself again and is told what to do.
+//! Child processes: a test binary starts itself again with a task.
 //!
-//! A test file that does so has a test called `child`, which does what [`task`] says, and nothing where it says nothing.
+//! A test file with child processes has a test `child` that runs the [`task`], and does nothing without one.
 
-#![allow(clippy::print_stdout, reason = "the processes talk through it")]
+#![allow(clippy::print_stdout, reason = "the processes communicate through it")]
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write};
@@ -13,8 +13,8 @@ use talktree::{Error, Result};
 
 const CHILD: &str = "TALKTREE_CHILD";
 const STORE: &str = "TALKTREE_STORE";
-/// What the lines of a child begin with: the test harness prints lines of its own.
-const SAYS: &str = "child: ";
+/// The prefix of a child's lines; the test harness prints lines, too.
+const PREFIX: &str = "child: ";
 
 /// A child process of a test.
 pub struct Other {
@@ -41,15 +41,15 @@ impl Other {
         Ok(Self { process, input, output: BufReader::new(output) })
     }
 
-    /// Returns the next thing the child says; `None` when it has ended.
+    /// Returns the next line of the child; `None` when it has ended.
     pub fn hear(&mut self) -> Option<String> {
         let mut line = String::new();
         while self.output.read_line(&mut line).is_ok_and(|count| count > 0) {
-            // The harness begins a line that a child's may end.
-            if let Some(at) = line.find(SAYS)
+            // The child's line may follow text that the harness has printed on the same line.
+            if let Some(at) = line.find(PREFIX)
                 && line.ends_with('\n')
             {
-                return Some(line[at + SAYS.len()..].trim_end().to_owned());
+                return Some(line[at + PREFIX.len()..].trim_end().to_owned());
             }
             line.clear();
         }
@@ -57,34 +57,34 @@ impl Other {
     }
 
     pub fn tell(&mut self, what: impl Display) {
-        let told = self.input.as_mut().map(|input| writeln!(input, "{what}"));
-        assert!(matches!(told, Some(Ok(()))), "the child is gone: {told:?}");
+        let written = self.input.as_mut().map(|input| writeln!(input, "{what}"));
+        assert!(matches!(written, Some(Ok(()))), "the child has exited: {written:?}");
     }
 
-    /// Kills the child and returns what it had said.
+    /// Kills the child and returns its remaining lines.
     pub fn kill(mut self) -> Vec<String> {
-        self.process.kill().unwrap_or_else(|error| panic!("cannot be killed: {error}"));
-        let said = std::iter::from_fn(|| self.hear()).collect();
+        self.process.kill().unwrap_or_else(|error| panic!("cannot kill the child: {error}"));
+        let lines = std::iter::from_fn(|| self.hear()).collect();
         let _ = self.process.wait();
-        said
+        lines
     }
 
-    /// Tells the child that there is no more to do and returns what it has said.
+    /// Closes the child's input, waits for its end, and returns its remaining lines.
     pub fn wait(mut self) -> Vec<String> {
         self.input = None;
-        let said = std::iter::from_fn(|| self.hear()).collect();
+        let lines = std::iter::from_fn(|| self.hear()).collect();
         let status = self.process.wait();
-        assert!(status.is_ok_and(|status| status.success()), "a child failed: {said:?}");
-        said
+        assert!(status.is_ok_and(|status| status.success()), "a child failed: {lines:?}");
+        lines
     }
 }
 
-/// Says something to the process that started this one.
+/// Sends a line to the parent process.
 pub fn say(what: impl Display) {
-    println!("\n{SAYS}{what}");
+    println!("\n{PREFIX}{what}");
 }
 
-/// Returns what this process is to do, and the store to do it on; `None` in one that no test started.
+/// Returns the task of this process and its store; `None` if no test started it.
 pub fn task() -> Option<(String, PathBuf)> {
     Some((std::env::var(CHILD).ok()?, std::env::var_os(STORE)?.into()))
 }

@@ -1,4 +1,4 @@
-//! Random cases: as many as a test says, or as the environment's `PROPTEST_CASES` does.
+//! Random cases: as many as the test asks for, or as the environment variable `PROPTEST_CASES` says.
 
 use std::fmt::Debug;
 
@@ -6,12 +6,12 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use talktree::Result;
 
-/// Returns how many cases to try.
+/// Returns how many cases to run.
 pub fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Checks random cases; the error tells the smallest that was found to fail.
+/// Checks random cases; the error contains the smallest failing one.
 pub fn check_all<T: Debug>(
     cases: u32,
     strategy: &impl Strategy<Value = T>,

@@ -1,13 +1,13 @@
-//! How tokens are counted: three ways that never agree.
+//! Three token counters that never agree.
 
 use talktree::{HeuristicCounter, Message, TokenCounter};
 
-/// How the tokens of a session are counted.
+/// How a session counts tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     Heuristic,
     Bytes,
-    /// No whole number, and the same for every message.
+    /// A fraction, the same for every message.
     Flat,
 }
 

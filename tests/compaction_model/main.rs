@@ -1,7 +1,7 @@
-//! Random conversations with tools, compacted by plans, by hand and by a summarizer, on a store and on a plain model of it.
+//! Random conversations with tools, compacted by plans, by given summaries and by a summarizer, on a store and on a model.
 //!
-//! What a plan says of itself is checked from the view alone ([`plan`]); what a commit does is checked from the model: right,
-//! or refused for a reason that is true ([`world`]). What is seen on every branch is what every provider would take.
+//! What a plan contains is checked from the view alone ([`plan`]). A commit must do what the model does, or be refused for
+//! a true reason ([`world`]). The view of every branch must be valid for every provider.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -41,12 +41,12 @@ fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), Stri
 }
 
 #[test]
-fn whatever_is_compacted_the_store_is_as_the_model_has_it() -> std::result::Result<(), String> {
+fn random_operations_leave_the_store_equal_to_the_model() -> std::result::Result<(), String> {
     run(World::in_file, 64)
 }
 
 #[test]
-fn whatever_is_compacted_a_small_provider_is_as_the_model_has_it() -> std::result::Result<(), String>
+fn random_operations_leave_a_minimal_provider_equal_to_the_model() -> std::result::Result<(), String>
 {
     run(World::in_memory, 64)
 }

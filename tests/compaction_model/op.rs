@@ -1,4 +1,4 @@
-//! What is done, drawn at random.
+//! Random operations.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -6,15 +6,15 @@ use talktree::{CompactionOptions, Part};
 
 use crate::count::Count;
 
-/// Stands for one of the things there are, whatever their number.
+/// Selects one of the existing things, however many there are.
 pub(super) type Pick = u16;
 
-/// What a message does with tools. There are few ids, so they are used again.
+/// The tool calls and results of a message. There are few ids, so ids are reused.
 #[derive(Debug, Clone)]
 pub(super) enum Tools {
     None,
     Call(u8),
-    /// Two in one message.
+    /// Two calls in one message.
     Calls(u8, u8),
     Result(u8),
     Results(u8, u8),
@@ -72,27 +72,27 @@ pub(super) enum Op {
     Clear,
     Checkout(Option<Pick>),
     Undo,
-    /// Plans, which are kept; `None` is the head.
+    /// Plans at a leaf, or at the head if `None`, and keeps the plan.
     Plan {
         leaf: Option<Pick>,
         options: CompactionOptions,
     },
-    /// Commits one of the plans, whenever it was made; `None` is the newest. It stays among them.
+    /// Commits one of the kept plans, or the newest if `None`, and keeps it for further commits.
     Commit {
         plan: Option<Pick>,
         words: u8,
     },
-    /// By the session's own summarizer; `None` is the head.
+    /// Compacts by the session's summarizer, at a leaf or at the head if `None`.
     Compact(Option<Pick>),
-    /// By hand, between two items of the view at a message.
+    /// Adds a compaction between two items of the view at a leaf.
     CompactItems {
         leaf: Option<Pick>,
         ends: (Pick, Pick),
     },
     RemoveCompaction(Pick),
-    Leave {
+    BranchSummary {
         to: Pick,
-        is_asked: bool,
+        by_summarizer: bool,
     },
     Split,
     Fork(Pick),
@@ -149,9 +149,10 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(leaf, options)| Op::Plan { leaf, options });
     let commit = (prop::option::of(any::<Pick>()), prop_oneof![6 => 1..12_u8, 2 => 0..60_u8])
         .prop_map(|(plan, words)| Op::Commit { plan, words });
-    let span = (prop::option::of(any::<Pick>()), any::<(Pick, Pick)>())
+    let compaction = (prop::option::of(any::<Pick>()), any::<(Pick, Pick)>())
         .prop_map(|(leaf, ends)| Op::CompactItems { leaf, ends });
-    let leave = any::<(Pick, bool)>().prop_map(|(to, is_asked)| Op::Leave { to, is_asked });
+    let branch_summary = any::<(Pick, bool)>()
+        .prop_map(|(to, by_summarizer)| Op::BranchSummary { to, by_summarizer });
     prop_oneof![
         14 => append,
         2 => update,
@@ -162,9 +163,9 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         12 => plan,
         12 => commit,
         3 => prop::option::weighted(0.4, any::<Pick>()).prop_map(Op::Compact),
-        2 => span,
+        2 => compaction,
         2 => any::<Pick>().prop_map(Op::RemoveCompaction),
-        2 => leave,
+        2 => branch_summary,
         1 => Just(Op::Split),
         1 => any::<Pick>().prop_map(Op::Fork),
         2 => any::<Pick>().prop_map(Op::Switch),

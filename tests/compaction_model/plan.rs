@@ -1,4 +1,4 @@
-//! What a plan says of itself, from the view alone that it was made of.
+//! Checks a plan against the view it was made from.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use talktree::{
 
 use crate::count::Count;
 
-/// Returns where the stretch of a plan stands in the view it was made of.
-pub(super) fn stretch_of(view: &[Message], plan: &CompactionPlan) -> Range<usize> {
+/// Returns the positions of a plan's range in its view.
+pub(super) fn range_of(view: &[Message], plan: &CompactionPlan) -> Range<usize> {
     let place = |id: &MessageId| view.iter().position(|item| item.id == *id).unwrap();
     place(plan.first())..place(plan.last()) + 1
 }
@@ -18,9 +18,9 @@ fn is_summary(message: &Message) -> bool {
     CompactionId::from_message(&message.id).is_some()
 }
 
-/// Returns the places of calls and of their results, where these differ, found by looking back from each result.
+/// Returns the positions of calls and of their results in other messages, found by searching backward from each result.
 ///
-/// Calls and results of one id nest like brackets. A result without its bracket belongs to the nearest call.
+/// Calls and results of one id nest like brackets. A result without a bracket belongs to the nearest call.
 fn pairs(view: &[Message]) -> Vec<(usize, usize)> {
     let mut tools = Vec::new();
     for (at, message) in view.iter().enumerate() {
@@ -54,7 +54,7 @@ fn pairs(view: &[Message]) -> Vec<(usize, usize)> {
 
 /// Returns where the head ends and where the tail begins.
 ///
-/// `Debug` is how options that were drawn at random can be read.
+/// The options have no getters, so their `Debug` text is parsed.
 fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize, usize) {
     let drawn = format!("{options:?}");
     let field = |name: &str| -> u64 {
@@ -71,7 +71,7 @@ fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize,
     (head, tail.min(view.len().saturating_sub(min_tail)))
 }
 
-/// Checks all that a plan says, from the view it was made of.
+/// Checks everything in a plan against the view it was made from.
 pub(super) fn check_plan(
     view: &[Message],
     plan: &Planned,
@@ -79,8 +79,8 @@ pub(super) fn check_plan(
     count: Count,
 ) {
     let pairs = pairs(view);
-    let is_whole = |stretch: &Range<usize>| {
-        pairs.iter().all(|(call, result)| stretch.contains(call) == stretch.contains(result))
+    let is_whole = |range: &Range<usize>| {
+        pairs.iter().all(|(call, result)| range.contains(call) == range.contains(result))
     };
     let (head, tail) = zones(view, options, count);
     let plan = match plan {
@@ -95,16 +95,16 @@ pub(super) fn check_plan(
             return;
         }
     };
-    let stretch = stretch_of(view, plan);
-    let compacted = &view[stretch.clone()];
-    assert!(is_whole(&stretch), "{stretch:?} parts a pair of {pairs:?}");
-    assert!(head <= stretch.start && stretch.end <= tail, "{stretch:?} in {head}..{tail}");
+    let range = range_of(view, plan);
+    let compacted = &view[range.clone()];
+    assert!(is_whole(&range), "{range:?} separates a call from its result: {pairs:?}");
+    assert!(head <= range.start && range.end <= tail, "{range:?} in {head}..{tail}");
     let is_across = |place| pairs.iter().any(|(call, result)| *call < place && place <= *result);
     let is_in_one_step =
         count.all(compacted) <= 90_000 && format!("{options:?}").contains("100000");
     if is_in_one_step && !is_across(head) && !is_across(tail) {
-        // So the oldest summary that is seen beyond the head is always taken in.
-        assert_eq!(stretch, head..tail);
+        // So the oldest visible summary after the head is always included.
+        assert_eq!(range, head..tail);
     }
     let summaries: Vec<CompactionId> =
         compacted.iter().filter_map(|item| CompactionId::from_message(&item.id)).collect();
@@ -120,11 +120,11 @@ pub(super) fn check_plan(
         let text = item.text();
         let (mark, _) = text.split_once('>').unwrap();
         let is_quoted = plan.prompt().contains(&format!("{mark}>"));
-        assert_eq!(is_quoted, stretch.contains(&at), "{mark}> in {}", plan.prompt());
+        assert_eq!(is_quoted, range.contains(&at), "{mark}> in {}", plan.prompt());
     }
 }
 
-/// There is no prompt: no session of this file has blocks.
+/// Checks the usage. No session of this test has blocks, so the prompt is empty.
 pub(super) fn check_usage(
     usage: &WindowUsage,
     view: &[Message],

@@ -1,7 +1,7 @@
 // `agents/experimental/memory/session`: a SessionManager and one of its sessions, over a `sql` tag.
 
 import { Storage, versions } from "./storage.mjs";
-import { load, message, run } from "./works.mjs";
+import { load, message, run } from "./tasks.mjs";
 
 const { SessionManager } = await load("agents-0.22/experimental/memory/session");
 
@@ -11,24 +11,23 @@ class Chat {
     this.sql = (strings, ...values) => this.storage.rows(strings.join("?"), values);
     this.manager = SessionManager.create(this);
     const first = this.sql`SELECT name FROM sqlite_schema WHERE name = ${"assistant_sessions"}`;
-    // Forks are written to later than the chat they come from.
+    // A fork is updated later than its chat, so the chat is found by its name.
     this.id = first.length > 0
       ? this.sql`SELECT id FROM assistant_sessions WHERE name = ${"chat"}`[0].id
       : this.manager.create("chat").id;
     this.session = this.manager.getSession(this.id);
   }
 
-  append(said) {
-    return this.session.appendMessage(message(said));
+  append(entry) {
+    return this.session.appendMessage(message(entry));
   }
 
-  // Its own append looks through the whole search table for the id, so a large store is filled in
-  // its own tables.
-  async fill(said) {
+  // `appendMessage` scans the whole search table for the id, so a large store is filled by INSERTs into its tables.
+  async fill(entries) {
     await this.session.getHistory();
     this.storage.transactionSync(() => {
       let parent = null;
-      for (const one of said) {
+      for (const one of entries) {
         const { id, role, text } = one;
         this.sql`INSERT INTO assistant_messages (id, session_id, parent_id, role, content)
                  VALUES (${id}, ${this.id}, ${parent}, ${role}, ${JSON.stringify(message(one))})`;
@@ -47,8 +46,8 @@ class Chat {
     return (await this.session.getRecentHistory(0, count)).messages;
   }
 
-  branch(at, said) {
-    return this.session.appendMessage(message(said), at);
+  branch(at, entry) {
+    return this.session.appendMessage(message(entry), at);
   }
 
   async fork(at) {
@@ -78,8 +77,8 @@ await run({
   notes: {
     last: "walks the whole path",
     "last-cold": "walks the whole path",
-    "search-huge": "filled by INSERTs into its tables: its own append grows slower with the store",
-    "search-common": "filled by INSERTs into its tables: its own append grows slower with the store",
+    "search-huge": "filled by INSERTs into its tables, because its append slows down as the store grows",
+    "search-common": "filled by INSERTs into its tables, because its append slows down as the store grows",
   },
   longest: 10_001,
   open: (folder, isFull) => new Chat(folder, isFull),

@@ -1,16 +1,16 @@
-// `agents/sessions`, the successor: the Sessions capability bound to a stand-in for the storage of
-// a Durable Object. Its services do no more than it needs.
+// `agents/sessions`, the successor: the Sessions capability, bound to a stand-in for the storage of a Durable Object
+// with the few services it needs.
 
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { Storage, versions } from "./storage.mjs";
-import { load, message, require, run } from "./works.mjs";
+import { load, message, require, run } from "./tasks.mjs";
 
 const { Sessions } = await load("agents-sessions/sessions");
 const built = dirname(dirname(require.resolve("agents-sessions/sessions")));
-// What `Lifecycle.use()` calls; it is exported under its own name by no public module.
+// The function that `Lifecycle.use()` calls; no public module exports it under its name.
 const file = readdirSync(built).find((name) => /^capability-[^-]+\.js$/.test(name));
 const bind = Object.values(await import(pathToFileURL(join(built, file)))).find(
   (member) => member.name === "bindLifecycleCapability",
@@ -28,13 +28,13 @@ class Chat {
     return chat;
   }
 
-  append(said) {
-    return this.session.appendMessage(message(said));
+  append(entry) {
+    return this.session.appendMessage(message(entry));
   }
 
-  async fill(said) {
+  async fill(entries) {
     this.storage.db.exec("BEGIN");
-    for (const one of said) await this.append(one);
+    for (const one of entries) await this.append(one);
     this.storage.db.exec("COMMIT");
   }
 
@@ -51,8 +51,8 @@ class Chat {
     return last.reverse();
   }
 
-  branch(at, said) {
-    return this.session.appendMessage(message(said), { parentId: at });
+  branch(at, entry) {
+    return this.session.appendMessage(message(entry), { parentId: at });
   }
 
   compact(first, last, summary) {
@@ -70,7 +70,7 @@ class Chat {
 
 await run({
   versions: `agents 0.32.0, ${versions()}`,
-  lacks: { "fork-small": "has none", fork: "has none" },
+  lacks: { "fork-small": "has no forks", fork: "has no forks" },
   notes: {
     append: "keeps no index before the first search",
     "append-full": "keeps no index before the first search",

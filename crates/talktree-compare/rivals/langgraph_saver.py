@@ -1,6 +1,6 @@
 """SqliteSaver of langgraph-checkpoint-sqlite: a graph of one chat node over MessagesState.
 
-A turn is one `invoke`: the user's message goes in, the node answers with the assistant's. Time
+A turn is one `invoke`: its input is the user's message, and the node returns the assistant's. Time
 travel and forks are `update_state` with the config of an older checkpoint.
 """
 
@@ -12,14 +12,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from works import Rival, run
+from tasks import Rival, run
 
 CONFIG = {"configurable": {"thread_id": "chat"}}
 
 
-def message(said):
-    kind = HumanMessage if said["role"] == "user" else AIMessage
-    return kind(said["text"], id=said["id"])
+def message(entry):
+    kind = HumanMessage if entry["role"] == "user" else AIMessage
+    return kind(entry["text"], id=entry["id"])
 
 
 class Chat:
@@ -35,17 +35,17 @@ class Chat:
         builder.add_edge("chat", END)
         self.graph = builder.compile(checkpointer=SqliteSaver(self.conn))
 
-    def append(self, said):
-        if said["role"] == "user":
-            self.question = message(said)
+    def append(self, entry):
+        if entry["role"] == "user":
+            self.question = message(entry)
             return
-        self.answer = message(said)
+        self.answer = message(entry)
         self.graph.invoke({"messages": [self.question]}, CONFIG)
 
-    def fill(self, said):
+    def fill(self, entries):
         # Two checkpoints, so that there is one in the middle.
-        half = len(said) // 2
-        for part in (said[:half], said[half:]):
+        half = len(entries) // 2
+        for part in (entries[:half], entries[half:]):
             self.graph.update_state(CONFIG, {"messages": [message(one) for one in part]})
 
     def history(self):
@@ -58,8 +58,8 @@ class Chat:
         states = self.graph.get_state_history(CONFIG)
         return {len(state.values["messages"]) - 1: state.config for state in states}
 
-    def branch(self, at, said):
-        return self.graph.update_state(at, {"messages": [message(said)]})
+    def branch(self, at, entry):
+        return self.graph.update_state(at, {"messages": [message(entry)]})
 
     def fork(self, at):
         return self.graph.update_state(at, {"messages": [HumanMessage("onward")]})
@@ -78,11 +78,11 @@ class LangGraph(Rival):
     )
     lacks = {
         "compacted": "summarising removes the messages from the state",
-        "search-first": "has none",
-    } | dict.fromkeys(["search", "search-huge", "search-common"], "has none")
+        "search-first": "has no search",
+    } | dict.fromkeys(["search", "search-huge", "search-common"], "has no search")
     notes = {"append": "half a turn", "append-deep": "half a turn", "append-full": "half a turn"} | dict.fromkeys(
         ["last", "last-cold"], "reads the whole state"
-    ) | dict.fromkeys(["branch", "fork-small", "fork"], "writes the whole state and one message more")
+    ) | dict.fromkeys(["branch", "fork-small", "fork"], "writes the whole state plus one message")
     # Every step writes the whole state: 10 000 would take an hour and tens of gigabytes.
     most_appends = 1_000
     fork_more = 1

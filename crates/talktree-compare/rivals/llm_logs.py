@@ -1,9 +1,9 @@
-"""The logs database of llm: LogStore, threads of messages that are addressed by their content.
+"""The logs database of llm: LogStore, with threads of messages that are addressed by their content.
 
 Messages are appended as `LogStore.log()` does it, in one transaction. `log()` itself records a turn
-with the whole conversation before it, so that its cost grows with the conversation; the search index
-covers turns, not messages. So the store that is searched holds conversations of ten turns, each
-logged from a response of a model that says what it is told.
+with the whole conversation before it, so its cost grows with the conversation; the search index
+covers turns, not messages. So the searched store holds conversations of ten turns, each logged from
+the response of a model that returns a given text.
 """
 
 import sqlite3
@@ -15,22 +15,22 @@ import sqlite_utils
 from llm.logs import LogStore, log_rows
 from llm.parts import TextPart
 
-from works import Rival, run
+from tasks import Rival, run
 
 NAME = "chat"
 TURNS = 10
 
 
-def message(said):
-    return llm.Message(role=said["role"], parts=[TextPart(text=said["text"])])
+def message(entry):
+    return llm.Message(role=entry["role"], parts=[TextPart(text=entry["text"])])
 
 
 class Echo(llm.Model):
     model_id = "echo"
-    says = ""
+    reply = ""
 
     def execute(self, prompt, stream, response, conversation):
-        yield self.says
+        yield self.reply
 
 
 class Chat:
@@ -41,22 +41,22 @@ class Chat:
         self.store = LogStore(self.db)
         self.thread = self.store.ensure_thread(NAME)
 
-    def append(self, said):
+    def append(self, entry):
         with self.db.atomic():
-            self.store.append(self.thread, [message(said)])
+            self.store.append(self.thread, [message(entry)])
 
-    def fill(self, said):
+    def fill(self, entries):
         with self.db.atomic():
-            self.store.append(self.thread, [message(one) for one in said])
+            self.store.append(self.thread, [message(one) for one in entries])
 
-    def log(self, said):
+    def log(self, entries):
         model = Echo()
         with self.db.atomic():
-            for start in range(0, len(said) - 1, 2 * TURNS):
+            for start in range(0, len(entries) - 1, 2 * TURNS):
                 conversation = model.conversation()
-                turns = said[start : start + 2 * TURNS]
+                turns = entries[start : start + 2 * TURNS]
                 for question, answer in zip(turns[::2], turns[1::2]):
-                    model.says = answer["text"]
+                    model.reply = answer["text"]
                     response = conversation.prompt(question["text"])
                     response.text()
                     self.store.log(response)
@@ -74,10 +74,10 @@ class Chat:
             tip = next(self.db.query("SELECT parent_hash FROM messages WHERE hash = ?", [tip]))["parent_hash"]
         return hashes[::-1]
 
-    def branch(self, at, said):
+    def branch(self, at, entry):
         with self.db.atomic():
             self.thread = self.store.fork(at, forked_from=NAME)
-            self.store.append(self.thread, [message(said)])
+            self.store.append(self.thread, [message(entry)])
 
     def fork(self, at):
         return self.store.fork(at, forked_from=NAME)
@@ -100,22 +100,22 @@ class Llm(Rival):
     )
     lacks = {
         "compacted": "has no summaries",
-        "search-first": "keeps its index in step",
+        "search-first": "updates its index on every write",
     } | dict.fromkeys(["search-huge", "search-common"], "takes minutes to fill")
     notes = {
-        "append-deep": "indexes nothing: its index covers turns that log() records",
+        "append-deep": "indexes nothing: its index covers only turns that log() records",
         "last": "reads the whole thread",
         "last-cold": "reads the whole thread",
-        "search": "turns, in conversations of ten; prompts and responses read whole",
-    } | dict.fromkeys(["branch", "fork-small", "fork"], "by pointer: nothing is copied")
+        "search": "finds turns, in conversations of ten; reads prompts and responses completely",
+    } | dict.fromkeys(["branch", "fork-small", "fork"], "writes a pointer and copies nothing")
 
     def text(self, one):
         return one.parts[0].text
 
-    def searchable(self, large, works):
-        folder = works.new("search")
+    def searchable(self, large, tasks):
+        folder = tasks.new("search")
         chat = Chat(folder, False)
-        chat.log(works.said[: works.plan["large"]])
+        chat.log(tasks.messages[: tasks.plan["large"]])
         chat.close()
         return folder
 

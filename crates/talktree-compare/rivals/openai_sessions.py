@@ -1,7 +1,7 @@
 """SQLiteSession and AdvancedSQLiteSession of openai-agents.
 
-They set WAL on their connections and leave the rest to SQLite, whose default is FULL; a subclass
-sets `synchronous` as the works say, on each connection they open.
+They set WAL on their connections and keep SQLite's default for `synchronous`, which is FULL; a
+subclass sets it on each connection as the task needs.
 """
 
 import sqlite3
@@ -11,11 +11,11 @@ from importlib.metadata import version
 from agents import SQLiteSession
 from agents.extensions.memory import AdvancedSQLiteSession
 
-from works import Rival, run
+from tasks import Rival, run
 
 
-def item(said):
-    return {"role": said["role"], "content": said["text"]}
+def item(entry):
+    return {"role": entry["role"], "content": entry["text"]}
 
 
 class Plain:
@@ -29,11 +29,11 @@ class Plain:
 
         return Session("chat", path)
 
-    def append(self, said):
-        return self.session.add_items([item(said)])
+    def append(self, entry):
+        return self.session.add_items([item(entry)])
 
-    def fill(self, said):
-        return self.session.add_items([item(one) for one in said])
+    def fill(self, entries):
+        return self.session.add_items([item(one) for one in entries])
 
     def history(self):
         return self.session.get_items()
@@ -57,12 +57,12 @@ class Advanced(Plain):
     def ids(self):
         return range(10**9)
 
-    async def branch(self, at, said):
-        # A branch holds what comes before a user's turn, so the next turn is named.
+    async def branch(self, at, entry):
+        # A branch ends before a user's turn, so it is created from the following turn.
         self.forks += 1
         await self.session.switch_to_branch("main")
         await self.session.create_branch_from_turn(at // 2 + 2, f"branch-{self.forks}")
-        await self.session.add_items([item(said)])
+        await self.session.add_items([item(entry)])
 
     async def fork(self, at):
         self.forks += 1
@@ -92,32 +92,32 @@ class OpenAI(Rival):
     def __init__(self, kind):
         self.kind = kind
         self.lacks = {
-            "compacted": "compacting replaces the stored items by what the provider's API answers",
+            "compacted": "compacting replaces the stored items by the response of the provider's API",
             "search-first": "has no index",
         }
         if kind is Plain:
             self.lacks |= {"branch": "has no tree"} | dict.fromkeys(
-                ["fork-small", "fork", "search", "search-huge", "search-common"], "has none"
+                ["fork-small", "fork", "search", "search-huge", "search-common"], "not supported"
             )
         else:
             self.notes = (
                 dict.fromkeys(
                     ["branch", "fork-small", "fork"],
-                    "writes a row a message that points at it; the last turn cannot be forked off, so all before it",
+                    "writes one row per message that points to it; cannot fork off the last turn, so it is left out",
                 )
                 | dict.fromkeys(
-                    ["search", "search-huge", "search-common"], "LIKE over the user's messages, all that fit"
+                    ["search", "search-huge", "search-common"], "LIKE over the user's messages, without a limit"
                 )
-                | {"append-deep": "has no index to keep"}
+                | {"append-deep": "has no index to update"}
             )
-            # The last turn is left out.
+            # The last turn is missing from a fork.
             self.fork_more = -2
 
     def text(self, one):
         return one["content"]
 
     def findable(self, count):
-        # Every second message that fits is the user's.
+        # Every second matching message is the user's.
         return count // 2
 
     def open(self, folder, is_full):

@@ -1,9 +1,9 @@
-// better-sqlite3 as both generations want it: a `sql` tag, and the storage of a Durable Object.
+// better-sqlite3 in the form that each generation expects: a `sql` tag, and the storage of a Durable Object.
 // Statements are cached by their text.
 
 import { join } from "node:path";
 
-import { require } from "./works.mjs";
+import { require } from "./tasks.mjs";
 
 const Database = require("better-sqlite3");
 export const versions = () => {
@@ -48,18 +48,18 @@ export class Storage {
       rowsWritten,
       toArray: () => rows,
       one: () => {
-        if (rows.length !== 1) throw new Error(`${rows.length} rows for one`);
+        if (rows.length !== 1) throw new Error(`${rows.length} rows instead of one`);
         return rows[0];
       },
       [Symbol.iterator]: () => rows[Symbol.iterator](),
     };
   }
 
-  transactionSync(work) {
-    if (this.db.inTransaction) return this.db.transaction(work)();
+  transactionSync(task) {
+    if (this.db.inTransaction) return this.db.transaction(task)();
     this.statement("BEGIN IMMEDIATE").run();
     try {
-      const answer = work();
+      const answer = task();
       this.statement("COMMIT").run();
       return answer;
     } catch (error) {

@@ -1,13 +1,13 @@
-//! The best one could write by hand on SQLite for a tree of messages and nothing else: whole
-//! numbers as ids, the head in the session's row, statements cached, one transaction a write.
+//! A minimal tree of messages on SQLite, written by hand: integer ids, the head in the session's row, cached
+//! statements, one transaction per write.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 use crate::Result;
-use crate::texts::Said;
-use crate::works::Chat;
+use crate::messages::TestMessage;
+use crate::tasks::Chat;
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY, head INTEGER);
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS message (
     text TEXT NOT NULL, created_at INTEGER NOT NULL);
 INSERT OR IGNORE INTO session VALUES (1, NULL);";
 
-/// The path to the head of a session, the newest first; its second parameter limits it.
+/// The path to the head of a session, newest first; the second parameter limits its length.
 const PATH: &str = "
 WITH RECURSIVE path (id, parent, role, text, created_at, depth) AS (
     SELECT message.id, parent, role, text, created_at, 1
@@ -34,7 +34,7 @@ VALUES (1, ?1, ?2, ?3, unixepoch())";
 pub(crate) struct Bare(Connection);
 
 #[derive(Debug)]
-#[expect(dead_code, reason = "a reader wants all of a message; the works look at its text")]
+#[expect(dead_code, reason = "a reader wants the whole message; the tasks check only its text")]
 pub(crate) struct Row {
     id: i64,
     parent: Option<i64>,
@@ -60,7 +60,7 @@ impl Bare {
         Ok(path)
     }
 
-    fn insert(&mut self, parent: Option<i64>, said: &[Said]) -> Result<()> {
+    fn insert(&mut self, parent: Option<i64>, messages: &[TestMessage]) -> Result<()> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut head = match parent {
             Some(parent) => Some(parent),
@@ -70,8 +70,12 @@ impl Bare {
                 .optional()?
                 .flatten(),
         };
-        for said in said {
-            transaction.prepare_cached(INSERT)?.execute(params![head, said.role, said.text])?;
+        for message in messages {
+            transaction.prepare_cached(INSERT)?.execute(params![
+                head,
+                message.role,
+                message.text
+            ])?;
             head = Some(transaction.last_insert_rowid());
         }
         transaction.prepare_cached("UPDATE session SET head = ?1 WHERE id = 1")?.execute([head])?;
@@ -86,10 +90,10 @@ impl Chat for Bare {
     const LACKS: &'static [(&'static str, &'static str)] =
         &[("compacted", "has no summaries"), ("search-first", "has no index")];
     const NOTES: &'static [(&'static str, &'static str)] = &[
-        ("append-deep", "has no index to keep"),
-        ("search", "LIKE, newest first: ends at the 20th that fits"),
-        ("search-huge", "LIKE, newest first: ends at the 20th that fits"),
-        ("search-common", "LIKE, newest first: ends at the 20th that fits"),
+        ("append-deep", "has no index to update"),
+        ("search", "LIKE, newest first: stops at the 20th hit"),
+        ("search-huge", "LIKE, newest first: stops at the 20th hit"),
+        ("search-common", "LIKE, newest first: stops at the 20th hit"),
     ];
     const SUMMARIES: usize = 0;
 
@@ -106,12 +110,12 @@ impl Chat for Bare {
         Ok(Self(conn))
     }
 
-    fn append(&mut self, said: &Said) -> Result<()> {
-        self.insert(None, std::slice::from_ref(said))
+    fn append(&mut self, message: &TestMessage) -> Result<()> {
+        self.insert(None, std::slice::from_ref(message))
     }
 
-    fn fill(&mut self, said: &[Said]) -> Result<()> {
-        self.insert(None, said)
+    fn fill(&mut self, messages: &[TestMessage]) -> Result<()> {
+        self.insert(None, messages)
     }
 
     fn history(&mut self) -> Result<Vec<Row>> {
@@ -130,11 +134,11 @@ impl Chat for Bare {
         Ok(self.history()?.iter().map(|row| row.id).collect())
     }
 
-    fn branch(&mut self, at: &i64, said: &Said) -> Result<()> {
-        self.insert(Some(*at), std::slice::from_ref(said))
+    fn branch(&mut self, at: &i64, message: &TestMessage) -> Result<()> {
+        self.insert(Some(*at), std::slice::from_ref(message))
     }
 
-    /// The rows of the path again, each under the one before.
+    /// Copies the rows of the path, each with the copy before it as its parent.
     fn fork(&mut self, at: &i64) -> Result<String> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.prepare_cached("INSERT INTO session (head) VALUES (NULL)")?.execute([])?;

@@ -1,8 +1,8 @@
-//! A line of JSON a message, the whole history in memory: what coding agents do.
+//! One line of JSON per message and the whole history in memory, as coding agents store conversations.
 //!
-//! Opening reads and parses the file. Each line names its parent; a history is the walk from the
-//! newest line to the root, where the newest summary stands for everything before the first message
-//! it keeps. A fork writes the lines of a path into a new file.
+//! Opening reads and parses the file. Each line names its parent. A history is the walk from the newest line to the
+//! root; the newest summary replaces everything before the first message it keeps. A fork writes the lines of a path
+//! into a new file.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::texts::Said;
-use crate::works::Chat;
+use crate::messages::TestMessage;
+use crate::tasks::Chat;
 
 pub(crate) struct Jsonl {
     folder: PathBuf,
     file: File,
     is_full: bool,
     entries: Vec<Entry>,
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
     forks: usize,
 }
 
@@ -62,9 +62,9 @@ impl Entry {
     }
 }
 
-fn content(said: &Said) -> Body {
-    let text = Text { r#type: "text".to_owned(), text: said.text.clone() };
-    Body::Message { message: Content { role: said.role.clone(), content: vec![text] } }
+fn content(message: &TestMessage) -> Body {
+    let text = Text { r#type: "text".to_owned(), text: message.text.clone() };
+    Body::Message { message: Content { role: message.role.clone(), content: vec![text] } }
 }
 
 impl Jsonl {
@@ -82,7 +82,7 @@ impl Jsonl {
     }
 
     fn keep(&mut self, entry: Entry) {
-        self.places.insert(entry.id.clone(), self.entries.len());
+        self.positions.insert(entry.id.clone(), self.entries.len());
         self.entries.push(entry);
     }
 
@@ -90,11 +90,11 @@ impl Jsonl {
         self.entries.last().map(|entry| entry.id.clone())
     }
 
-    /// Returns the path that ends at the newest line, the newest first.
+    /// Returns the path of the newest line, newest first.
     fn walk(&self) -> impl Iterator<Item = &Entry> {
         std::iter::successors(self.entries.last(), |entry| {
-            let place = self.places.get(entry.parent.as_ref()?)?;
-            self.entries.get(*place)
+            let position = self.positions.get(entry.parent.as_ref()?)?;
+            self.entries.get(*position)
         })
     }
 }
@@ -105,19 +105,19 @@ impl Chat for Jsonl {
 
     const LACKS: &'static [(&'static str, &'static str)] = &[("search-first", "has no index")];
     const NOTES: &'static [(&'static str, &'static str)] = &[
-        ("append", "no fsync, no checksum: not what a transaction promises"),
-        ("append-deep", "no fsync, no checksum: not what a transaction promises"),
+        ("append", "no fsync, no checksum: weaker than a transaction"),
+        ("append-deep", "no fsync, no checksum: weaker than a transaction"),
         ("append-full", "fsync after each line"),
-        ("branch", "no fsync, no checksum: not what a transaction promises"),
-        ("history-small", "copied out of memory"),
-        ("history", "copied out of memory"),
-        ("compacted", "copied out of memory; the newest summary alone is shown"),
-        ("last", "copied out of memory"),
+        ("branch", "no fsync, no checksum: weaker than a transaction"),
+        ("history-small", "copied from memory"),
+        ("history", "copied from memory"),
+        ("compacted", "copied from memory; shows only the newest summary"),
+        ("last", "copied from memory"),
         ("fork-small", "a new file, no fsync"),
         ("fork", "a new file, no fsync"),
-        ("search", "scans memory, newest first: ends at the 20th that fits"),
-        ("search-huge", "scans memory, newest first: ends at the 20th that fits"),
-        ("search-common", "scans memory, newest first: ends at the 20th that fits"),
+        ("search", "scans memory, newest first: stops at the 20th hit"),
+        ("search-huge", "scans memory, newest first: stops at the 20th hit"),
+        ("search-common", "scans memory, newest first: stops at the 20th hit"),
     ];
     const SUMMARIES: usize = 1;
 
@@ -128,21 +128,21 @@ impl Chat for Jsonl {
     fn open(folder: &Path, is_full: bool) -> Result<Self> {
         let path = folder.join("chat.jsonl");
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        let (entries, places) = (Vec::new(), HashMap::new());
+        let (entries, positions) = (Vec::new(), HashMap::new());
         let folder = folder.to_owned();
-        let mut chat = Self { folder, file, is_full, entries, places, forks: 0 };
+        let mut chat = Self { folder, file, is_full, entries, positions, forks: 0 };
         for line in std::fs::read_to_string(&path)?.lines() {
             chat.keep(serde_json::from_str(line)?);
         }
         Ok(chat)
     }
 
-    fn append(&mut self, said: &Said) -> Result<()> {
-        self.push(&said.id, self.leaf(), content(said))
+    fn append(&mut self, message: &TestMessage) -> Result<()> {
+        self.push(&message.id, self.leaf(), content(message))
     }
 
-    fn fill(&mut self, said: &[Said]) -> Result<()> {
-        said.iter().try_for_each(|said| self.append(said))
+    fn fill(&mut self, messages: &[TestMessage]) -> Result<()> {
+        messages.iter().try_for_each(|message| self.append(message))
     }
 
     fn history(&mut self) -> Result<Vec<Entry>> {
@@ -183,8 +183,8 @@ impl Chat for Jsonl {
         Ok(ids)
     }
 
-    fn branch(&mut self, at: &String, said: &Said) -> Result<()> {
-        self.push(&said.id, Some(at.clone()), content(said))
+    fn branch(&mut self, at: &String, message: &TestMessage) -> Result<()> {
+        self.push(&message.id, Some(at.clone()), content(message))
     }
 
     fn fork(&mut self, at: &String) -> Result<String> {

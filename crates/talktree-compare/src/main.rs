@@ -1,19 +1,19 @@
-//! talktree side by side with what people use today.
+//! Measures talktree beside other libraries that store conversations.
 //!
-//! Each rival is a process of its own that does the same works on the same texts and prints what it
-//! measured, a JSON object a line. This one writes the texts, runs the rivals one after the other
-//! and prints one table. `talktree-compare setup` installs the rivals that are not written in Rust.
+//! Each rival is a process that runs the same tasks on the same texts and prints its times, one JSON object per line.
+//! This program writes the texts, runs the rivals one after the other and prints one table. `talktree-compare setup`
+//! installs the rivals that are not written in Rust.
 
 mod bare;
 mod jsonl;
-mod ours;
+mod messages;
 mod plan;
 mod rivals;
 mod setup;
 mod table;
-mod texts;
+mod talktree;
+mod tasks;
 mod timing;
-mod works;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use plan::{Plan, WORKS};
+use plan::{Plan, TASKS};
 use rivals::RIVALS;
 use table::Table;
 
@@ -30,19 +30,19 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Cli {
-    /// Take small sizes: to see that everything runs, not to compare.
+    /// Use small sizes, to check that everything runs; the figures are meaningless.
     #[arg(long)]
     quick: bool,
-    /// Only this rival or this work; can be given several times.
+    /// Run only this rival or this task; can be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Print one JSON object a cell instead of the table.
+    /// Print one JSON object per cell instead of the table.
     #[arg(long)]
     json: bool,
-    /// Where the rivals are installed; beside the built programs if it is not given.
+    /// The folder with the installed rivals; `compare` in the target folder if absent.
     #[arg(long, value_name = "FOLDER", global = true)]
     cache: Option<PathBuf>,
-    /// How long one rival may take, in seconds.
+    /// The time limit of each rival, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 420)]
     timeout: u64,
     #[command(subcommand)]
@@ -53,7 +53,7 @@ struct Cli {
 enum Command {
     /// Install the rivals from npm and PyPI, in pinned versions.
     Setup,
-    /// Measure one of the rivals that are written in Rust.
+    /// Run one of the rivals that are written in Rust.
     #[command(hide = true)]
     Child { rival: String, plan: PathBuf },
 }
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The reader of the output may have gone; there is nobody left to tell.
+            // A failed write to standard error cannot be reported anywhere.
             let _ = writeln!(std::io::stderr(), "talktree-compare: {error}");
             ExitCode::FAILURE
         }
@@ -82,39 +82,39 @@ fn run(cli: &Cli) -> Result<()> {
     }
 }
 
-/// Returns the folder `compare` beside `release` and `debug`: under the target folder.
+/// Returns the folder `compare` in the target folder.
 fn default_cache() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
-    let target = program.ancestors().nth(2).ok_or("the program stands in no target folder")?;
+    let target = program.ancestors().nth(2).ok_or("the program is not in a target folder")?;
     Ok(target.join("compare"))
 }
 
 fn child(rival: &str, plan: &Path) -> Result<()> {
     let plan = Plan::read(plan)?;
     match rival {
-        "talktree" => works::run::<ours::Ours>(&plan),
-        "bare" => works::run::<bare::Bare>(&plan),
-        "jsonl" => works::run::<jsonl::Jsonl>(&plan),
-        _ => Err(format!("no rival {rival:?} is written in Rust").into()),
+        "talktree" => tasks::run::<talktree::Talktree>(&plan),
+        "bare" => tasks::run::<bare::Bare>(&plan),
+        "jsonl" => tasks::run::<jsonl::Jsonl>(&plan),
+        _ => Err(format!("the rival {rival:?} is not written in Rust").into()),
     }
 }
 
 fn compare(cli: &Cli, cache: &Path) -> Result<()> {
     let known = |name: &str| {
-        RIVALS.iter().any(|rival| rival.name == name) || WORKS.iter().any(|work| work.name == name)
+        RIVALS.iter().any(|rival| rival.name == name) || TASKS.iter().any(|task| task.name == name)
     };
     if let Some(name) = cli.only.iter().find(|name| !known(name)) {
         let rivals: Vec<&str> = RIVALS.iter().map(|rival| rival.name).collect();
-        let works: Vec<&str> = WORKS.iter().map(|work| work.name).collect();
-        let (rivals, works) = (rivals.join(", "), works.join(", "));
-        return Err(format!("no rival or work {name:?}; rivals: {rivals}; works: {works}").into());
+        let tasks: Vec<&str> = TASKS.iter().map(|task| task.name).collect();
+        let (rivals, tasks) = (rivals.join(", "), tasks.join(", "));
+        return Err(format!("unknown name {name:?}; rivals: {rivals}; tasks: {tasks}").into());
     }
     let is_wanted = |rival: &rivals::Rival| {
         let mut named =
             cli.only.iter().filter(|name| RIVALS.iter().any(|rival| rival.name == **name));
-        // The ratios need talktree's own figures.
-        let only_works = named.clone().next().is_none();
-        only_works || rival.name == "talktree" || named.any(|name| name == rival.name)
+        // The ratios need talktree's times.
+        let only_tasks = named.clone().next().is_none();
+        only_tasks || rival.name == "talktree" || named.any(|name| name == rival.name)
     };
     std::fs::create_dir_all(cache)?;
     let folder = tempfile::Builder::new().prefix("run-").tempdir_in(cache)?;

@@ -1,20 +1,20 @@
-//! What is to be done: the works, the sizes, and the file that tells them to a rival's process.
+//! The tasks, their sizes, and the file that passes them to a rival's process.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, rivals, texts};
+use crate::{Result, messages, rivals};
 
 /// One row of the table.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct Task {
     pub(crate) name: &'static str,
-    /// Its title; `{small}`, `{large}`, `{huge}` stand for the sizes.
+    /// The title; `{small}`, `{large}` and `{huge}` are replaced by the sizes.
     title: &'static str,
 }
 
-impl Work {
+impl Task {
     pub(crate) fn title(&self, plan: &Plan) -> String {
         let short = |count: usize| {
             if count.is_multiple_of(1_000) {
@@ -30,61 +30,61 @@ impl Work {
     }
 }
 
-const fn work(name: &'static str, title: &'static str) -> Work {
-    Work { name, title }
+const fn task(name: &'static str, title: &'static str) -> Task {
+    Task { name, title }
 }
 
-/// The rows in the order they are printed.
-pub(crate) const WORKS: &[Work] = &[
-    work("append", "append, one by one to {large}"),
-    work("append-deep", "append at {large}, searched"),
-    work("append-full", "append, synchronous=FULL"),
-    work("branch", "branch off the middle of {large}"),
-    work("history-small", "history of {small}"),
-    work("history", "history of {large}"),
-    work("compacted", "history of {large}, 20 summaries"),
-    work("last", "last 50 of {large}, warm"),
-    work("last-cold", "last 50 of {large}, cold"),
-    work("resume-small", "open and read {small}"),
-    work("resume", "open and read {large}"),
-    work("fork-small", "fork at {small}"),
-    work("fork", "fork at {large}"),
-    work("search-first", "first search after {large} appends"),
-    work("search", "search {large}, 1 of 99 fits"),
-    work("search-huge", "search {huge}, 1 of 99 fits"),
-    work("search-common", "search {huge}, 1 of 9 fits"),
+/// The rows in the order in which they are printed.
+pub(crate) const TASKS: &[Task] = &[
+    task("append", "append, one by one to {large}"),
+    task("append-deep", "append at {large}, searched"),
+    task("append-full", "append, synchronous=FULL"),
+    task("branch", "branch off the middle of {large}"),
+    task("history-small", "history of {small}"),
+    task("history", "history of {large}"),
+    task("compacted", "history of {large}, 20 summaries"),
+    task("last", "last 50 of {large}, warm"),
+    task("last-cold", "last 50 of {large}, cold"),
+    task("resume-small", "open and read {small}"),
+    task("resume", "open and read {large}"),
+    task("fork-small", "fork at {small}"),
+    task("fork", "fork at {large}"),
+    task("search-first", "first search after {large} appends"),
+    task("search", "search {large}, 1 of 99 matches"),
+    task("search-huge", "search {huge}, 1 of 99 matches"),
+    task("search-common", "search {huge}, 1 of 9 matches"),
 ];
 
-/// What a rival's process is told.
+/// What a rival's process needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// A JSON array of messages, `huge` and a few more.
+    /// The file with the messages, a JSON array of `huge + deep`.
     pub(crate) texts: PathBuf,
-    /// A folder of its own for the rival's files.
+    /// The folder for the rival's files.
     pub(crate) folder: PathBuf,
     pub(crate) small: usize,
     pub(crate) large: usize,
     pub(crate) huge: usize,
-    /// Appends at `large`, and under `synchronous=FULL`.
+    /// Appends at `large`, and with `synchronous=FULL`.
     pub(crate) deep: usize,
     pub(crate) recent: usize,
     pub(crate) compactions: usize,
-    /// Messages that no summary covers, at the end.
+    /// Messages at the end that no summary covers.
     pub(crate) uncovered: usize,
     pub(crate) usual: String,
     pub(crate) common: String,
-    /// How many of the first `large` and of the first `huge` say the usual word, and of the first
-    /// `huge` the common one.
+    /// How many of the first `large` and `huge` messages contain the usual word, and how many of the first `huge`
+    /// contain the common one.
     pub(crate) usual_large: usize,
     pub(crate) usual_huge: usize,
     pub(crate) common_huge: usize,
-    /// Rivals answer a search with so many at the most.
+    /// The maximum number of hits of a search.
     pub(crate) hits: usize,
     /// How long a read is repeated, in seconds.
     pub(crate) seconds: f64,
     /// How many stores are filled one message at a time.
     pub(crate) rounds: usize,
-    /// Only these works; all if there are none.
+    /// The tasks to run; all if empty.
     pub(crate) only: Vec<String>,
 }
 
@@ -94,8 +94,8 @@ impl Plan {
         let (small, large, huge, deep) =
             if is_quick { (200, 1_000, 4_000, 20) } else { (1_000, 10_000, 100_000, 200) };
         let texts = folder.join("texts.json");
-        std::fs::write(&texts, serde_json::to_vec(&texts::say(huge + deep))?)?;
-        let is_work = |name: &&String| rivals::RIVALS.iter().all(|rival| rival.name != **name);
+        std::fs::write(&texts, serde_json::to_vec(&messages::generate(huge + deep))?)?;
+        let is_task = |name: &&String| rivals::RIVALS.iter().all(|rival| rival.name != **name);
         Ok(Self {
             texts,
             folder: folder.to_owned(),
@@ -106,15 +106,15 @@ impl Plan {
             recent: 50,
             compactions: 20,
             uncovered: large / 50,
-            usual: texts::USUAL.to_owned(),
-            common: texts::COMMON.to_owned(),
-            usual_large: texts::usual_in(large),
-            usual_huge: texts::usual_in(huge),
-            common_huge: texts::common_in(huge),
+            usual: messages::USUAL.to_owned(),
+            common: messages::COMMON.to_owned(),
+            usual_large: messages::usual_in(large),
+            usual_huge: messages::usual_in(huge),
+            common_huge: messages::common_in(huge),
             hits: 20,
             seconds: if is_quick { 0.1 } else { 1.0 },
             rounds: if is_quick { 1 } else { 3 },
-            only: only.iter().filter(is_work).cloned().collect(),
+            only: only.iter().filter(is_task).cloned().collect(),
         })
     }
 
@@ -122,7 +122,7 @@ impl Plan {
         Ok(serde_json::from_slice(&std::fs::read(path)?)?)
     }
 
-    /// Writes the plan for one rival, its files in a folder of its own; returns where it stands.
+    /// Writes the plan of one rival, with a folder for its files; returns the path of the plan.
     pub(crate) fn write_for(&self, rival: &str) -> Result<PathBuf> {
         let folder = self.folder.join(rival);
         std::fs::create_dir_all(&folder)?;
@@ -133,12 +133,12 @@ impl Plan {
         Ok(path)
     }
 
-    pub(crate) fn wants(&self, work: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| only == work)
+    pub(crate) fn wants(&self, task: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == task)
     }
 
     /// Returns how many messages one summary covers.
-    pub(crate) fn stretch(&self) -> usize {
+    pub(crate) fn covered(&self) -> usize {
         (self.large - self.uncovered) / self.compactions
     }
 }

@@ -1,4 +1,4 @@
-//! The rivals, and how one is run: a process that reads the plan and prints what it measured.
+//! The rivals, and how one is run: as a process that reads the plan and prints its times.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,9 +15,9 @@ use crate::timing::Line;
 #[derive(Debug)]
 pub(crate) struct Rival {
     pub(crate) name: &'static str,
-    /// The two lines at the head of its column.
+    /// The two lines of the column's head.
     pub(crate) head: [&'static str; 2],
-    /// How it is used.
+    /// How the library is used.
     pub(crate) how: &'static str,
     language: Language,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Rival {
 enum Language {
     Rust,
     Node(&'static str),
-    /// The script and what it is told.
+    /// The script and its argument.
     Python(&'static str, &'static str),
 }
 
-/// The columns; the first is the one the others are compared with.
+/// The columns; the others are compared with the first.
 pub(crate) const RIVALS: &[Rival] = &[
     Rival {
         name: "talktree",
@@ -41,26 +41,26 @@ pub(crate) const RIVALS: &[Rival] = &[
     Rival {
         name: "bare",
         head: ["bare", "SQLite"],
-        how: "one table with parent links by hand, recursive query by parent, LIKE; nothing else",
+        how: "a handwritten table with parent links, recursive query by parent, LIKE; nothing else",
         language: Language::Rust,
     },
     Rival {
         name: "jsonl",
         head: ["JSONL", "in memory"],
-        how: "a line a message, history held in memory; opening reads and parses the file",
+        how: "one line per message, history held in memory; opening reads and parses the file",
         language: Language::Rust,
     },
     Rival {
         name: "agents-0.22",
         head: ["agents 0.22", "memory/session"],
-        how: "SessionManager and Session over a sql tag on better-sqlite3; no transactions of its own",
+        how: "SessionManager and Session over a sql tag on better-sqlite3; it uses no transactions",
         language: Language::Node("agents_memory.mjs"),
     },
     Rival {
         name: "agents-sessions",
         head: ["agents 0.32", "sessions"],
-        how: "Sessions over a stand-in for Durable Object storage on better-sqlite3; its index is \
-              built by the first search and kept from then on",
+        how: "Sessions over a stand-in for Durable Object storage on better-sqlite3; the first search \
+              builds its index, later writes update it",
         language: Language::Node("agents_sessions.mjs"),
     },
     Rival {
@@ -72,7 +72,7 @@ pub(crate) const RIVALS: &[Rival] = &[
     Rival {
         name: "openai-advanced",
         head: ["openai-agents", "Advanced"],
-        how: "AdvancedSQLiteSession: as before, create_branch_from_turn, find_turns_by_content",
+        how: "AdvancedSQLiteSession: the same, create_branch_from_turn, find_turns_by_content",
         language: Language::Python("openai_sessions.py", "advanced"),
     },
     Rival {
@@ -90,16 +90,16 @@ pub(crate) const RIVALS: &[Rival] = &[
     },
 ];
 
-/// What is known of one rival.
+/// What was measured of one rival.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) lines: BTreeMap<String, Line>,
     pub(crate) versions: String,
-    /// Why works are missing that it says nothing of.
+    /// Why tasks without a line are missing.
     pub(crate) trouble: Option<String>,
 }
 
-/// Runs one rival; what goes wrong with it is part of the answer.
+/// Runs one rival; its failure is part of the result.
 pub(crate) fn measure(rival: &Rival, plan: &Plan, cache: &Path, seconds: u64) -> Result<Measured> {
     let mut measured = Measured::default();
     let path = plan.write_for(rival.name)?;
@@ -124,7 +124,7 @@ pub(crate) fn measure(rival: &Rival, plan: &Plan, cache: &Path, seconds: u64) ->
     let mut stderr = child.stderr.take().ok_or("no errors")?;
     let errors = std::thread::spawn(move || {
         let mut text = Vec::new();
-        // What was read before an error is what can be told.
+        // What was read before an error is still worth printing.
         let _ = stderr.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
@@ -133,11 +133,11 @@ pub(crate) fn measure(rival: &Rival, plan: &Plan, cache: &Path, seconds: u64) ->
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => match serde_json::from_str(&line) {
                 Ok(Line::Versions { versions }) => measured.versions = versions,
-                Ok(Line::Time { ref work, .. } | Line::Why { ref work, .. }) => {
+                Ok(Line::Time { ref task, .. } | Line::Why { ref task, .. }) => {
                     let known = serde_json::from_str(&line)?;
-                    measured.lines.insert(work.clone(), known);
+                    measured.lines.insert(task.clone(), known);
                 }
-                // A library's own words.
+                // A line that the library itself printed.
                 Err(_) => {}
             },
             Err(RecvTimeoutError::Timeout) => {
@@ -151,13 +151,13 @@ pub(crate) fn measure(rival: &Rival, plan: &Plan, cache: &Path, seconds: u64) ->
     let status = child.wait()?;
     let errors = errors.join().map_err(|_| "the reader of errors failed")?;
     if measured.trouble.is_none() && !status.success() {
-        // A stack or a version may follow what went wrong.
-        let is_told = |line: &&str| line.contains("Error") || line.starts_with("talktree-compare");
-        let told = errors.lines().rfind(is_told).or_else(|| errors.lines().last());
-        let told = told.unwrap_or("no error told").trim();
-        measured.trouble = Some(format!("{status}: {told}"));
+        // The error may be followed by a stack trace or a version.
+        let is_error = |line: &&str| line.contains("Error") || line.starts_with("talktree-compare");
+        let text = errors.lines().rfind(is_error).or_else(|| errors.lines().last());
+        let text = text.unwrap_or("no error message").trim();
+        measured.trouble = Some(format!("{status}: {text}"));
     }
-    // Its files are large, and the next one should find the disk as this one did.
+    // The files are large, and every rival should find the same free space.
     std::fs::remove_dir_all(plan.folder.join(rival.name))?;
     Ok(measured)
 }
@@ -183,7 +183,7 @@ fn command(rival: &Rival, plan: &Path, cache: &Path) -> Result<Command> {
             installed(cache.join("python/done"))?;
             let mut command = Command::new(cache.join("python/bin/python"));
             command.arg(scripts.join(script)).arg(plan).arg(argument);
-            // Neither traces beside the scripts nor reports to anyone.
+            // Write nothing beside the scripts, and send no traces.
             command.env("PYTHONDONTWRITEBYTECODE", "1").env("OPENAI_AGENTS_DISABLE_TRACING", "1");
             command.env("LANGSMITH_TRACING", "false").env("LANGCHAIN_TRACING_V2", "false");
             Ok(command)

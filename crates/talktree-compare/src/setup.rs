@@ -1,5 +1,5 @@
-//! Installing the rivals from npm and PyPI into the cache folder, in the versions that
-//! `rivals/package.json` and `rivals/requirements.txt` name.
+//! Installs the rivals from npm and PyPI into the cache folder, in the versions that `rivals/package.json` and
+//! `rivals/requirements.txt` pin.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,14 +11,14 @@ const PACKAGES: &str = include_str!("../rivals/package.json");
 const REQUIREMENTS: &str = include_str!("../rivals/requirements.txt");
 
 pub(crate) fn run(cache: &Path) -> Result<()> {
-    // One that cannot be installed does not keep the other from it.
+    // If one installation fails, the other is still tried.
     let node = once(&cache.join("node"), PACKAGES, node);
     let python = once(&cache.join("python"), REQUIREMENTS, python);
     node?;
     python
 }
 
-/// Installs anew unless what is there was installed by these very pins.
+/// Installs unless the folder was installed with the same pins.
 fn once(folder: &Path, pins: &str, install: fn(&Path) -> Result<()>) -> Result<()> {
     let done = folder.join("done");
     if std::fs::read_to_string(&done).is_ok_and(|installed| installed == pins) {
@@ -35,7 +35,7 @@ fn once(folder: &Path, pins: &str, install: fn(&Path) -> Result<()>) -> Result<(
 
 fn node(folder: &Path) -> Result<()> {
     std::fs::write(folder.join("package.json"), PACKAGES)?;
-    // Their peers are frameworks that the sessions do not use.
+    // The peer dependencies are frameworks that the sessions do not use.
     let flags =
         ["install", "--omit=dev", "--omit=peer", "--legacy-peer-deps", "--no-audit", "--no-fund"];
     done(Command::new("npm").args(flags).args(["--loglevel", "error"]).current_dir(folder))?;

@@ -1,12 +1,12 @@
-//! The table: a work a row, a rival a column; the time of one operation and, under it, how many
-//! times talktree's that is.
+//! The table: one row per task, one column per rival; the time of one operation and, below it, the ratio to talktree's
+//! time.
 
 use std::io::Write;
 
 use serde_json::json;
 
 use crate::Result;
-use crate::plan::{Plan, WORKS, Work};
+use crate::plan::{Plan, TASKS, Task};
 use crate::rivals::{Measured, Rival};
 use crate::timing::Line;
 
@@ -15,18 +15,18 @@ pub(crate) struct Table<'a> {
     columns: Vec<(&'a Rival, Measured)>,
 }
 
-/// What stands below the table for cells that are marked.
+/// The footnotes of the table.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
 impl Notes {
-    /// Returns the mark of a note, the same for the same words.
+    /// Returns the mark of a footnote; equal texts share one.
     fn mark(&mut self, note: &str) -> String {
-        let place = self.0.iter().position(|known| known == note).unwrap_or_else(|| {
+        let index = self.0.iter().position(|known| known == note).unwrap_or_else(|| {
             self.0.push(note.to_owned());
             self.0.len() - 1
         });
-        format!("[{}]", place + 1)
+        format!("[{}]", index + 1)
     }
 }
 
@@ -39,13 +39,13 @@ impl<'a> Table<'a> {
         self.columns.push((rival, measured));
     }
 
-    fn works(&self) -> impl Iterator<Item = &'static Work> {
-        WORKS.iter().filter(|work| self.plan.wants(work.name))
+    fn tasks(&self) -> impl Iterator<Item = &'static Task> {
+        TASKS.iter().filter(|task| self.plan.wants(task.name))
     }
 
-    fn ours(&self, work: &Work) -> Option<f64> {
+    fn ours(&self, task: &Task) -> Option<f64> {
         let (_, measured) = self.columns.iter().find(|(rival, _)| rival.name == "talktree")?;
-        match measured.lines.get(work.name)? {
+        match measured.lines.get(task.name)? {
             Line::Time { seconds, .. } => Some(*seconds),
             _ => None,
         }
@@ -63,27 +63,24 @@ impl<'a> Table<'a> {
                 self.columns.iter().map(|(rival, _)| rival.head[1].to_owned()).collect(),
             ),
         ];
-        for work in self.works() {
+        for task in self.tasks() {
             let cells: Vec<(String, String)> = self
                 .columns
                 .iter()
-                .map(|(_, measured)| self.cell(work, measured, &mut notes))
+                .map(|(_, measured)| self.cell(task, measured, &mut notes))
                 .collect();
             let (times, ratios): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
-            lines.push((work.title(self.plan), times));
+            lines.push((task.title(self.plan), times));
             lines.push((String::new(), ratios));
         }
         print_lines(out, &lines)?;
-        writeln!(
-            out,
-            "\nTime of one operation; under it, how many times talktree's time that is."
-        )?;
+        writeln!(out, "\nTime of one operation; below it, the ratio to talktree's time.")?;
         writeln!(
             out,
             "WAL, synchronous=NORMAL unless a row says FULL; texts of 200 to 300 bytes."
         )?;
-        for (place, note) in notes.0.iter().enumerate() {
-            writeln!(out, "[{}] {note}", place + 1)?;
+        for (index, note) in notes.0.iter().enumerate() {
+            writeln!(out, "[{}] {note}", index + 1)?;
         }
         for (rival, measured) in &self.columns {
             writeln!(out, "\n{}: {}", rival.name, rival.how)?;
@@ -91,38 +88,38 @@ impl<'a> Table<'a> {
                 writeln!(out, "    {}", measured.versions)?;
             }
             if let Some(trouble) = &measured.trouble {
-                writeln!(out, "    NOT ALL WAS MEASURED: {trouble}")?;
+                writeln!(out, "    INCOMPLETE: {trouble}")?;
             }
         }
         writeln!(out, "\n{}", machine())?;
         Ok(())
     }
 
-    /// Returns the time and the ratio, each with room for its mark.
-    fn cell(&self, work: &Work, measured: &Measured, notes: &mut Notes) -> (String, String) {
-        match measured.lines.get(work.name) {
+    /// Returns the time and the ratio, with the marks of footnotes.
+    fn cell(&self, task: &Task, measured: &Measured, notes: &mut Notes) -> (String, String) {
+        match measured.lines.get(task.name) {
             Some(Line::Time { seconds, note, .. }) => {
                 let mark = note.as_ref().map(|note| notes.mark(note)).unwrap_or_default();
-                let ratio = self.ours(work).map(|ours| format!("{}x", figures(seconds / ours)));
+                let ratio = self.ours(task).map(|ours| format!("{}x", figures(seconds / ours)));
                 (format!("{}{mark}", time(*seconds)), ratio.unwrap_or_default())
             }
             Some(Line::Why { why, .. }) => (format!("-{}", notes.mark(why)), String::new()),
             _ => {
-                let why = measured.trouble.as_deref().unwrap_or("said nothing of it");
+                let why = measured.trouble.as_deref().unwrap_or("not reported");
                 (format!("?{}", notes.mark(why)), String::new())
             }
         }
     }
 
     pub(crate) fn print_json(&self, out: &mut impl Write) -> Result<()> {
-        for work in self.works() {
+        for task in self.tasks() {
             for (rival, measured) in &self.columns {
-                let mut cell = json!({ "work": work.name, "title": work.title(self.plan), "rival": rival.name });
-                match measured.lines.get(work.name) {
+                let mut cell = json!({ "task": task.name, "title": task.title(self.plan), "rival": rival.name });
+                match measured.lines.get(task.name) {
                     Some(Line::Time { seconds, rounds, note, .. }) => {
                         cell["seconds"] = json!(seconds);
                         cell["rounds"] = json!(rounds);
-                        cell["ratio"] = json!(self.ours(work).map(|ours| seconds / ours));
+                        cell["ratio"] = json!(self.ours(task).map(|ours| seconds / ours));
                         cell["note"] = json!(note);
                     }
                     Some(Line::Why { why, .. }) => cell["why"] = json!(why),
@@ -132,9 +129,9 @@ impl<'a> Table<'a> {
             }
         }
         for (rival, measured) in &self.columns {
-            let told =
+            let text =
                 json!({ "rival": rival.name, "versions": measured.versions, "how": rival.how });
-            writeln!(out, "{told}")?;
+            writeln!(out, "{text}")?;
         }
         writeln!(out, "{}", json!({ "machine": machine() }))?;
         Ok(())
@@ -157,7 +154,7 @@ fn print_lines(out: &mut impl Write, lines: &[(String, Vec<String>)]) -> Result<
     Ok(())
 }
 
-/// Returns seconds in the unit that suits them, in three figures.
+/// Returns seconds in a suitable unit, with three digits.
 fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         ..1e-3 => (seconds * 1e6, "us"),
@@ -176,7 +173,7 @@ fn figures(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Returns the processor, how many of it, the kernel, and how busy it was in the last minutes.
+/// Returns the number of cores, the processor, the kernel, and the load average.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");
@@ -186,7 +183,7 @@ fn machine() -> String {
     let release = read("/proc/sys/kernel/osrelease");
     let load: Vec<String> = read("/proc/loadavg").split(' ').take(3).map(str::to_owned).collect();
     let (system, load) = (std::env::consts::OS, load.join(" "));
-    format!("{cores} x {model}, {system} {}, load at the end {load}", release.trim())
+    format!("{cores} x {model}, {system} {}, load average at the end {load}", release.trim())
 }
 
 #[cfg(test)]
@@ -194,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_three_figures_and_the_unit_that_suits_them() {
+    fn times_have_three_digits_and_a_suitable_unit() {
         for (seconds, text) in [
             (0.000_001_234, "1.23 us"),
             (0.000_099_96, "100 us"),
@@ -207,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_are_one_note() {
+    fn equal_texts_share_a_footnote() {
         let mut notes = Notes::default();
         let marks = ["LIKE", "has none", "LIKE"].map(|note| notes.mark(note));
         assert_eq!(marks, ["[1]", "[2]", "[1]"]);

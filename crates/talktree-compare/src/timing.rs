@@ -1,4 +1,4 @@
-//! How often a work is done, and what is said about it.
+//! Repeats and times a task, and prints the result.
 
 use std::hint::black_box;
 use std::io::Write as _;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// What a rival's process prints, one a line.
+/// What a rival's process prints, one per line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Line {
     /// The median time of one operation.
     Time {
-        work: String,
+        task: String,
         seconds: f64,
         rounds: usize,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// Why there is none.
-    Why { work: String, why: String },
-    /// What was measured.
+    /// Why a task has no time.
+    Why { task: String, why: String },
+    /// The versions of what was measured.
     Versions { versions: String },
 }
 
@@ -43,23 +43,22 @@ impl Times {
         Self(times)
     }
 
-    pub(crate) fn line(mut self, work: &str, note: Option<String>) -> Line {
+    pub(crate) fn line(mut self, task: &str, note: Option<String>) -> Line {
         self.0.sort_by(f64::total_cmp);
         let (seconds, rounds) = (self.0[self.0.len() / 2], self.0.len());
-        Line::Time { work: work.to_owned(), seconds, rounds, note }
+        Line::Time { task: task.to_owned(), seconds, rounds, note }
     }
 }
 
-/// Times the work again and again: each round makes something ready outside the clock, is timed,
-/// and has its answer checked outside the clock.
+/// Times a task in rounds. Each round prepares something, runs the task and checks the result; only the task is timed.
 ///
-/// One round to warm up, then at least five and for so many seconds, 500 at the most. No round
-/// begins after ten times as long, but for the first that counts.
+/// After one round to warm up, there are at least five rounds and enough to fill `seconds`, at most 500. After ten times
+/// `seconds` no further round begins, except the first that counts.
 pub(crate) fn repeat<C, R, A>(
     context: &mut C,
     seconds: f64,
     mut ready: impl FnMut(&mut C) -> Result<R>,
-    mut work: impl FnMut(&mut C, R) -> Result<A>,
+    mut task: impl FnMut(&mut C, R) -> Result<A>,
     mut check: impl FnMut(&mut C, A) -> Result<()>,
 ) -> Result<Times> {
     let mut times = Vec::new();
@@ -68,13 +67,13 @@ pub(crate) fn repeat<C, R, A>(
     for round in 0..=500 {
         let made = ready(context)?;
         let start = Instant::now();
-        let answer = black_box(work(context, made)?);
+        let answer = black_box(task(context, made)?);
         let time = start.elapsed().as_secs_f64();
         check(context, answer)?;
         if round == 0 {
             continue;
         }
-        // What is made ready may cost more than the work.
+        // The preparation may take longer than the task.
         let is_late = begin.elapsed().as_secs_f64() > 10.0 * seconds;
         times.push(time);
         spent += time;

@@ -1,5 +1,4 @@
-//! The rivals written in Rust do all works: what they answer is checked by the works themselves,
-//! and a cell without a figure says why.
+//! The rivals written in Rust run all tasks. The tasks check their own results, and a cell without a time says why.
 
 use std::process::Command;
 
@@ -20,33 +19,36 @@ fn compare(cache: &std::path::Path, args: &[&str]) -> Result<Vec<Value>> {
 }
 
 fn cells<'a>(lines: &'a [Value], rival: &'a str) -> impl Iterator<Item = &'a Value> {
-    lines.iter().filter(move |line| line["rival"] == rival && line["work"].is_string())
+    lines.iter().filter(move |line| line["rival"] == rival && line["task"].is_string())
 }
 
 #[test]
-fn each_work_has_a_figure_or_says_why_not() -> Result<()> {
+fn each_task_has_a_time_or_a_reason() -> Result<()> {
     let cache = tempfile::tempdir()?;
     let lines = compare(cache.path(), &["--only", "bare", "--only", "jsonl"])?;
     assert_eq!(cells(&lines, "talktree").count(), 17);
     assert!(cells(&lines, "talktree").all(|cell| cell["seconds"].as_f64() > Some(0.0)));
     for (rival, missing) in [("bare", 2), ("jsonl", 1)] {
-        let (told, left): (Vec<_>, Vec<_>) =
+        let (measured, missing_cells): (Vec<_>, Vec<_>) =
             cells(&lines, rival).partition(|cell| cell["seconds"].as_f64() > Some(0.0));
-        assert_eq!((told.len(), left.len()), (17 - missing, missing));
-        assert!(told.iter().all(|cell| cell["ratio"].as_f64() > Some(0.0)));
-        assert!(left.iter().all(|cell| cell["why"].is_string()), "{left:?}");
+        assert_eq!((measured.len(), missing_cells.len()), (17 - missing, missing));
+        assert!(measured.iter().all(|cell| cell["ratio"].as_f64() > Some(0.0)));
+        assert!(missing_cells.iter().all(|cell| cell["why"].is_string()), "{missing_cells:?}");
     }
     assert_eq!(std::fs::read_dir(cache.path())?.count(), 0, "files were left behind");
     Ok(())
 }
 
 #[test]
-fn a_rival_that_is_not_installed_says_so() -> Result<()> {
+fn a_rival_that_is_not_installed_is_reported() -> Result<()> {
     let cache = tempfile::tempdir()?;
     let lines = compare(cache.path(), &["--only", "llm", "--only", "history"])?;
-    let told: Vec<_> = cells(&lines, "llm").collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0]["why"].as_str().is_some_and(|why| why.contains("not installed")), "{told:?}");
+    let cells_of_llm: Vec<_> = cells(&lines, "llm").collect();
+    assert_eq!(cells_of_llm.len(), 1);
+    assert!(
+        cells_of_llm[0]["why"].as_str().is_some_and(|why| why.contains("not installed")),
+        "{cells_of_llm:?}"
+    );
     assert!(cells(&lines, "talktree").all(|cell| cell["seconds"].as_f64() > Some(0.0)));
     Ok(())
 }

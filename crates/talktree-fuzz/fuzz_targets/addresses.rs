@@ -1,3 +1,5 @@
+//! Plays scripts of verbs on a store and on a plain list of parents.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|script: &[u8]| {

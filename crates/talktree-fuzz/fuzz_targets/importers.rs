@@ -1,3 +1,5 @@
+//! Imports any bytes.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,3 +1,5 @@
+//! Parses any bytes as a message and stores it.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

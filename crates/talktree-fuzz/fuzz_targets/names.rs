@@ -1,3 +1,5 @@
+//! Runs verbs with any names.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,3 +1,5 @@
+//! Searches for any text.
+
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

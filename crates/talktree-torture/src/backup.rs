@@ -1,7 +1,7 @@
-//! Backups of a store that others write to.
+//! Backups of a store that other processes write to.
 //!
-//! Writers log each message that was acknowledged. What stands in their logs when a backup begins has to be in the
-//! copy, the copy has to be sound, and the writers have to get on.
+//! Each writer logs every acknowledged message. The copy must be sound and hold every message that was in a log when
+//! the backup began, and the writers must make progress meanwhile.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,30 +16,30 @@ use crate::process::Worker;
 use crate::spread::Spread;
 use crate::{Report, Result};
 
-/// How long writers live beyond the last backup: they are ended when it is done.
+/// How many seconds longer than the last backup the writers could run; they are killed when the test is done.
 const GRACE: f64 = 600.0;
 
-/// How many write, and for how long.
+/// How many processes write, and for how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// For how long backups are made.
+    /// How many seconds backups are made for.
     #[arg(long, default_value_t = 60.0)]
     pub seconds: f64,
-    /// How many processes write meanwhile.
+    /// How many processes write at the same time.
     #[arg(long, default_value_t = 4)]
     pub writers: usize,
     /// `full` or `normal`.
     #[arg(long, default_value = "normal")]
     pub durability: String,
-    /// The program to start as a writer, where it is not this one.
+    /// The program to start as a writer, if it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
 }
 
-/// Makes backups while others write.
+/// Makes backups while other processes write.
 ///
 /// # Errors
-/// If a writer cannot be started, or a store not be opened.
+/// If a writer cannot be started or the store cannot be opened.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = store_in(folder.path());
@@ -56,7 +56,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         .map(|plan| start(args.program.as_deref(), &path, plan, &args.durability, report.seed()))
         .collect::<Result<Vec<Worker>>>()?;
 
-    let again = format!(
+    let replay = format!(
         "just torture backup --seed {} --seconds {} --writers {} --durability {}",
         report.seed(),
         args.seconds,
@@ -73,7 +73,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         times.push(began.elapsed());
         meanwhile += acknowledged(&plans)?.len() - before.len();
         for fault in check(&copy, &before)? {
-            report.failure(fault, &again);
+            report.failure(fault, &replay);
         }
         checked += before.len();
         std::fs::remove_file(&copy)?;
@@ -86,15 +86,15 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     let written = acknowledged(&plans)?.len();
     report.fact("backups", times.len());
-    report.fact("each took", &times);
+    report.fact("time per backup", &times);
     report.fact("acknowledged messages", written);
-    report.fact("looked for in copies", checked);
-    report.fact("acknowledged while a copy was made", meanwhile);
-    report.fact("bytes of the store", std::fs::metadata(&path)?.len());
+    report.fact("messages looked up in copies", checked);
+    report.fact("messages acknowledged during backups", meanwhile);
+    report.fact("store size in bytes", std::fs::metadata(&path)?.len());
     Ok(())
 }
 
-/// Returns what the writers have acknowledged so far: sessions and messages.
+/// Returns the lines of all logs: the session and id of each message that the writers have acknowledged so far.
 fn acknowledged(plans: &[Plan]) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for log in plans.iter().filter_map(|plan| plan.log.as_ref()).filter(|log| log.exists()) {
@@ -103,7 +103,7 @@ fn acknowledged(plans: &[Plan]) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Checks that a copy is sound and holds these messages.
+/// Checks that a copy is sound and holds all these messages; returns what is wrong.
 fn check(copy: &Path, messages: &[String]) -> Result<Vec<String>> {
     let copy = Store::open(copy)?;
     let damages = copy.verify(|_| {})?.damages;
@@ -117,7 +117,11 @@ fn check(copy: &Path, messages: &[String]) -> Result<Vec<String>> {
     }
     let lost: Vec<&String> = messages.iter().filter(|message| !held.contains(*message)).collect();
     if !lost.is_empty() {
-        faults.push(format!("{} messages are not in the copy, {:?} first", lost.len(), lost[0]));
+        faults.push(format!(
+            "{} messages are missing from the copy, first {:?}",
+            lost.len(),
+            lost[0]
+        ));
     }
     Ok(faults)
 }

@@ -1,16 +1,16 @@
-//! What compacts in these works: a summarizer that needs no model, and a counter of another name.
+//! Sessions that compact: a summarizer that needs no model, and a second token counter.
 
 use talktree::{BoxError, CompactionOptions, Session, Store, Summary, TokenCounter};
 
-/// Returns a summary of whatever is asked; the same one for prompts of the same length.
+/// Returns a summary that depends only on the length of the prompt.
 ///
 /// # Errors
-/// None; a summarizer may have some.
+/// None; the signature is that of a summarizer.
 pub(crate) fn brief(prompt: &str) -> Result<Summary, BoxError> {
     Ok(Summary::new(format!("In brief: {} bytes.", prompt.len())).by("brief"))
 }
 
-/// Returns what is compacted: all but a few messages.
+/// Returns options that compact all but a few messages.
 pub(crate) fn options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(100)
 }
@@ -29,12 +29,12 @@ impl TokenCounter for Words {
     }
 }
 
-/// Returns a session that compacts when it is told to.
+/// Returns a session with a summarizer; it compacts only when `compact` is called.
 pub(crate) fn compaction(store: &Store, id: &str) -> talktree::Result<Session> {
     store.session_builder(id).summarizer(brief).compaction_options(options()).open()
 }
 
-/// Returns a session whose tokens are counted by words.
+/// Returns a session whose tokens are counted in words.
 pub(crate) fn by_words(store: &Store, id: &str) -> talktree::Result<Session> {
     store.session_builder(id).token_counter(Words).compaction_options(options()).open()
 }

@@ -1,9 +1,9 @@
 //! Failing system calls: every n-th one, under every verb.
 //!
-//! A store that holds something of everything is put into a fresh file, a fault is armed, a verb is run. Whatever the
-//! verb answers must be true: done, with its effect there for all; or an error, with nothing of it there. A write whose
-//! failure comes after its commit (the log is written, its sync fails) may be there as a whole. Then the fault is over,
-//! and the same handle goes on; the file, opened again, holds the same and is sound.
+//! The store of [`Fixture`] is copied into a fresh file, a fault is armed, and a verb runs. If the verb succeeds, its
+//! whole effect must be there; if it fails, nothing may have changed. A write that fails after its commit (the log was
+//! written, its sync failed) may be there as a whole. Then the fault is disarmed: the same handle must keep working,
+//! and the reopened file must hold the same and be sound.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::verbs;
 use crate::vfs::{self, Call, Fault};
 use crate::{Report, Result};
 
-/// What fails, with its name.
+/// The kinds of failure: name, system call, and whether it reports a full disk.
 const KINDS: &[(&str, Call, bool)] = &[
     ("write EIO", Call::Write, false),
     ("write ENOSPC", Call::Write, true),
@@ -28,19 +28,19 @@ const KINDS: &[(&str, Call, bool)] = &[
     ("lock of shared memory", Call::ShmLock, false),
 ];
 
-/// What fails.
+/// Which calls fail under which verbs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this verb.
+    /// Run only this verb.
     #[arg(long, value_parser = PossibleValuesParser::new(names()))]
     pub verb: Option<String>,
-    /// Only this kind of failure.
+    /// Make only this kind of call fail.
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.0)))]
     pub kind: Option<String>,
-    /// Only this many calls after the beginning.
+    /// Make only the call after this many successful ones fail.
     #[arg(long)]
     pub after: Option<u64>,
-    /// Every how many calls one is let fail.
+    /// Make every n-th call fail instead of each.
     #[arg(long, default_value_t = 1)]
     pub step: u64,
 }
@@ -50,10 +50,10 @@ fn names() -> Vec<&'static str> {
     verbs::all().chain(&OPENINGS).map(|verb| verb.name).collect()
 }
 
-/// Lets every call fail under every verb.
+/// Makes every system call fail once under every verb, and once with all calls after it.
 ///
 /// # Errors
-/// If something fails where nothing should.
+/// If the fixture cannot be made or a verb fails without a fault.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
     let fixture = Fixture::new()?;
@@ -77,21 +77,19 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                     let fault = Fault { call, after: count, is_sticky, is_full };
                     let one = Try { verb, trouble: &fault, expected: &expected };
                     let tried = catch_unwind(AssertUnwindSafe(|| fixture.attempt(one, figures)));
-                    let again = format!(
+                    let replay = format!(
                         "just torture faults --verb '{}' --kind '{name}' --after {count}",
                         verb.name
                     );
-                    let how = if is_sticky { "for good" } else { "once" };
+                    let how = if is_sticky { "from then on" } else { "once" };
                     match tried {
-                        Ok(Ok(true)) => figures.points += 1,
-                        // There were no more calls.
+                        Ok(Ok(true)) => figures.injected += 1,
+                        // The verb makes no more calls of this kind.
                         Ok(Ok(false)) => break,
-                        Ok(Err(what)) => {
-                            report.failure(format!("{}, failing {how}: {what}", verb.name), again)
-                        }
-                        Err(_) => {
-                            report.failure(format!("{}, failing {how}: a panic", verb.name), again)
-                        }
+                        Ok(Err(what)) => report
+                            .failure(format!("{}, call fails {how}: {what}", verb.name), replay),
+                        Err(_) => report
+                            .failure(format!("{}, call fails {how}: a panic", verb.name), replay),
                     }
                     if args.after.is_some() {
                         break;
@@ -103,14 +101,15 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     report.fact("verbs", count_of_verbs);
     for (name, figures) in all {
-        let Figures { points, told, silent, committed, half, errors } = figures;
+        let Figures { injected, failed, succeeded, committed, without_compaction, errors } =
+            figures;
         report.fact(
-            format!("{name}: calls failed"),
-            format!(
-                "{points} (told {told}, of these there as a whole {committed}; without effect {silent}, \
-                 or on the compaction after an append alone {half})"
-            ),
-        );
+                    format!("{name}: calls failed"),
+                    format!(
+                        "{injected} (verb failed {failed}, committed all the same {committed}; verb succeeded {succeeded}, \
+                         without its automatic compaction {without_compaction})"
+                    ),
+                );
         for (error, count) in errors {
             report.fact(format!("{name}: {count} x"), error);
         }

@@ -1,7 +1,7 @@
-//! A store that holds something of everything, to try a verb on while something fails.
+//! A store with every kind of content, and one attempt at a verb while a fault is active.
 //!
-//! It is put into a fresh file, the trouble begins, the verb is run, the trouble ends. What the verb answered must be true,
-//! the same handle must go on, and the file, opened again, must hold the same and be sound.
+//! The store is copied into a fresh file, the fault begins, the verb runs, the fault ends. What the verb returned must
+//! be true, the same handle must keep working, and the reopened file must hold the same and be sound.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,45 +12,45 @@ use crate::scratch::scratch;
 use crate::verbs::{Verb, fill};
 use crate::{Result, snapshot};
 
-/// Opening a store that is there, and making one. The verb itself is nothing: what is tried is the opening.
+/// Opening an existing store and creating one. Their `run` does nothing: the fault is active while the store opens.
 pub(crate) const OPENINGS: [Verb; 2] = [OPEN, CREATE];
 const OPEN: Verb =
     Verb { name: "open", changes: false, run: |_, _| Ok(String::new()), first: None };
 const CREATE: Verb =
     Verb { name: "create", changes: false, run: |_, _| Ok(String::new()), first: None };
 
-/// The figures of one kind of failure.
+/// The counts of one kind of failure.
 #[derive(Default)]
 pub(crate) struct Figures {
-    pub(crate) points: u64,
-    pub(crate) told: u64,
-    pub(crate) silent: u64,
-    /// Told as failed and there all the same, as a whole.
+    pub(crate) injected: u64,
+    pub(crate) failed: u64,
+    pub(crate) succeeded: u64,
+    /// Verbs that failed although their whole effect was committed.
     pub(crate) committed: u64,
-    /// Done as far as the first of two commits, and heard of the second.
-    pub(crate) half: u64,
+    /// Appends that succeeded and whose automatic compaction failed.
+    pub(crate) without_compaction: u64,
     pub(crate) errors: BTreeMap<String, u64>,
 }
 
-/// A store to try things on.
+/// The store that each attempt starts from.
 pub(crate) struct Fixture {
     bytes: Vec<u8>,
-    /// What it holds.
+    /// Its snapshot.
     held: String,
     folder: tempfile::TempDir,
 }
 
 /// What makes a verb fail.
 pub(crate) trait Trouble {
-    /// Begins.
+    /// Activates the fault.
     fn begin(&self);
-    /// Ends; returns how often it struck.
+    /// Deactivates the fault and returns how often it struck.
     fn end(&self) -> u64;
-    /// Returns whether it has to be told as a full disk.
+    /// Returns whether the verb must fail with [`Error::DiskFull`].
     fn is_full_disk(&self) -> bool;
 }
 
-/// One try.
+/// One attempt at a verb.
 #[derive(Clone, Copy)]
 pub(crate) struct Try<'a> {
     pub(crate) verb: &'a Verb,
@@ -58,18 +58,18 @@ pub(crate) struct Try<'a> {
     pub(crate) expected: &'a Expected,
 }
 
-/// What a verb answers, and what the store holds afterwards, where nothing fails.
+/// What a verb returns, and the snapshot afterwards, if nothing fails.
 #[derive(Default)]
 pub(crate) struct Expected {
     answer: String,
     after: String,
-    /// The same of its first commit, where the second may fail without failing the verb.
+    /// The same for its first commit, if the second may fail without failing the verb.
     first: Option<(String, String)>,
 }
 
 impl Expected {
-    /// Returns whether a store that holds this holds the first commit alone.
-    fn is_half(&self, now: &str) -> bool {
+    /// Returns whether `now` is the snapshot after the first commit alone.
+    fn is_without_compaction(&self, now: &str) -> bool {
         self.first.as_ref().is_some_and(|(_, after)| after == now)
     }
 }
@@ -89,7 +89,7 @@ impl Fixture {
         Ok(Self { bytes: std::fs::read(&path)?, held, folder })
     }
 
-    /// Returns a fresh copy of the store.
+    /// Copies the store into a fresh file.
     fn copy(&self) -> Result<PathBuf> {
         for entry in std::fs::read_dir(self.folder.path())? {
             std::fs::remove_file(entry?.path())?;
@@ -99,11 +99,12 @@ impl Fixture {
         Ok(path)
     }
 
+    /// Returns a path at which no file exists yet.
     fn spare(&self) -> PathBuf {
         self.folder.path().join("copy.db")
     }
 
-    /// Returns what a verb answers and leaves where nothing fails.
+    /// Runs a verb without a fault and returns what to expect of it.
     pub(crate) fn expected(&self, verb: &Verb) -> Result<Expected> {
         if verb.name == CREATE.name {
             return Ok(Expected::default());
@@ -116,8 +117,10 @@ impl Fixture {
         let (answer, after) = run(verb.run)?;
         let first = verb.first.map(run).transpose()?;
         let expected = Expected { answer, after, first };
-        if verb.changes == (expected.after == self.held) || expected.is_half(&expected.after) {
-            return Err(format!("{} does not do what it should", verb.name).into());
+        if verb.changes == (expected.after == self.held)
+            || expected.is_without_compaction(&expected.after)
+        {
+            return Err(format!("the verb {} does not change what it should", verb.name).into());
         }
         Ok(expected)
     }
@@ -140,9 +143,9 @@ impl Fixture {
                 if one.trouble.end() == 0 {
                     return Err(error.into());
                 }
-                figures.told += 1;
-                note(figures, &error);
-                expect(held, &snapshot(&open(&path)?)?, "what is there after a failed opening")?;
+                figures.failed += 1;
+                count_error(figures, &error);
+                expect(held, &snapshot(&open(&path)?)?, "the store after a failed opening")?;
                 return Ok(true);
             }
         };
@@ -150,51 +153,53 @@ impl Fixture {
             one.trouble.begin();
         }
         let answer = (one.verb.run)(&store, &self.spare());
-        let failed = one.trouble.end();
-        if failed == 0 {
+        let struck = one.trouble.end();
+        if struck == 0 {
             return Ok(false);
         }
         let now = snapshot(&store)?;
         let expected = one.expected;
         match &answer {
             Ok(answer) => {
-                figures.silent += 1;
+                figures.succeeded += 1;
                 let is_first = expected.first.as_ref().is_some_and(|(first, _)| first == answer);
-                if is_first && expected.is_half(&now) {
-                    figures.half += 1;
+                if is_first && expected.is_without_compaction(&now) {
+                    figures.without_compaction += 1;
                 } else {
-                    // What is heard of as failed may have been committed all the same.
+                    // The compaction may have been committed although its failure was reported.
                     if !is_first {
-                        expect(&expected.answer, answer, "its answer")?;
+                        expect(&expected.answer, answer, "the return value")?;
                     }
-                    expect(&expected.after, &now, "what the store holds after a success")?;
+                    expect(&expected.after, &now, "the store after a success")?;
                 }
             }
             Err(error) => {
-                figures.told += 1;
-                note(figures, error);
+                figures.failed += 1;
+                count_error(figures, error);
                 if one.trouble.is_full_disk() && !matches!(error, Error::DiskFull) {
-                    return Err(format!("a full disk is told as: {error}").into());
+                    return Err(format!("a full disk is reported as: {error}").into());
                 }
-                if one.verb.changes && (now == expected.after || expected.is_half(&now)) {
+                if one.verb.changes
+                    && (now == expected.after || expected.is_without_compaction(&now))
+                {
                     figures.committed += 1;
                 } else {
-                    expect(held, &now, "what the store holds after a failure")?;
+                    expect(held, &now, "the store after a failure")?;
                 }
             }
         }
-        self.is_backup_whole(one, answer.is_ok())?;
-        self.goes_on(&store, &path, &now)?;
+        self.check_backup(one, answer.is_ok())?;
+        self.keeps_working(&store, &path, &now)?;
         Ok(true)
     }
 
-    /// A backup is whole or not there.
-    fn is_backup_whole(&self, one: Try<'_>, is_done: bool) -> Result<()> {
+    /// Checks that a backup is complete or absent.
+    fn check_backup(&self, one: Try<'_>, is_done: bool) -> Result<()> {
         if one.verb.name != "backup" {
             return Ok(());
         }
         if is_done {
-            return expect(&self.held, &snapshot(&open(&self.spare())?)?, "what the copy holds");
+            return expect(&self.held, &snapshot(&open(&self.spare())?)?, "the backup");
         }
         for entry in std::fs::read_dir(self.folder.path())? {
             let name = entry?.file_name();
@@ -205,20 +210,23 @@ impl Fixture {
         Ok(())
     }
 
-    /// The same handle works again, and others see the same.
-    fn goes_on(&self, store: &Store, path: &Path, now: &str) -> Result<()> {
+    /// Checks that the handle still works, that other handles see the same, and that a reopened store holds the same.
+    fn keeps_working(&self, store: &Store, path: &Path, now: &str) -> Result<()> {
         let other = open(path)?;
-        expect(now, &snapshot(&other)?, "what another handle sees")?;
+        expect(now, &snapshot(&other)?, "the store in another handle")?;
         other.session("other")?.append(Message::user("the lock is free"))?;
         store.session("same")?.append(Message::user("works again"))?;
         let found = store.search("works again").run()?.hits.len();
         if found != 1 {
-            return Err(format!("{found} messages found of the one appended afterwards").into());
+            return Err(format!(
+                "a search finds {found} of the 1 message appended after the fault"
+            )
+            .into());
         }
         let held = snapshot(store)?;
         drop((other, store.clone()));
         let again = open(path)?;
-        expect(&held, &snapshot(&again)?, "what is there after opening again")?;
+        expect(&held, &snapshot(&again)?, "the reopened store")?;
         let verified = again.verify(|_| {})?;
         match verified.damages.first() {
             Some(damage) => Err(format!("damage: {damage:?}").into()),
@@ -227,8 +235,8 @@ impl Fixture {
     }
 }
 
-/// Counts an error by its words, without the path or page that it names.
-fn note(figures: &mut Figures, error: &Error) {
+/// Counts an error by its text, without the path or page that it names.
+fn count_error(figures: &mut Figures, error: &Error) {
     let text = error.to_string();
     let words = match text.contains("unable to get the page") {
         true => "a page could not be read",
@@ -237,7 +245,7 @@ fn note(figures: &mut Figures, error: &Error) {
     *figures.errors.entry(words.to_owned()).or_default() += 1;
 }
 
-/// Compares, and tells the first line that differs.
+/// Compares two texts; the error shows the first line that differs.
 fn expect(expected: &str, found: &str, what: &str) -> Result<()> {
     if expected == found {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What grows: the write-ahead log under readers that stay, and memory under long imports and paths.
+//! What grows: the write-ahead log while a reader stays open, and memory during long imports and reads.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -11,42 +11,42 @@ use talktree_import::ImportOptions;
 use crate::contend::log_size;
 use crate::kill::worker::store_in;
 use crate::memory;
-use crate::text::Said;
+use crate::text::MessageSpec;
 use crate::{Report, Result};
 
-/// The longest log that is called short, once nobody reads it any more.
+/// A log up to this size counts as short, once its last reader is gone.
 const SHORT: u64 = 20 << 20;
-/// How many messages are written after a reader has gone, which gives the log its chance to begin anew.
+/// How many messages are written after a reader has gone, so that a checkpoint can restart the log.
 const AFTER: u64 = 200;
-/// How many words a written message has.
+/// How many words each message has.
 const WORDS: u32 = 200;
-/// How many messages are appended at once to make a long path.
+/// How many messages are appended at a time to make a long path.
 const BATCH: u64 = 10_000;
 
 /// How much is written, imported and read.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// How many messages are written under each reader.
+    /// How many messages are written while each kind of reader is open.
     #[arg(long, default_value_t = 50_000)]
     pub messages: u64,
     /// How many megabytes are imported.
     #[arg(long, default_value_t = 300)]
     pub megabytes: u64,
-    /// How long the path is that is read.
+    /// How many messages the path has that is read.
     #[arg(long, default_value_t = 1_000_000)]
     pub path: u64,
-    /// The most megabytes that an import, or reading a path, may take beside what was there before.
+    /// How many megabytes an import or a read may add to the memory of the process.
     #[arg(long, default_value_t = 128)]
     pub max_memory: u64,
 }
 
-/// Who reads while others write.
+/// What reads while messages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Nobody,
-    /// A stream of talktree's that was begun and is not read on.
+    /// A talktree stream that was started and is not read on.
     Stream,
-    /// A read transaction of SQLite's, which holds on to the log.
+    /// A SQLite read transaction, which keeps the log from being restarted.
     Transaction,
 }
 
@@ -60,12 +60,12 @@ impl Reader {
     }
 }
 
-/// Measures what grows.
+/// Measures the write-ahead log and memory.
 ///
 /// # Errors
 /// If a store cannot be written.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let again = format!(
+    let replay = format!(
         "just torture grow --seed {} --messages {} --megabytes {} --path {} --max-memory {}",
         report.seed(),
         args.messages,
@@ -75,14 +75,14 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     );
     for reader in [Reader::Nobody, Reader::Stream, Reader::Transaction] {
         eprintln!("grow: {} messages {}", args.messages, reader.name());
-        log_under(reader, args, report, &again)?;
+        log_under(reader, args, report, &replay)?;
     }
-    import(args, report, &again)?;
-    read_path(args, report, &again)
+    import(args, report, &replay)?;
+    read_path(args, report, &replay)
 }
 
-/// Writes while someone reads, and looks at the log.
-fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> Result<()> {
+/// Writes while a reader is open and checks the size of the log.
+fn log_under(reader: Reader, args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = store_in(folder.path());
     let store = Store::options().durability(Durability::Normal).open(&path)?;
@@ -92,7 +92,7 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
         let mut largest = 0;
         for _ in 0..messages {
             count += 1;
-            chat.append(Said::new(format!("m{count}"), WORDS).message())?;
+            chat.append(MessageSpec::new(format!("m{count}"), WORDS).message())?;
             largest = largest.max(log_size(&path));
         }
         Ok(largest)
@@ -111,10 +111,11 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
     let largest = write(args.messages)?;
     let rate = args.messages as f64 / began.elapsed().as_secs_f64();
     if let Some(stream) = stream {
-        // It reads on to where it began, however much was written since.
+        // The stream ends at the head it was opened with, however much was written since.
         let rest = stream.collect::<talktree::Result<Vec<Message>>>()?;
         if rest.len() != 99 {
-            report.failure(format!("a held stream went on with {} messages", rest.len()), again);
+            report
+                .failure(format!("an open stream continued with {} messages", rest.len()), replay);
         }
     }
     drop(sqlite);
@@ -127,29 +128,31 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, again: &str) -> R
     report.fact(
         format!("log {}", reader.name()),
         format!(
-            "at most {:.1} MiB, {:.1} MiB after the reader, {closed} bytes when closed (file: {:.0} MiB, {rate:.0} appends/s)",
+                        "at most {:.1} MiB, {:.1} MiB after the reader closed, {closed} bytes after the store closed (file: {:.0} MiB, {rate:.0} appends/s)",
             mib(largest),
             mib(after),
             mib(bytes),
         ),
     );
     if reader != Reader::Transaction && largest > SHORT {
-        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), again);
+        report.failure(format!("the log {} grew to {largest} bytes", reader.name()), replay);
     }
     if after > SHORT || closed > 0 {
         let name = reader.name();
-        report
-            .failure(format!("the log {name} stayed at {after} bytes, closed at {closed}"), again);
+        report.failure(
+            format!("the log {name} still has {after} bytes, {closed} after closing"),
+            replay,
+        );
     }
     Ok(())
 }
 
-/// Imports a long file of one conversation.
-fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+/// Imports one long conversation and measures memory.
+fn import(args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("long.jsonl");
     let lines = write_transcript(&file, args.megabytes << 20)?;
-    eprintln!("grow: {lines} messages to import");
+    eprintln!("grow: importing {lines} messages");
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let meter = memory::Meter::start()?;
     let began = Instant::now();
@@ -166,21 +169,21 @@ fn import(args: &Args, report: &mut Report, again: &str) -> Result<()> {
         ),
     );
     if imported.added != lines {
-        report.failure(format!("{} of {lines} messages were imported", imported.added), again);
+        report.failure(format!("{} of {lines} messages were imported", imported.added), replay);
     }
-    judge("an import", peak, args, report, again);
+    judge("an import", peak, args, report, replay);
     Ok(())
 }
 
-/// Writes a conversation of so many bytes, a message a line, and returns how many lines it has.
+/// Writes a conversation of about this many bytes, one message per line; returns the number of lines.
 fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
     let mut file = BufWriter::new(std::fs::File::create(path)?);
     let (mut written, mut lines) = (0, 0);
     while written < bytes {
         lines += 1;
-        let said = Said::new(format!("m{lines}"), WORDS);
+        let spec = MessageSpec::new(format!("m{lines}"), WORDS);
         let role = if lines % 2 == 1 { "user" } else { "assistant" };
-        let line = serde_json::json!({"id": said.id, "role": role, "content": said.text.tell()})
+        let line = serde_json::json!({"id": spec.id, "role": role, "content": spec.text.render()})
             .to_string();
         writeln!(file, "{line}")?;
         written += line.len() as u64 + 1;
@@ -189,12 +192,12 @@ fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
     Ok(lines)
 }
 
-/// Reads a long path message by message, from both ends.
-fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
+/// Reads a long path message by message in both directions and measures memory.
+fn read_path(args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = Store::options().durability(Durability::Normal).open(store_in(folder.path()))?;
     let chat = store.session("s")?;
-    eprintln!("grow: a path of {}", args.path);
+    eprintln!("grow: reading a path of {}", args.path);
     for start in (0..args.path).step_by(BATCH as usize) {
         let end = args.path.min(start + BATCH);
         chat.append_all((start..end).map(|number| Message::user(format!("message {number}"))))?;
@@ -213,17 +216,21 @@ fn read_path(args: &Args, report: &mut Report, again: &str) -> Result<()> {
             format!("reading a path, {name}"),
             format!("{seconds:.1} s, at most {} KiB above the baseline", peak >> 10),
         );
-        judge("reading a path", peak, args, report, again);
+        judge("reading a path", peak, args, report, replay);
     }
     report.fact("messages read", read);
     if read != 2 * args.path {
-        report.failure(format!("{read} messages were read of twice {}", args.path), again);
+        report.failure(format!("{read} messages were read, not twice {}", args.path), replay);
     }
     Ok(())
 }
 
-fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, again: &str) {
+/// Reports a failure if the peak exceeds the limit.
+fn judge(what: &str, peak: u64, args: &Args, report: &mut Report, replay: &str) {
     if peak > args.max_memory << 20 {
-        report.failure(format!("{what} took {} MiB, over {}", peak >> 20, args.max_memory), again);
+        report.failure(
+            format!("{what} took {} MiB; the limit is {}", peak >> 20, args.max_memory),
+            replay,
+        );
     }
 }

@@ -1,9 +1,8 @@
-//! Breaks talktree on purpose, and says what held.
+//! Breaks talktree on purpose and reports what survived.
 //!
-//! A *work* is one way of breaking a store: killing the process that writes, cutting the power, failing a call of the
-//! operating system. Each is a module with its `Args` and a `run`, a subcommand of the same name, and a short form among
-//! the crate's tests. What a work finds goes into a [`Report`]: facts with their figures, and failures, each with the
-//! seed that replays it.
+//! Each *torture test* is one way of breaking a store: killing the process that writes, cutting the power, failing a
+//! system call. It is a module with `Args` and `run`, a subcommand of the same name, and a short form in this crate's
+//! `tests/`. Its [`Report`] holds facts (measured figures) and failures, each with the command and seed that replay it.
 
 mod compaction;
 mod fixture;
@@ -34,5 +33,5 @@ pub use report::Report;
 pub use snapshot::{digest, snapshot};
 pub use workload::Workload;
 
-/// What a work comes back with when it could not be done at all.
+/// The result of a torture test; an error means that the test itself could not run.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,4 +1,4 @@
-//! The command: one subcommand a work.
+//! The command: one subcommand per torture test.
 
 use std::process::ExitCode;
 
@@ -8,47 +8,47 @@ use talktree_torture::{
     power, scarce,
 };
 
-/// Breaks talktree on purpose, and says what held.
+/// Breaks talktree on purpose and reports what survived.
 #[derive(Parser)]
 struct Command {
-    /// The seed of all dice; one is made up and printed where none is given.
+    /// The seed of all random choices; one is drawn and printed if it is absent.
     #[arg(long, global = true)]
     seed: Option<u64>,
     #[command(subcommand)]
-    work: Work,
+    test: Test,
 }
 
-/// The works, in the order of `just torture`.
+/// The torture tests, in the order in which `all` runs them.
 #[derive(Subcommand)]
-enum Work {
-    /// All works, one after the other, each in its long form.
+enum Test {
+    /// Run all tests in their long form, one after the other.
     All,
-    /// Kills processes that write, at random moments.
+    /// Kill writing processes at random moments.
     Kill(kill::Args),
-    /// Cuts the power: rebuilds the disk as it may be after the last sync, and opens what is left.
+    /// Cut the power: rebuild the disk as a power cut could leave it, and open the store.
     Power(power::Args),
-    /// Lets every n-th system call fail under every verb.
+    /// Make every n-th system call fail under every verb.
     Faults(faults::Args),
-    /// Fills a disk, limits memory and the size of files, forbids writing.
+    /// Fill the disk, limit memory and file size, forbid writing.
     Scarce(scarce::Args),
-    /// Lets many write to one file at once.
+    /// Write to one file from many processes and threads at once.
     Contend(contend::Args),
-    /// Measures the write-ahead log under readers, and memory under long imports and paths.
+    /// Measure the write-ahead log under open readers, and memory during long imports and reads.
     Grow(grow::Args),
-    /// Makes backups while others write.
+    /// Make backups while other processes write.
     Backup(backup::Args),
-    /// Feeds queries, importers, messages and names with hostile input.
+    /// Run queries, importers, messages and names on hostile input.
     Hostile(hostile::Args),
-    /// Does verbs under any names, beside a plain list of parents.
+    /// Run random verbs with unusual names, and compare with a plain list of parents.
     Addresses(addresses::Args),
-    /// Flips bytes, cuts files, exchanges pages, damages logs, opens what is no store.
+    /// Flip bytes, truncate files, swap pages, damage logs, open files that are not stores.
     Damage(damage::Args),
-    /// Grows very long, wide and branchy trees, mixes up sessions and clocks.
+    /// Grow very long, wide and branchy trees; use ids of other sessions and wrong clocks.
     Extremes(extremes::Args),
-    /// Writes to a store and reads it until its time is up.
+    /// Write to a store and read it until the time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
-    /// Writes to a store until it is killed.
+    /// Write to a store until killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
 }
@@ -56,51 +56,57 @@ enum Work {
 fn main() -> Result<ExitCode> {
     let command = Command::parse();
     let seed = command.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
-    match &command.work {
-        Work::All => all(seed),
-        Work::Kill(args) => told("kill", seed, |report| kill::run(args, report)),
-        Work::Power(args) => told("power", seed, |report| power::run(args, report)),
-        Work::Faults(args) => told("faults", seed, |report| faults::run(args, report)),
-        Work::Scarce(args) => told("scarce", seed, |report| scarce::run(args, report)),
-        Work::Contend(args) => told("contend", seed, |report| contend::run(args, report)),
-        Work::Grow(args) => told("grow", seed, |report| grow::run(args, report)),
-        Work::Backup(args) => told("backup", seed, |report| backup::run(args, report)),
-        Work::Hostile(args) => told("hostile", seed, |report| hostile::run(args, report)),
-        Work::Addresses(args) => told("addresses", seed, |report| addresses::run(args, report)),
-        Work::Damage(args) => told("damage", seed, |report| damage::run(args, report)),
-        Work::Extremes(args) => told("extremes", seed, |report| extremes::run(args, report)),
-        Work::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
-        Work::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
+    match &command.test {
+        Test::All => all(seed),
+        Test::Kill(args) => report_of("kill", seed, |report| kill::run(args, report)),
+        Test::Power(args) => report_of("power", seed, |report| power::run(args, report)),
+        Test::Faults(args) => report_of("faults", seed, |report| faults::run(args, report)),
+        Test::Scarce(args) => report_of("scarce", seed, |report| scarce::run(args, report)),
+        Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
+        Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
+        Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
+        Test::Hostile(args) => report_of("hostile", seed, |report| hostile::run(args, report)),
+        Test::Addresses(args) => {
+            report_of("addresses", seed, |report| addresses::run(args, report))
+        }
+        Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
+        Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
+        Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// Does a work and prints its report.
-fn told(work: &str, seed: u64, run: impl FnOnce(&mut Report) -> Result<()>) -> Result<ExitCode> {
-    // Told at once: whatever ends the process, its dice are known.
-    eprintln!("{work}: again with `just torture --seed {seed} {work}` and the same arguments");
-    let mut report = Report::new(work, seed);
+/// Runs a torture test and prints its report.
+fn report_of(
+    test: &str,
+    seed: u64,
+    run: impl FnOnce(&mut Report) -> Result<()>,
+) -> Result<ExitCode> {
+    // Printed first: if the process dies, its seed is known.
+    eprintln!("{test}: replay with `just torture --seed {seed} {test}` and the same arguments");
+    let mut report = Report::new(test, seed);
     run(&mut report)?;
     print!("{report}");
     Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Does every work that is not hidden in a process of its own: one that fails does not keep the next from being done.
+/// Runs each test in a child process, so that one that crashes does not stop the rest.
 fn all(seed: u64) -> Result<ExitCode> {
-    let mut broken = Vec::new();
-    for work in Command::command().get_subcommands() {
-        if work.is_hide_set() || work.get_name() == "all" || work.get_name() == "help" {
+    let mut failed = Vec::new();
+    for test in Command::command().get_subcommands() {
+        if test.is_hide_set() || test.get_name() == "all" || test.get_name() == "help" {
             continue;
         }
         let status = std::process::Command::new(std::env::current_exe()?)
-            .args([work.get_name(), "--seed", &seed.to_string()])
+            .args([test.get_name(), "--seed", &seed.to_string()])
             .status()?;
         if !status.success() {
-            broken.push(work.get_name().to_owned());
+            failed.push(test.get_name().to_owned());
         }
     }
-    if broken.is_empty() {
+    if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("broken: {}", broken.join(", "));
+    eprintln!("failed: {}", failed.join(", "));
     Ok(ExitCode::FAILURE)
 }

@@ -1,19 +1,19 @@
-//! How much memory this process holds, and how much it held at the most.
-#![allow(unsafe_code, reason = "only the C library can give back what was freed")]
+//! How much memory this process holds, and its peak.
+#![allow(unsafe_code, reason = "only the C library can return freed memory to the system")]
 
 use crate::Result;
 
-/// Measures the peak of memory from its start on.
+/// Measures peak memory from the moment it is created.
 #[derive(Debug)]
 pub(crate) struct Meter {
     baseline: u64,
 }
 
 impl Meter {
-    /// Forgets the peak so far; freed memory is given back first, so that using it again counts.
+    /// Returns freed memory to the system and resets the peak.
     pub(crate) fn start() -> Result<Self> {
         #[cfg(target_env = "gnu")]
-        // SAFETY: it takes no pointer, and may be called at any time from any thread.
+        // SAFETY: the function takes no pointer, and may be called at any time from any thread.
         unsafe {
             libc::malloc_trim(0);
         }
@@ -21,13 +21,13 @@ impl Meter {
         Ok(Self { baseline: status("VmRSS:")? })
     }
 
-    /// Returns by how many bytes memory has been above what it was at the start.
+    /// Returns how many bytes the peak is above the memory at the start.
     pub(crate) fn peak(&self) -> Result<u64> {
         Ok(status("VmHWM:")?.saturating_sub(self.baseline))
     }
 }
 
-/// Returns a figure of the process, in bytes.
+/// Returns a figure from `/proc/self/status`, in bytes.
 fn status(name: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_held_and_is_free_again_is_in_the_peak() -> Result<()> {
+    fn the_peak_includes_memory_that_is_free_again() -> Result<()> {
         let meter = Meter::start()?;
         let held = vec![1u8; 64 << 20];
         assert_eq!(std::hint::black_box(&held).len(), 64 << 20);

@@ -1,8 +1,9 @@
-//! Power loss: what a disk holds after everything that was not synced may be gone.
+//! Power loss: what a store holds after a power cut at any moment.
 //!
-//! A workload runs over a recording layer. The disk is then rebuilt as a power cut at any moment may leave it, and opened.
-//! With [`Durability::Full`] every acknowledged verb must be there. With [`Durability::Normal`] what is there must be all
-//! of the work up to some moment, however early. Never may the store be damaged, and it must go on working.
+//! A workload runs on a layer that records every change of the disk. The disk is then rebuilt as a power cut at some
+//! moment could leave it (writes that were not synced may be lost or torn), and the store is opened.
+//! With [`Durability::Full`] every acknowledged verb must be there. With [`Durability::Normal`] the store must hold
+//! what it held at some earlier moment. In either case it must be undamaged and keep working.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,27 +18,27 @@ use crate::{Report, Result, Workload, digest, snapshot};
 /// How the power is cut.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many images of the disk are opened, half for each durability.
+    /// How many disk images are opened, half for each durability.
     #[arg(long, default_value_t = 20_000)]
     pub images: usize,
-    /// How many images are made of one run of the workload.
+    /// How many disk images are made from one run of the workload.
     #[arg(long, default_value_t = 100)]
     pub images_per_round: usize,
     /// How many verbs one run of the workload has.
     #[arg(long, default_value_t = 100)]
     pub verbs: usize,
-    /// Only this round.
+    /// Run only this round.
     #[arg(long)]
     pub round: Option<u64>,
-    /// Take syncs for nothing, as a disk that lies does: work must be lost then.
+    /// Ignore syncs, as a lying disk does: work must be lost then.
     #[arg(long)]
     pub lying_disk: bool,
 }
 
-/// What a run of the workload left.
+/// The record of one run of the workload.
 struct Round {
     record: Record,
-    /// After each acknowledged verb, and each acknowledged part of one: how many events there were, and what the store held.
+    /// After each acknowledged commit: the number of events so far and the digest of the store.
     marks: Vec<(usize, u64)>,
 }
 
@@ -84,12 +85,12 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         report.fact(format!("{name}: writes torn"), cut.torn);
         report.fact(format!("{name}: acknowledged verbs lost, most"), most);
         report.fact(format!("{name}: acknowledged verbs lost, median"), median);
-        report.fact(format!("{name}: images that hold a verb under way"), ahead);
+        report.fact(format!("{name}: images with a verb that was not acknowledged"), ahead);
     }
     Ok(())
 }
 
-/// Runs the workload over the recording layer.
+/// Runs the workload on the recording layer.
 fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
     let folder = scratch()?;
     vfs::start_record();
@@ -100,7 +101,7 @@ fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
         workload.observe(move |store| mark(&marked, store));
         mark(&marks, workload.store()?);
         for _ in 0..verbs {
-            // What was refused has changed nothing, and is looked at all the same.
+            // A refused verb changes nothing; the mark checks that, too.
             let _ = workload.step();
             mark(&marks, workload.store()?);
         }
@@ -113,10 +114,10 @@ fn work(durability: Durability, seed: u64, verbs: usize) -> Result<Round> {
     Ok(Round { record, marks })
 }
 
-/// Marks of what was acknowledged, or why one could not be made.
+/// The marks so far, or the error that prevented one.
 type Marks = Mutex<talktree::Result<Vec<(usize, u64)>>>;
 
-/// Notes that what the store holds now has been acknowledged.
+/// Records that what the store holds now has been acknowledged.
 fn mark(marks: &Marks, store: &Store) {
     let events = vfs::recorded();
     let held = snapshot(store);
@@ -128,7 +129,7 @@ fn mark(marks: &Marks, store: &Store) {
     }
 }
 
-/// Cuts the power at many moments of a round.
+/// Cuts the power at many moments of a round and checks each image.
 fn cut(
     args: &Args,
     round: &Round,
@@ -147,7 +148,7 @@ fn cut(
         let files = disk.power_cut(&mut dice, &mut figures.cut);
         figures.images += 1;
         let acknowledged = round.marks.partition_point(|mark| mark.0 <= moment);
-        let again = format!(
+        let replay = format!(
             "just torture power --seed {} --images {} --images-per-round {} --verbs {} --round {number}{}",
             report.seed(),
             args.images,
@@ -158,29 +159,29 @@ fn cut(
         let held = match open(&files) {
             Ok(held) => held,
             Err(error) => {
-                report.failure(format!("cut at event {moment}, {durability:?}: {error}"), again);
+                report.failure(format!("cut at event {moment}, {durability:?}: {error}"), replay);
                 continue;
             }
         };
-        // The latest moment at which the store held just this; none for a store that is not there yet.
-        let place = match held {
+        // The latest mark at which the store held exactly this; `None` if the file does not exist yet.
+        let latest = match held {
             Some(held) => round.marks.iter().rposition(|mark| mark.1 == held),
             None if acknowledged == 0 => continue,
             None => None,
         };
-        match (place, held) {
+        match (latest, held) {
             (None, Some(_)) => {
-                let what = "what is left was never there";
-                report.failure(format!("cut at event {moment}, {durability:?}: {what}"), again);
+                let what = "the store holds something it never held before the cut";
+                report.failure(format!("cut at event {moment}, {durability:?}: {what}"), replay);
             }
-            (place, _) => {
-                let there = place.map_or(0, |place| place + 1);
+            (latest, _) => {
+                let there = latest.map_or(0, |latest| latest + 1);
                 figures.ahead += u64::from(there > acknowledged);
                 let lost = acknowledged.saturating_sub(there);
                 figures.lost.push(lost as u64);
                 if lost > 0 && durability == Durability::Full {
                     let what = format!("{lost} of {acknowledged} acknowledged verbs are lost");
-                    report.failure(format!("cut at event {moment}: {what}"), again);
+                    report.failure(format!("cut at event {moment}: {what}"), replay);
                 }
             }
         }
@@ -188,7 +189,7 @@ fn cut(
     Ok(())
 }
 
-/// Opens what a power cut left, and looks at everything; `None` where not even a file was left.
+/// Opens the store that a power cut left and returns its digest; `None` if there is no file.
 fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
     let folder = scratch()?;
     for (path, content) in files {
@@ -205,12 +206,12 @@ fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
     if let Some(damage) = verified.damages.first() {
         return Err(format!("{}: {damage:?}", verified.damages.len()).into());
     }
-    // It goes on working.
+    // The store must keep working.
     let session = store.session("afterwards")?;
     session.append(Message::user("the lights are back"))?;
     let found = store.search("lights back").run()?.hits.len();
     if found != 1 {
-        return Err(format!("{found} messages found of the one appended afterwards").into());
+        return Err(format!("a search finds {found} of the 1 message appended afterwards").into());
     }
     Ok(Some(held))
 }

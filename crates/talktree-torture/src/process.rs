@@ -1,4 +1,4 @@
-//! Workers: this program, started again.
+//! Child processes that run this program again as workers.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::Result;
 pub(crate) struct Worker(Child);
 
 impl Worker {
-    /// Starts a worker; `program` stands for this program where that is another one, as in tests.
+    /// Starts a worker; tests pass the program, because theirs is not the command.
     pub(crate) fn start<'a>(
         program: Option<&Path>,
         args: impl IntoIterator<Item = &'a str>,
@@ -27,51 +27,51 @@ impl Worker {
         Ok(Self(child))
     }
 
-    /// Waits until the worker has said one byte.
+    /// Waits for the first byte of the worker's output.
     pub(crate) fn wait_for_sign(&mut self) -> Result<()> {
         let output = self.0.stdout.as_mut().ok_or("a worker without output")?;
         Ok(output.read_exact(&mut [0])?)
     }
 
-    /// Returns whether the worker has ended by itself.
+    /// Returns whether the worker has exited.
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.0.try_wait()?.is_some())
     }
 
-    /// Kills the worker: nothing of it runs any more when this returns.
+    /// Kills the worker; when this returns, the process is gone.
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.0.kill()?;
         self.0.wait()?;
         Ok(())
     }
 
-    /// Waits until the worker has ended, and returns what it said.
+    /// Waits until the worker has exited and returns its standard output.
     pub(crate) fn wait(mut self) -> Result<String> {
-        let mut said = String::new();
+        let mut text = String::new();
         if let Some(mut output) = self.0.stdout.take() {
-            output.read_to_string(&mut said)?;
+            output.read_to_string(&mut text)?;
         }
         let status = self.0.wait()?;
         match status.success() {
-            true => Ok(said),
+            true => Ok(text),
             false => Err(format!("a worker ended with {status}: {}", self.complaints()).into()),
         }
     }
 
-    /// Returns what an ended worker wrote to its standard error.
+    /// Returns what an exited worker wrote to its standard error.
     pub(crate) fn complaints(&mut self) -> String {
-        let mut said = String::new();
+        let mut text = String::new();
         if let Some(mut output) = self.0.stderr.take() {
-            // What it wanted to say is beside the point where it cannot be read.
-            let _ = output.read_to_string(&mut said);
+            // A failed read only shortens the message.
+            let _ = output.read_to_string(&mut text);
         }
-        said.trim_end().to_owned()
+        text.trim_end().to_owned()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It has ended already where this fails.
+        // Fails only if the process has already exited.
         let _ = self.kill();
     }
 }

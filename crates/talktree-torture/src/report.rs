@@ -1,12 +1,12 @@
-//! What a work found.
+//! The report of a torture test.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The facts and failures of one work.
+/// The facts and failures of one torture test.
 #[derive(Debug)]
 pub struct Report {
-    work: String,
+    name: String,
     seed: u64,
     begun: Instant,
     facts: Vec<(String, String)>,
@@ -14,10 +14,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Begins the report on a work; the seed is that of all its dice.
-    pub fn new(work: impl Into<String>, seed: u64) -> Self {
+    /// Starts the report of the test `name`; all its random choices come from `seed`.
+    pub fn new(name: impl Into<String>, seed: u64) -> Self {
         Self {
-            work: work.into(),
+            name: name.into(),
             seed,
             begun: Instant::now(),
             facts: Vec::new(),
@@ -30,18 +30,18 @@ impl Report {
         self.seed
     }
 
-    /// Notes a figure.
+    /// Adds a measured figure.
     pub fn fact(&mut self, name: impl Into<String>, value: impl fmt::Display) {
         self.facts.push((name.into(), value.to_string()));
     }
 
-    /// Notes that a promise was broken, and what runs exactly that again.
+    /// Adds a broken promise and the command that replays it, and prints both at once.
     pub fn failure(&mut self, what: impl fmt::Display, replay: impl fmt::Display) {
-        eprintln!("FAILED: {what}\n  again: {replay}");
-        self.failures.push(format!("{what}\n  again: {replay}"));
+        eprintln!("FAILED: {what}\n  replay: {replay}");
+        self.failures.push(format!("{what}\n  replay: {replay}"));
     }
 
-    /// Returns the promises that were broken.
+    /// Returns the broken promises.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }
@@ -55,14 +55,14 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = Duration::as_secs_f64(&self.begun.elapsed());
-        writeln!(f, "{} (seed {}, {seconds:.0} s)", self.work, self.seed)?;
+        writeln!(f, "{} (seed {}, {seconds:.0} s)", self.name, self.seed)?;
         let width = self.facts.iter().map(|fact| fact.0.chars().count()).max().unwrap_or(0);
         for (name, value) in &self.facts {
             writeln!(f, "  {name:<width$}  {value}")?;
         }
         match self.failures.len() {
-            0 => writeln!(f, "  held"),
-            count => writeln!(f, "  BROKEN: {count}\n{}", self.failures.join("\n")),
+            0 => writeln!(f, "  passed"),
+            count => writeln!(f, "  FAILED: {count}\n{}", self.failures.join("\n")),
         }
     }
 }

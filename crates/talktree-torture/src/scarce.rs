@@ -1,9 +1,12 @@
-//! What is scarce: space on the disk, the size of a file, memory, leave to write.
+//! Scarce resources: a full disk, a limit on file size, a read-only disk, little memory.
 //!
-//! A real disk is filled to the last byte, where a small one may be mounted. Every verb is run with less and less memory.
-//! What was acknowledged stays, reads go on, and when there is plenty again the same handle works.
+//! A real disk is filled to the last byte, if a small one can be mounted. Every verb runs with less and less memory.
+//! Acknowledged messages stay, reads keep working, and when the resource is back, the same handle works again.
 
-#![allow(unsafe_code, reason = "mounting, and limits of the system and of SQLite, are C functions")]
+#![allow(
+    unsafe_code,
+    reason = "mounting and the limits of the system and of SQLite are C functions"
+)]
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -17,38 +20,38 @@ use crate::scratch::scratch;
 use crate::verbs;
 use crate::{Report, Result, snapshot, vfs};
 
-/// The window of a session that compacts by itself.
+/// The token limit after which the session compacts automatically.
 const THRESHOLD: u64 = 20_000;
 
-/// How scarce.
+/// How scarce each resource is.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The size of the disk that is filled.
+    /// The size of the disk that is filled, in MiB.
     #[arg(long, default_value_t = 8)]
     pub mebibytes: u32,
-    /// How many limits of memory each verb is tried with.
+    /// How many memory limits each verb is tried with.
     #[arg(long, default_value_t = 150)]
     pub limits: u32,
 }
 
-/// Tries all of it.
+/// Runs every verb with each resource scarce.
 ///
 /// # Errors
-/// If something fails where nothing should.
+/// If something fails that does not depend on the resource.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let _use = vfs::exclusive();
-    let again =
+    let replay =
         format!("just torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
     if let Err(what) = full_disk(args.mebibytes, report) {
-        report.failure(format!("a full disk: {what}"), &again);
+        report.failure(format!("full disk: {what}"), &replay);
     }
     if let Err(what) = largest_file(report) {
-        report.failure(format!("a limit of the file's size: {what}"), &again);
+        report.failure(format!("limit on file size: {what}"), &replay);
     }
-    little_memory(args.limits, report, &again)
+    little_memory(args.limits, report, &replay)
 }
 
-/// A small disk in memory; it goes when it is dropped.
+/// A small disk in memory, unmounted when it is dropped.
 struct Disk {
     folder: tempfile::TempDir,
     target: CString,
@@ -70,7 +73,7 @@ impl Disk {
     fn call(&self, mebibytes: u32, flags: libc::c_ulong) -> std::io::Result<()> {
         let options = CString::new(format!("size={mebibytes}m"))?;
         let kind = c"tmpfs".as_ptr();
-        // SAFETY: all are strings that end with 0 and live through the call.
+        // SAFETY: all pointers are strings that end with 0 and live through the call.
         let code = unsafe {
             libc::mount(kind, self.target.as_ptr(), kind, flags, options.as_ptr().cast())
         };
@@ -80,13 +83,13 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // SAFETY: a string that ends with 0. The folder itself goes after this.
+        // SAFETY: a string that ends with 0. The folder itself is removed after this.
         unsafe { libc::umount2(self.target.as_ptr(), libc::MNT_DETACH) };
     }
 }
 
-/// Appends until it is refused, to a session that compacts by itself; returns the acknowledged messages. Whatever a compaction
-/// comes to, what was appended before it is acknowledged.
+/// Appends to a session that compacts automatically until an append is refused; returns the acknowledged messages and
+/// the error. A failed compaction does not undo the append before it.
 fn append_until_refused(store: &Store) -> Result<(Vec<String>, Error)> {
     let chat = store.session_builder("chat").summarizer(brief).compact_after(THRESHOLD).open()?;
     let text = "coffee garden latency budget ".repeat(70);
@@ -103,18 +106,20 @@ fn append_until_refused(store: &Store) -> Result<(Vec<String>, Error)> {
     }
 }
 
-/// Checks that all that was acknowledged can be read and found.
-fn is_all_there(store: &Store, acknowledged: &[String]) -> Result<()> {
+/// Checks that all acknowledged messages can be read and found.
+fn check_all_present(store: &Store, acknowledged: &[String]) -> Result<()> {
     let chat = store.session("chat")?;
     let ids: Vec<String> =
         chat.raw_history()?.into_iter().map(|message| message.id.to_string()).collect();
     if ids[..] != *acknowledged {
-        return Err(format!("{} acknowledged, {} there", acknowledged.len(), ids.len()).into());
+        return Err(
+            format!("{} messages acknowledged, {} present", acknowledged.len(), ids.len()).into()
+        );
     }
     for id in [acknowledged.first(), acknowledged.last()].into_iter().flatten() {
         let hits = store.search(id.as_str()).run()?.hits;
         if hits.len() != 1 || hits[0].id.as_str() != id {
-            return Err(format!("{} messages found for {id:?}", hits.len()).into());
+            return Err(format!("a search for {id:?} finds {} messages", hits.len()).into());
         }
     }
     Ok(())
@@ -124,7 +129,7 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     let disk = match Disk::mount(mebibytes) {
         Ok(disk) => disk,
         Err(error) => {
-            report.fact("full disk", format!("left out: no disk could be mounted ({error})"));
+            report.fact("full disk", format!("skipped: cannot mount a disk ({error})"));
             return Ok(());
         }
     };
@@ -134,57 +139,57 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     let store = Store::open(&path)?;
     let (acknowledged, error) = append_until_refused(&store)?;
     if !matches!(error, Error::DiskFull) {
-        return Err(format!("told as: {error}").into());
+        return Err(format!("reported as: {error}").into());
     }
-    // Not one byte is left.
+    // Use up the last bytes.
     let rest = fill(&folder.join("rest"));
-    is_all_there(&store, &acknowledged)?;
+    check_all_present(&store, &acknowledged)?;
     let verified = store.verify(|_| {});
     let many = (0..2_000).map(|n| Message::user(format!("of many {n} {}", "word ".repeat(50))));
     match store.session("chat")?.append_all(many) {
         Err(Error::DiskFull) => {}
-        other => return Err(format!("2 000 messages more: {other:?}").into()),
+        other => return Err(format!("append_all of 2 000 messages: {other:?}").into()),
     }
     match store.backup(folder.join("copy.db"), |_| {}) {
         Err(Error::DiskFull | Error::Io { .. }) => {}
-        other => return Err(format!("a backup: {other:?}").into()),
+        other => return Err(format!("backup: {other:?}").into()),
     }
     let left: Vec<_> =
         std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     if left.iter().any(|name| name.to_string_lossy().starts_with("copy")) {
-        return Err(format!("a backup left something behind: {left:?}").into());
+        return Err(format!("a failed backup left a file behind: {left:?}").into());
     }
     if store.session("chat")?.compactions()?.is_empty() {
         return Err("nothing was compacted while the disk filled".into());
     }
-    let compacted = compacted_or_refused(&store)?;
-    let split = is_split_or_not(&store)?;
+    let compacted = try_compact(&store)?;
+    let split = try_split(&store)?;
     let deleted = store.session("chat")?.delete([&acknowledged[0].as_str().into()]);
-    is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    check_all_present(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
     std::fs::remove_file(&filler)?;
     std::fs::remove_file(folder.join("rest"))?;
     store.session("other")?.append(Message::user("space again"))?;
-    is_all_there(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    check_all_present(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
     let held = snapshot(&store)?;
     let damages = store.verify(|_| {})?.damages;
     drop(store);
     let store = Store::open(&path)?;
     if !damages.is_empty() || held != snapshot(&store)? {
-        return Err(format!("after opening again: {damages:?}").into());
+        return Err(format!("after reopening: {damages:?}").into());
     }
-    report.fact("full disk: acknowledged before, all there", acknowledged.len());
-    report.fact("full disk: compaction meanwhile", compacted);
-    report.fact("full disk: splitting meanwhile", split);
-    report.fact("full disk: bytes left to fill up", rest);
+    report.fact("full disk: acknowledged before, all present", acknowledged.len());
+    report.fact("full disk: compact", compacted);
+    report.fact("full disk: split", split);
+    report.fact("full disk: bytes filled after the first refusal", rest);
     report.fact(
-        "full disk: verify meanwhile",
+        "full disk: verify",
         match verified {
             Ok(verified) => format!("{} damages", verified.damages.len()),
             Err(error) => error.to_string(),
         },
     );
     report.fact(
-        "full disk: deleting meanwhile",
+        "full disk: delete",
         match deleted {
             Ok(_) => "done".to_owned(),
             Err(error) => error.to_string(),
@@ -194,8 +199,8 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     read_only(&disk, mebibytes, &path, &held, report)
 }
 
-/// Compacts on a full disk: it shows, or the history is as it was.
-fn compacted_or_refused(store: &Store) -> Result<&'static str> {
+/// Compacts on a full disk: either the compaction is shown or the history is unchanged.
+fn try_compact(store: &Store) -> Result<&'static str> {
     let chat = compaction(store, "chat")?;
     let before = chat.history()?;
     match chat.compact() {
@@ -205,25 +210,25 @@ fn compacted_or_refused(store: &Store) -> Result<&'static str> {
             Ok("done")
         }
         Err(Error::DiskFull) if chat.history()? == before => Ok("refused"),
-        other => Err(format!("a compaction: {other:?}").into()),
+        other => Err(format!("compact: {other:?}").into()),
     }
 }
 
-/// Splits on a full disk: both sessions say so, or neither.
-fn is_split_or_not(store: &Store) -> Result<&'static str> {
+/// Splits on a full disk: either both sessions record it or neither does.
+fn try_split(store: &Store) -> Result<&'static str> {
     let chat = store.session("chat")?;
     let answer = chat.compact_and_split_as(&"next".into(), "In brief: coffee.");
     let has_ended = chat.info()?.is_some_and(|info| info.end_reason.is_some());
     let child = store.session("next")?;
-    let goes_on = (child.info()?.is_some(), child.history()?.len());
-    match (answer, has_ended, goes_on) {
+    let continuation = (child.info()?.is_some(), child.history()?.len());
+    match (answer, has_ended, continuation) {
         (Ok(_), true, (true, 1)) => Ok("done"),
         (Err(Error::DiskFull), false, (false, 0)) => Ok("refused"),
-        (answer, ..) => Err(format!("a split: {answer:?}, {has_ended}, {goes_on:?}").into()),
+        (answer, ..) => Err(format!("split: {answer:?}, {has_ended}, {continuation:?}").into()),
     }
 }
 
-/// Writes until the disk is full; returns how many bytes went in.
+/// Writes until the disk is full; returns how many bytes were written.
 fn fill(path: &Path) -> usize {
     use std::io::Write;
     let Ok(mut file) = std::fs::File::create(path) else { return 0 };
@@ -234,7 +239,7 @@ fn fill(path: &Path) -> usize {
     written
 }
 
-/// A disk that may not be written to.
+/// Checks the store on a read-only disk.
 fn read_only(
     disk: &Disk,
     mebibytes: u32,
@@ -245,26 +250,26 @@ fn read_only(
     disk.make_read_only(mebibytes)?;
     let store = Store::open_read_only(path)?;
     if snapshot(&store)? != held || store.search("space again").run()?.hits.len() != 1 {
-        return Err("a read-only disk reads otherwise".into());
+        return Err("the store reads differently on a read-only disk".into());
     }
     match store.session("chat")?.append(Message::user("no")) {
         Err(Error::ReadOnly) => {}
-        other => return Err(format!("an append to a read-only disk: {other:?}").into()),
+        other => return Err(format!("append on a read-only disk: {other:?}").into()),
     }
     drop(store);
-    // Opened for writing it is either refused or reads.
-    let told = match Store::open(path) {
+    // Opening for writing is either refused, or the store can be read but not appended to.
+    let answer = match Store::open(path) {
         Ok(store) => match store.session("chat")?.append(Message::user("no")) {
             Err(error) => error.to_string(),
-            Ok(_) => return Err("a read-only disk was written to".into()),
+            Ok(_) => return Err("an append on a read-only disk succeeded".into()),
         },
         Err(error) => error.to_string(),
     };
-    report.fact("read-only disk: opened for writing", told);
+    report.fact("read-only disk: opening for writing", answer);
     Ok(())
 }
 
-/// A limit on the size of files, which by default kills the process that meets it.
+/// Limits the size of files; without a handler the signal would kill the process.
 fn largest_file(report: &mut Report) -> Result<()> {
     let folder = scratch()?;
     let path = folder.path().join("talk.db");
@@ -272,7 +277,7 @@ fn largest_file(report: &mut Report) -> Result<()> {
     store.session("chat")?;
     let set = |bytes: libc::rlim_t| {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the signal is ignored for good; the limit lives through the call.
+        // SAFETY: the signal is ignored from now on; the limit lives through the call.
         unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit)
@@ -282,18 +287,18 @@ fn largest_file(report: &mut Report) -> Result<()> {
     let appended = append_until_refused(&store);
     set(libc::RLIM_INFINITY);
     let (acknowledged, error) = appended?;
-    is_all_there(&store, &acknowledged)?;
+    check_all_present(&store, &acknowledged)?;
     store.session("other")?.append(Message::user("works again"))?;
     let damages = store.verify(|_| {})?.damages;
     if !damages.is_empty() {
         return Err(format!("{damages:?}").into());
     }
-    report.fact("limit of the file's size: acknowledged before, all there", acknowledged.len());
-    report.fact("limit of the file's size: told as", error);
+    report.fact("limit on file size: acknowledged before, all present", acknowledged.len());
+    report.fact("limit on file size: reported as", error);
     Ok(())
 }
 
-/// So many bytes of memory for SQLite beyond what it holds when the verb begins.
+/// A limit on SQLite's memory: this many bytes more than it holds when the verb begins.
 struct LittleMemory(i64);
 
 impl Trouble for LittleMemory {
@@ -303,7 +308,7 @@ impl Trouble for LittleMemory {
     }
 
     fn end(&self) -> u64 {
-        // SAFETY: as above; 0 is no limit.
+        // SAFETY: as above; 0 means no limit.
         unsafe { ffi::sqlite3_hard_heap_limit64(0) };
         1
     }
@@ -313,13 +318,13 @@ impl Trouble for LittleMemory {
     }
 }
 
-fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
+fn little_memory(limits: u32, report: &mut Report, replay: &str) -> Result<()> {
     let fixture = Fixture::new()?;
     let mut figures = Figures::default();
     for verb in verbs::all().chain(&OPENINGS) {
         let expected = fixture.expected(verb)?;
         for step in 0..limits {
-            // Closer to each other where there is little.
+            // The limits are denser where they are small.
             let bytes = i64::from(step) * i64::from(step) * 150;
             let trouble = LittleMemory(bytes);
             let one = Try { verb, trouble: &trouble, expected: &expected };
@@ -328,20 +333,20 @@ fn little_memory(limits: u32, report: &mut Report, again: &str) -> Result<()> {
             }));
             trouble.end();
             match tried {
-                Ok(Ok(_)) => figures.points += 1,
+                Ok(Ok(_)) => figures.injected += 1,
                 Ok(Err(what)) => {
-                    report.failure(format!("{} with {bytes} bytes: {what}", verb.name), again);
+                    report.failure(format!("{} with {bytes} bytes: {what}", verb.name), replay);
                 }
                 Err(_) => {
-                    report.failure(format!("{} with {bytes} bytes: a panic", verb.name), again)
+                    report.failure(format!("{} with {bytes} bytes: a panic", verb.name), replay)
                 }
             }
         }
     }
-    let Figures { points, told, silent, errors, .. } = figures;
-    report.fact("little memory: tries", points);
-    report.fact("little memory: refused", told);
-    report.fact("little memory: done all the same", silent);
+    let Figures { injected, failed, succeeded, errors, .. } = figures;
+    report.fact("little memory: attempts", injected);
+    report.fact("little memory: verb failed", failed);
+    report.fact("little memory: verb succeeded", succeeded);
     for (error, count) in errors {
         report.fact(format!("little memory: {count} x"), error);
     }

@@ -1,11 +1,11 @@
-//! Folders for stores that are broken.
+//! Temporary folders for stores that are broken.
 
 use std::path::Path;
 
-/// Returns a folder in memory where there is one, which goes when it is dropped.
+/// Returns a temporary folder, in memory if the system has a memory disk. It is removed when dropped.
 ///
 /// # Errors
-/// If none can be made.
+/// If no folder can be created.
 pub(crate) fn scratch() -> std::io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

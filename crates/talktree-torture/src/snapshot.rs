@@ -1,4 +1,4 @@
-//! All that a store holds, as one text: to tell whether two stores hold the same.
+//! All that a store holds, as one text: two stores are equal if their snapshots are.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use talktree::{Part, Session, Store};
 
-/// Returns all that a store holds, but for the times at which sessions were made and written to, and for the figures
-/// that it can count again. Ids that the library makes up are told by their order, and what has one without its time.
+/// Returns all that a store holds, without the times at which sessions were created and written to and without figures
+/// that can be recounted. An id that the library generated is replaced by its number, and its creation time is dropped.
 ///
 /// # Errors
 /// As every read.
@@ -24,7 +24,7 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
             writeln!(text, "session {id} {name:?} {parent:?} {fork_point:?} {end:?} {metadata:?}");
         for message in session.all_messages() {
             let mut message = message?;
-            if is_made_up(message.id.as_str()) {
+            if is_generated(message.id.as_str()) {
                 message.created_at = Default::default();
             }
             let parent = message.parent.clone();
@@ -44,51 +44,51 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
         }
         let _ = writeln!(text, "head {:?}", session.head()?);
         for message in session.history()? {
-            // What a model sees of tools: some of it may be hidden.
+            // The tool parts that a model sees; an elision may replace some.
             let shown = message.parts.iter().filter(|part| matches!(part, Part::Tool(_)));
             let json = serde_json::to_string(&shown.collect::<Vec<_>>()).unwrap_or_default();
             let _ = writeln!(text, "shown {} {json}", message.id);
         }
         write_context(&mut text, &session)?;
     }
-    Ok(without_made_up(&text))
+    Ok(without_generated(&text))
 }
 
-/// The length of an id that the library makes up: a UUID.
-const MADE_UP: usize = 36;
+/// The length of a generated id: a UUID.
+const UUID_LENGTH: usize = 36;
 
-/// Returns whether an id is one that the library made up.
-fn is_made_up(id: &str) -> bool {
+/// Returns whether the library generated this id.
+fn is_generated(id: &str) -> bool {
     let id = id.as_bytes();
-    id.len() == MADE_UP
+    id.len() == UUID_LENGTH
         && id.iter().enumerate().all(|(at, byte)| match at {
             8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         })
 }
 
-/// Returns the text with a number instead of each id that the library made up.
-fn without_made_up(text: &str) -> String {
-    let (mut told, mut known) = (String::new(), HashMap::new());
+/// Replaces each generated id by a number, in order of appearance.
+fn without_generated(text: &str) -> String {
+    let (mut output, mut known) = (String::new(), HashMap::new());
     let mut rest = text;
     while let Some(dash) = rest.find('-') {
-        let found = dash.checked_sub(8).and_then(|from| rest.get(from..from + MADE_UP));
-        let to = match found.filter(|id| is_made_up(id)) {
+        let found = dash.checked_sub(8).and_then(|from| rest.get(from..from + UUID_LENGTH));
+        let to = match found.filter(|id| is_generated(id)) {
             Some(id) => {
-                told.push_str(&rest[..dash - 8]);
+                output.push_str(&rest[..dash - 8]);
                 let next = known.len();
-                let _ = write!(told, "<made up: {}>", known.entry(id).or_insert(next));
-                dash - 8 + MADE_UP
+                let _ = write!(output, "<generated: {}>", known.entry(id).or_insert(next));
+                dash - 8 + UUID_LENGTH
             }
             None => {
-                told.push_str(&rest[..=dash]);
+                output.push_str(&rest[..=dash]);
                 dash + 1
             }
         };
         rest = &rest[to..];
     }
-    told.push_str(rest);
-    told
+    output.push_str(rest);
+    output
 }
 
 /// Writes what is stored of a session's context.
@@ -113,7 +113,7 @@ fn write_context(text: &mut String, session: &Session) -> talktree::Result<()> {
     Ok(())
 }
 
-/// Returns a number for a text, the same in every run.
+/// Returns a hash of a text, the same in every run.
 pub fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
@@ -125,12 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_were_made_up_are_told_by_their_order() {
+    fn generated_ids_are_numbered_in_order_of_appearance() {
         let (a, b) =
             ("0192aaaa-0000-7000-8000-00000000000a", "0192aaaa-0000-7000-8000-00000000000b");
         let text = format!("é-x {b} compaction_{a}, {b}- 故宫-{a}");
-        let told = "é-x <made up: 0> compaction_<made up: 1>, <made up: 0>- 故宫-<made up: 1>";
-        assert_eq!(without_made_up(&text), told);
-        assert_eq!(without_made_up("a-b 0192aaaa-0000-7000-8000"), "a-b 0192aaaa-0000-7000-8000");
+        let output =
+            "é-x <generated: 0> compaction_<generated: 1>, <generated: 0>- 故宫-<generated: 1>";
+        assert_eq!(without_generated(&text), output);
+        assert_eq!(without_generated("a-b 0192aaaa-0000-7000-8000"), "a-b 0192aaaa-0000-7000-8000");
     }
 }

@@ -1,9 +1,9 @@
-//! How measured times are spread.
+//! The distribution of measured times.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Times of one kind of work.
+/// The times of one kind of verb.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread(Vec<Duration>);
 
@@ -24,7 +24,7 @@ impl Spread {
         self.0.iter().max().copied().unwrap_or_default()
     }
 
-    /// Returns the time that this share of all is not above.
+    /// Returns the time that this share of all times does not exceed.
     pub(crate) fn percentile(&self, share: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_taken_from_the_sorted_times() {
+    fn percentiles_are_read_from_the_sorted_times() {
         let mut spread = Spread::default();
         spread.extend((1..=101).rev().map(Duration::from_millis));
         assert_eq!(spread.percentile(0.5), Duration::from_millis(51));

@@ -1,29 +1,29 @@
-//! What is said: texts that can be told again from their first word and their length.
+//! Messages whose text can be rebuilt from their first word and their length.
 //!
-//! The first word is said once in all stores of a run, so a search for it finds one message.
+//! The first word occurs once in all stores of a run, so a search for it finds one message.
 
 use serde::{Deserialize, Serialize};
 use talktree::Message;
 
-/// What texts are filled with.
+/// The words that fill a text.
 const WORDS: &[&str] = &[
     "river", "window", "Übung", "deploy", "green", "故宫", "number", "café", "branch", "winter",
     "일본", "question", "summary", "letter", "garden", "silver", "market", "answer", "paper",
     "mountain", "bridge", "engine", "yellow",
 ];
 
-/// A text, by what it is made from.
+/// What a text is rebuilt from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Text {
-    /// The word that no other text holds.
+pub(crate) struct TextSpec {
+    /// The first word; no other text contains it.
     pub(crate) word: String,
     /// How many words follow it.
     pub(crate) length: u32,
 }
 
-impl Text {
+impl TextSpec {
     /// Returns the text.
-    pub(crate) fn tell(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut dice = fastrand::Rng::with_seed(seed_of(&self.word));
         let mut text = self.word.clone();
         for _ in 0..self.length {
@@ -34,22 +34,22 @@ impl Text {
     }
 }
 
-/// A message, by what it is made from.
+/// What a message is rebuilt from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct MessageSpec {
     pub(crate) id: String,
-    pub(crate) text: Text,
+    pub(crate) text: TextSpec,
 }
 
-impl Said {
-    /// Returns a message whose id is its word.
+impl MessageSpec {
+    /// Returns a message whose id is its first word.
     pub(crate) fn new(word: String, length: u32) -> Self {
-        Self { id: word.clone(), text: Text { word, length } }
+        Self { id: word.clone(), text: TextSpec { word, length } }
     }
 
     /// Returns the message to append.
     pub(crate) fn message(&self) -> Message {
-        Message::user(self.text.tell()).with_id(self.id.as_str())
+        Message::user(self.text.render()).with_id(self.id.as_str())
     }
 }
 
@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_told_the_same_again_and_begins_with_its_word() {
-        let text = Text { word: "w0g1k1".to_owned(), length: 40 };
-        assert_eq!(text.tell(), text.tell());
-        assert!(text.tell().starts_with("w0g1k1 "));
-        assert_ne!(text.tell(), Text { word: "w0g1k2".to_owned(), length: 40 }.tell());
+    fn a_text_is_rebuilt_the_same_and_begins_with_its_word() {
+        let text = TextSpec { word: "w0g1k1".to_owned(), length: 40 };
+        assert_eq!(text.render(), text.render());
+        assert!(text.render().starts_with("w0g1k1 "));
+        assert_ne!(text.render(), TextSpec { word: "w0g1k2".to_owned(), length: 40 }.render());
     }
 }

@@ -1,7 +1,7 @@
-//! Every verb that writes, drawn by dice: what a store goes through before it is broken.
+//! Random verbs that write: what a store goes through before it is broken.
 //!
-//! Ids and times come from the dice, too, so that a seed does the same again; but for those of summaries that the library
-//! lays itself.
+//! Ids and times come from the seed, too, so a seed repeats the same workload; only the ids and times of compactions that
+//! the library creates differ.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const WORDS: [&str; 12] = [
     "garden",
 ];
 
-/// The verbs, and how often each is drawn.
+/// The verbs, with the weight of each.
 const VERBS: &[(&str, u32)] = &[
     ("append", 30),
     ("append-all", 6),
@@ -40,13 +40,13 @@ const VERBS: &[(&str, u32)] = &[
     ("update", 8),
     ("delete", 6),
     ("delete-branch", 2),
-    ("compact", 6),
+    ("import-compaction", 6),
     ("remove-compaction", 3),
-    ("compaction", 6),
-    ("stale-compaction", 2),
-    ("append-and-compaction", 6),
+    ("compact-by-summarizer", 6),
+    ("stale-plan", 2),
+    ("append-and-compact", 6),
     ("split", 1),
-    ("leave", 3),
+    ("branch-summary", 3),
     ("tokens", 4),
     ("tokens-by-words", 2),
     ("recount", 1),
@@ -64,13 +64,13 @@ const VERBS: &[(&str, u32)] = &[
     ("reopen", 5),
 ];
 
-/// The window of a session that compacts by itself.
+/// The token limit after which the session compacts automatically.
 const THRESHOLD: u64 = 1_500;
 
-/// What is called with the store when a part of a verb has been committed and its rest has not begun.
+/// Called with the store after the first commit of a verb that has several.
 type Observer = Arc<dyn Fn(&Store) + Send + Sync>;
 
-/// A store and what is done to it.
+/// A store and the verbs that run on it.
 pub struct Workload {
     store: Option<Store>,
     path: std::path::PathBuf,
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Workload {
 }
 
 impl Workload {
-    /// Opens a new store.
+    /// Creates a store in a file.
     ///
     /// # Errors
     /// As opening.
@@ -98,7 +98,7 @@ impl Workload {
         Ok(Self { store: Some(store), path, durability, dice, made: 0, observer })
     }
 
-    /// Opens a new store in memory.
+    /// Creates a store in memory.
     ///
     /// # Errors
     /// As opening.
@@ -108,7 +108,7 @@ impl Workload {
         Ok(Self { store, path, durability, dice, made: 0, observer: Arc::new(|_| ()) })
     }
 
-    /// Calls `observer` between the commits of a verb that has several: of an append that compacts.
+    /// Calls `observer` between the append and its automatic compaction.
     pub fn observe(&mut self, observer: impl Fn(&Store) + Send + Sync + 'static) {
         self.observer = Arc::new(observer);
     }
@@ -121,7 +121,7 @@ impl Workload {
         self.store.as_ref().ok_or(talktree::Error::Unsupported { what: "a closed store" })
     }
 
-    /// Does one thing and returns its name and how it went; what is refused changes nothing.
+    /// Runs one random verb; returns its name and result. A refused verb changes nothing.
     pub fn step(&mut self) -> (&'static str, talktree::Result<()>) {
         let sum: u32 = VERBS.iter().map(|verb| verb.1).sum();
         let mut roll = self.dice.u32(..sum);
@@ -174,15 +174,15 @@ impl Workload {
                 let Some(id) = self.any(&session)? else { return Ok(()) };
                 drop(session.delete_branch(&id)?);
             }
-            "compact" => self.compact(&session)?,
-            "compaction" => drop(compaction(&store, name)?.compact()?),
-            "stale-compaction" => self.compact_stale(&session)?,
-            "append-and-compaction" => self.append_and_compact(&store, name)?,
+            "import-compaction" => self.import_compaction(&session)?,
+            "compact-by-summarizer" => drop(compaction(&store, name)?.compact()?),
+            "stale-plan" => self.commit_stale(&session)?,
+            "append-and-compact" => self.append_and_compact(&store, name)?,
             "split" => {
                 let child = format!("split {}", self.number());
                 session.compact_and_split_as(&child.as_str().into(), "What came before.")?;
             }
-            "leave" => {
+            "branch-summary" => {
                 let Some(to) = self.any(&session)? else { return Ok(()) };
                 drop(compaction(&store, name)?.checkout_summarized(&to)?);
             }
@@ -234,7 +234,7 @@ impl Workload {
             "search" => drop(store.search(WORDS[self.dice.usize(..WORDS.len())]).run()?),
             "rebuild" => store.rebuild_search()?,
             "clear" => session.clear()?,
-            // The forks: their content was elsewhere before.
+            // Removes a fork; copies of its messages remain in the session it was forked from.
             _ => {
                 let sessions = store.sessions()?;
                 let fork = sessions.iter().find(|info| info.parent_session.is_some());
@@ -246,7 +246,7 @@ impl Workload {
         Ok(())
     }
 
-    fn compact(&mut self, session: &Session) -> talktree::Result<()> {
+    fn import_compaction(&mut self, session: &Session) -> talktree::Result<()> {
         let history = session.history()?;
         if history.len() < 4 {
             return Ok(());
@@ -265,8 +265,8 @@ impl Workload {
         session.import_compaction(&compaction)
     }
 
-    /// Plans a compaction and commits it after what it would compaction has changed.
-    fn compact_stale(&mut self, session: &Session) -> talktree::Result<()> {
+    /// Plans a compaction, changes its first message and commits the stale plan.
+    fn commit_stale(&mut self, session: &Session) -> talktree::Result<()> {
         let Planned::Compact(plan) = session.plan_compaction(&options())? else { return Ok(()) };
         let first = plan.first().clone();
         match CompactionId::from_message(&first) {
@@ -276,7 +276,7 @@ impl Workload {
         session.commit(plan, "Of what was.").map(drop)
     }
 
-    /// Appends to a session that compacts by itself.
+    /// Appends to a session that compacts automatically.
     fn append_and_compact(&mut self, store: &Store, name: &str) -> talktree::Result<()> {
         let (observer, observed) = (Arc::clone(&self.observer), store.clone());
         let chat = store
@@ -301,7 +301,7 @@ impl Workload {
 
     fn message(&mut self) -> Message {
         let number = self.number();
-        // Now and then a long one, so that the log grows past a checkpoint.
+        // Now and then a long message, so that the log grows past a checkpoint.
         let count = match self.dice.u32(..40) {
             0 => 4_000,
             1..10 => 150,
@@ -324,7 +324,7 @@ impl Workload {
         message.with_id(format!("m{number}")).at(self.time())
     }
 
-    /// Returns some message of the session.
+    /// Returns a random message of the session.
     fn any(&mut self, session: &Session) -> talktree::Result<Option<MessageId>> {
         let ids: Vec<MessageId> = session
             .all_messages()

@@ -1,9 +1,9 @@
-//! Verbs under any names, in short.
+//! The short form of `addresses`.
 
 use talktree_torture::{Report, Result, addresses};
 
 #[test]
-fn whatever_the_names_a_plain_list_of_parents_says_the_same() -> Result<()> {
+fn verbs_with_unusual_names_agree_with_a_plain_list_of_parents() -> Result<()> {
     let mut report = Report::new("addresses", 7);
     addresses::run(&addresses::Args { cases: 30, case: None }, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");

@@ -1,4 +1,4 @@
-//! Many writers of one file lose nothing, double nothing, and wait for each other.
+//! The short form of `contend`.
 
 use talktree_torture::{Report, Result, contend};
 

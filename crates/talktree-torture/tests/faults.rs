@@ -1,9 +1,9 @@
-//! Failing system calls, in short.
+//! The short form of `faults`.
 
 use talktree_torture::{Report, Result, faults};
 
 #[test]
-fn whatever_call_fails_the_answer_is_true_and_the_store_goes_on() -> Result<()> {
+fn after_a_failed_system_call_the_answer_is_true_and_the_store_keeps_working() -> Result<()> {
     let mut report = Report::new("faults", 7);
     let args = faults::Args { verb: None, kind: None, after: None, step: 201 };
     faults::run(&args, &mut report)?;
@@ -15,7 +15,7 @@ fn whatever_call_fails_the_answer_is_true_and_the_store_goes_on() -> Result<()> 
     Ok(())
 }
 
-/// FTS5 remembers sums that it could not read, and would write them with the next commit.
+/// FTS5 kept a total that it had failed to read, and wrote it with the next commit.
 #[test]
 fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> Result<()> {
     let mut report = Report::new("faults", 7);
@@ -26,15 +26,16 @@ fn a_read_that_failed_once_does_not_damage_the_index_with_the_next_commit() -> R
     Ok(())
 }
 
-/// Whether the summary shows was asked after the commit: where that read failed, a compaction was told as failed that stood.
+/// The commit was followed by a read of whether the summary is shown: if that read failed, a committed compaction was
+/// reported as failed.
 #[test]
-fn a_compaction_that_is_told_as_failed_is_not_there() -> Result<()> {
+fn a_compaction_reported_as_failed_was_not_committed() -> Result<()> {
     let mut report = Report::new("faults", 7);
-    let (verb, kind) = ("commit of a plan".to_owned(), "lock of shared memory".to_owned());
+    let (verb, kind) = ("commit a plan".to_owned(), "lock of shared memory".to_owned());
     let args = faults::Args { verb: Some(verb), kind: Some(kind), after: None, step: 1 };
     faults::run(&args, &mut report)?;
     assert!(report.failures().is_empty(), "{report}");
     let failed = report.value("lock of shared memory: calls failed").unwrap_or_default();
-    assert!(failed.contains("there as a whole 0;"), "{report}");
+    assert!(failed.contains("committed all the same 0;"), "{report}");
     Ok(())
 }

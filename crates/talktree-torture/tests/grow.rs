@@ -1,4 +1,4 @@
-//! The write-ahead log comes back to short, and long imports and paths are read in little memory.
+//! The short form of `grow`.
 
 use talktree_torture::{Report, Result, grow};
 

@@ -1,9 +1,9 @@
-//! Hostile input, in short.
+//! The short form of `hostile`.
 
 use talktree_torture::{Report, Result, hostile};
 
 #[test]
-fn no_input_breaks_anything() -> Result<()> {
+fn hostile_input_breaks_nothing() -> Result<()> {
     let mut report = Report::new("hostile", 7);
     let args = hostile::Args { cases: 400, check: None, case: None, write_seeds: None };
     hostile::run(&args, &mut report)?;

@@ -1,4 +1,4 @@
-//! Processes that are killed while they write lose nothing that was acknowledged.
+//! The short form of `kill`.
 
 use talktree_torture::{Report, Result, kill};
 

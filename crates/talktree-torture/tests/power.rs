@@ -1,4 +1,4 @@
-//! Power loss, in short.
+//! The short form of `power`.
 
 use talktree_torture::{Report, power};
 
@@ -21,7 +21,7 @@ fn nothing_acknowledged_is_lost_in_a_power_cut() -> talktree_torture::Result<()>
 }
 
 #[test]
-fn a_disk_that_lies_is_found_out() -> talktree_torture::Result<()> {
+fn a_lying_disk_is_found_out() -> talktree_torture::Result<()> {
     let mut report = Report::new("power", 7);
     power::run(&args(true), &mut report)?;
     assert!(!report.failures().is_empty(), "{report}");

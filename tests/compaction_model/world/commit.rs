@@ -1,4 +1,4 @@
-//! Plans and what becomes of them: right, or refused for a reason that is true.
+//! Plans and their commits: a commit must do what the model does, or be refused for a true reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -8,20 +8,20 @@ use talktree::{
     CompactionStatus, Error, Message, MessageId, Planned, Result, Stale, SummaryRefused,
 };
 
-use super::{Figures, Said, World, all_said, own_options, summary_text};
-use crate::common::model::{Item, Span, State};
+use super::{Content, Figures, World, contents, session_options, summary_text};
+use crate::common::model::{Compaction, Item, State};
 use crate::count::Count;
 use crate::op::Pick;
-use crate::plan::{check_plan, stretch_of};
+use crate::plan::{check_plan, range_of};
 
 /// A plan, and what the model knew when it was made.
-pub(super) struct Kept {
+pub(super) struct KeptPlan {
     plan: CompactionPlan,
     leaf: usize,
     ends: (usize, usize),
-    seen: Vec<Said>,
-    /// The summaries there were.
-    spans: BTreeSet<String>,
+    seen: Vec<Content>,
+    /// The ids of all compactions at that time.
+    compactions: BTreeSet<String>,
     count: Count,
 }
 
@@ -47,18 +47,19 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn keep(&self, plan: CompactionPlan, leaf: usize, view: &[Message]) -> Kept {
-        let stretch = stretch_of(view, &plan);
+    pub(super) fn keep(&self, plan: CompactionPlan, leaf: usize, view: &[Message]) -> KeptPlan {
+        let range = range_of(view, &plan);
         let items = self.view(Some(leaf));
         let model = &self.models[self.at];
-        let last = match items[stretch.end - 1] {
+        let last = match items[range.end - 1] {
             Item::Node(at) => at,
-            Item::Span(span) => model.spans[span].last,
+            Item::Compaction(compaction) => model.compactions[compaction].last,
         };
-        let ends = (model.start(&items[stretch.start]), last);
-        let spans = model.spans.iter().map(|span| span.id.clone()).collect();
+        let ends = (model.start(&items[range.start]), last);
+        let compactions =
+            model.compactions.iter().map(|compaction| compaction.id.clone()).collect();
         let leaf = model.nearest(Some(leaf)).unwrap_or(leaf);
-        Kept { plan, leaf, ends, seen: all_said(&view[stretch]), spans, count: self.count }
+        KeptPlan { plan, leaf, ends, seen: contents(&view[range]), compactions, count: self.count }
     }
 
     pub(super) fn commit(&mut self, pick: Option<Pick>, words: u8) -> Result<()> {
@@ -68,26 +69,26 @@ impl World {
         }
         let pick = pick.map_or(count - 1, |pick| usize::from(pick) % count);
         let name = self.new_name();
-        let summary = talktree::Summary::new(summary_text(&name, words)).by("voice");
+        let summary = talktree::Summary::new(summary_text(&name, words)).by("summarizer");
         let plan = self.plans[self.at][pick].plan.clone();
         let before = self.every_view()?;
         let raw = self.every_raw()?;
         let answer = self.chat().commit(plan, summary.clone());
-        assert_eq!(self.every_raw()?, raw, "a summary changes nothing that is stored");
+        assert_eq!(self.every_raw()?, raw, "a compaction changes nothing that is stored");
         match answer {
             Ok(compacted) => {
-                self.committed(pick, summary.text(), Some("voice"), &compacted)?;
+                self.committed(pick, summary.text(), Some("summarizer"), &compacted)?;
                 self.no_view_grew(&before, self.plans[self.at][pick].count)
             }
             Err(refused) => {
                 self.check_refusal(pick, summary.text(), &refused);
-                assert_eq!(self.every_view()?, before, "what is refused changes nothing");
+                assert_eq!(self.every_view()?, before, "a refused commit changes nothing");
                 Ok(())
             }
         }
     }
 
-    /// Takes over a plan that was committed.
+    /// Checks a committed plan and adds its compaction to the model.
     pub(super) fn committed(
         &mut self,
         pick: usize,
@@ -96,7 +97,11 @@ impl World {
         compacted: &Compacted,
     ) -> Result<()> {
         let kept = &self.plans[self.at][pick];
-        assert_eq!(self.seen_now(kept), Ok(kept.seen.clone()), "only what stands is committed");
+        assert_eq!(
+            self.seen_now(kept),
+            Ok(kept.seen.clone()),
+            "only an unchanged range is committed"
+        );
         let (first, last) = kept.ends;
         let model = &self.models[self.at];
         assert_eq!(model.check_compaction(first, last), Ok(()));
@@ -110,14 +115,14 @@ impl World {
             nested: kept.plan.summaries().to_vec(),
             model: by.map(str::to_owned),
         };
-        self.lay(&compacted.id, (first, last), summary, figures);
+        self.add_compaction(&compacted.id, (first, last), summary, figures);
         let status = self.chat().compaction_status(&compacted.id)?;
         assert_eq!(compacted.is_shown, status == CompactionStatus::Shown);
         Ok(())
     }
 
     /// Adds a compaction to the model.
-    pub(super) fn lay(
+    pub(super) fn add_compaction(
         &mut self,
         id: &CompactionId,
         ends: (usize, usize),
@@ -127,34 +132,35 @@ impl World {
         let (first, last) = ends;
         self.figures[self.at].insert(id.to_string(), figures);
         let model = &mut self.models[self.at];
-        // An end that was deleted is called what the summary there says it is.
-        let name = |at: usize, of: fn(&Span) -> (usize, &String)| {
-            let spans = model.spans.iter().map(of);
-            let compacted = spans.filter(|(end, _)| *end == at).map(|(_, id)| id.clone()).next();
+        // If an end was deleted, its id is the one that a compaction with the same end has stored.
+        let name = |at: usize, of: fn(&Compaction) -> (usize, &String)| {
+            let compactions = model.compactions.iter().map(of);
+            let compacted =
+                compactions.filter(|(end, _)| *end == at).map(|(_, id)| id.clone()).next();
             match model.nodes[at].state {
                 State::Living => model.nodes[at].id.clone(),
                 _ => compacted.unwrap_or_else(|| panic!("nothing ends at a tombstone")),
             }
         };
-        let span = Span {
+        let compaction = Compaction {
             id: id.to_string(),
             first,
             last,
-            first_id: name(first, |span| (span.first, &span.first_id)),
-            last_id: name(last, |span| (span.last, &span.last_id)),
+            first_id: name(first, |compaction| (compaction.first, &compaction.first_id)),
+            last_id: name(last, |compaction| (compaction.last, &compaction.last_id)),
             count: model.under(first, last).len() as u64,
             summary: summary.to_owned(),
         };
-        model.spans.push(span);
+        model.compactions.push(compaction);
     }
 
-    /// What a model sees now of the stretch of a plan: on the path it was made for, and on to the head if that has gone on
-    /// from there. `Err` if its items do not begin and end there.
-    pub(super) fn seen_now(&self, kept: &Kept) -> std::result::Result<Vec<Said>, ()> {
+    /// Returns what a model sees of a plan's range now: on the path of the plan, or on the head's path if it continues that
+    /// path. `Err` if the range does not begin and end between items.
+    pub(super) fn seen_now(&self, kept: &KeptPlan) -> std::result::Result<Vec<Content>, ()> {
         let model = &self.models[self.at];
         let (first, last) = kept.ends;
         let holds = |leaf: Option<usize>, at: usize| model.path(leaf).contains(&at);
-        // A plan on a deleted message names the nearest living one above, which its stretch may reach beyond.
+        // The leaf of a plan at a deleted message is its nearest living ancestor, which may be before the range's end.
         let is_leaf_there = model.nodes[kept.leaf].state == State::Living && kept.leaf >= last;
         let leaf = match () {
             () if model.nodes[last].state == State::Removed => return Err(()),
@@ -165,7 +171,7 @@ impl World {
         };
         let end = |item: &Item| match item {
             Item::Node(at) => *at,
-            Item::Span(span) => model.spans[*span].last,
+            Item::Compaction(compaction) => model.compactions[*compaction].last,
         };
         let mut seen = Vec::new();
         for item in self.view(leaf) {
@@ -176,12 +182,12 @@ impl World {
             if start < first || end > last {
                 return Err(());
             }
-            seen.push(self.item_said(&item));
+            seen.push(self.item_content(&item));
         }
         Ok(seen)
     }
 
-    /// A refusal says something that is true, and what stands is not refused.
+    /// Checks that the reason of a refusal is true, and that the range has changed.
     pub(super) fn check_refusal(&self, pick: usize, summary: &str, refused: &Error) {
         let kept = &self.plans[self.at][pick];
         let tokens = self.count.of(&Message::assistant(summary));
@@ -197,37 +203,44 @@ impl World {
             other => panic!("refused because {other}"),
         };
         assert!(!is_blank && tokens < kept.plan.tokens());
-        // By ids alone a small storage cannot ask what shows on a deleted message.
+        // A minimal provider is asked by ids, so it cannot see what ends at a deleted message.
         let is_end_deleted = model.nodes[kept.ends.1].state != State::Living;
-        let is_out_of_sight = self.is_small() && is_end_deleted;
-        let stands = self.seen_now(kept) == Ok(kept.seen.clone());
-        assert!(!stands || is_out_of_sight, "refused, and stands: {why}");
-        let seen: BTreeMap<&MessageId, &Said> = kept.seen.iter().map(|it| (&it.0, it)).collect();
+        let is_invisible_to_provider = self.is_minimal() && is_end_deleted;
+        let is_unchanged = self.seen_now(kept) == Ok(kept.seen.clone());
+        assert!(
+            !is_unchanged || is_invisible_to_provider,
+            "refused although the range is unchanged: {why}"
+        );
+        let seen: BTreeMap<&MessageId, &Content> = kept.seen.iter().map(|it| (&it.0, it)).collect();
         match why {
             Stale::Deleted { id } => {
-                assert!(seen.contains_key(id) || is_out_of_sight, "{why}");
+                assert!(seen.contains_key(id) || is_invisible_to_provider, "{why}");
                 assert_eq!(model.find(id.as_str()), None, "{why}");
             }
             Stale::Updated { id } => {
                 let at = model.find(id.as_str()).unwrap_or_else(|| panic!("{why}"));
-                assert_ne!(self.node_said(at), *seen[id], "{why}");
+                assert_ne!(self.node_content(at), *seen[id], "{why}");
             }
             Stale::Compacted { by } => {
                 assert!(!seen.contains_key(&by.as_message()), "{why}");
-                let span = model.spans.iter().find(|span| span.id == by.as_str());
-                let span = span.unwrap_or_else(|| panic!("{why}"));
-                let path = model.path(Some(kept.ends.1.max(span.last)));
+                let compaction =
+                    model.compactions.iter().find(|compaction| compaction.id == by.as_str());
+                let compaction = compaction.unwrap_or_else(|| panic!("{why}"));
+                let path = model.path(Some(kept.ends.1.max(compaction.last)));
                 let is_over = |at: &usize| kept.ends.0 <= *at && *at <= kept.ends.1;
-                assert!(path.iter().any(|at| is_over(at) && span.first <= *at), "{why}");
-                // One that there was may have come up where a summary that was not part of it went.
+                assert!(path.iter().any(|at| is_over(at) && compaction.first <= *at), "{why}");
+                // An older compaction may have become visible where a newer one was removed.
                 let is_there =
-                    |id: &CompactionId| model.spans.iter().any(|it| it.id == id.as_str());
-                let is_new = !kept.spans.contains(by.as_str());
+                    |id: &CompactionId| model.compactions.iter().any(|it| it.id == id.as_str());
+                let is_new = !kept.compactions.contains(by.as_str());
                 assert!(is_new || kept.plan.summaries().iter().all(is_there), "{why}");
             }
             Stale::CompactionRemoved { id } => {
                 assert!(seen.contains_key(&id.as_message()), "{why}");
-                assert!(model.spans.iter().all(|span| span.id != id.as_str()), "{why}");
+                assert!(
+                    model.compactions.iter().all(|compaction| compaction.id != id.as_str()),
+                    "{why}"
+                );
             }
             _ => panic!("{why}"),
         }
@@ -235,19 +248,19 @@ impl World {
 
     pub(super) fn compact(&mut self, leaf: Option<Pick>) -> Result<()> {
         let words = (self.number % 30) as u8;
-        self.voice.words.store(words, Ordering::SeqCst);
-        let asked = self.voice.count.load(Ordering::SeqCst);
-        let summary = summary_text(&format!("by itself {asked}"), words);
+        self.summarizer.words.store(words, Ordering::SeqCst);
+        let asked = self.summarizer.count.load(Ordering::SeqCst);
+        let summary = summary_text(&format!("automatic {asked}"), words);
         let plans = self.plans[self.at].len();
         let target = leaf.and_then(|pick| self.pick(pick));
-        self.plan(target.and(leaf), &own_options())?;
+        self.plan(target.and(leaf), &session_options())?;
         let before = self.every_view()?;
         let answer = match target {
             Some(at) => self.chat().at(&self.id(at)).compact(),
             None => self.chat().compact(),
         };
         let has_plan = self.plans[self.at].len() > plans;
-        let is_asked = self.voice.count.load(Ordering::SeqCst) > asked;
+        let is_asked = self.summarizer.count.load(Ordering::SeqCst) > asked;
         assert_eq!(is_asked, has_plan);
         match answer {
             Ok(CompactionOutcome::Compacted(compacted)) => {

@@ -1,4 +1,4 @@
-//! Comparing all that is read with the model.
+//! Compares everything that can be read with the model.
 
 use std::collections::BTreeSet;
 
@@ -7,67 +7,72 @@ use talktree::model::{
 };
 use talktree::{CompactionId, CompactionStatus, Message, Result, Session};
 
-use super::{Figures, Home, Said, World, all_said, own_options};
-use crate::common::model::{Item, Span, State};
+use super::{Backend, Content, Figures, World, contents, session_options};
+use crate::common::model::{Compaction, Item, State};
 use crate::plan::check_usage;
 
 impl World {
-    /// Compares what is read most.
+    /// Compares the reads of the current session.
     pub(crate) fn compare(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
         let living = |at: &usize| model.nodes[*at].state == State::Living;
         let path = model.path(model.head).into_iter().filter(living);
-        let raw: Vec<Said> = path.map(|at| self.node_said(at)).collect();
-        assert_eq!(all_said(&chat.raw_history()?), raw);
+        let raw: Vec<Content> = path.map(|at| self.node_content(at)).collect();
+        assert_eq!(contents(&chat.raw_history()?), raw);
         let history = chat.history()?;
-        let view: Vec<Said> =
-            self.view(model.head).iter().map(|item| self.item_said(item)).collect();
-        assert_eq!(all_said(&history), view);
+        let view: Vec<Content> =
+            self.view(model.head).iter().map(|item| self.item_content(item)).collect();
+        assert_eq!(contents(&history), view);
         let tokens = self.count.all(&history);
         assert_eq!(chat.visible_tokens()?, tokens);
-        check_usage(&chat.window_usage()?, &history, &own_options(), self.count);
+        check_usage(&chat.window_usage()?, &history, &session_options(), self.count);
         self.compare_compactions()
     }
 
     fn compare_compactions(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
         let all = chat.compactions()?;
-        assert_eq!(all.len(), model.spans.len());
-        for (made, span) in all.iter().zip(&model.spans) {
+        assert_eq!(all.len(), model.compactions.len());
+        for (made, compaction) in all.iter().zip(&model.compactions) {
             assert_eq!(
                 (made.id.as_str(), made.first.as_str(), made.last.as_str(), made.count),
-                (span.id.as_str(), span.first_id.as_str(), span.last_id.as_str(), span.count)
+                (
+                    compaction.id.as_str(),
+                    compaction.first_id.as_str(),
+                    compaction.last_id.as_str(),
+                    compaction.count
+                )
             );
-            assert_eq!(made.summary, span.summary);
+            assert_eq!(made.summary, compaction.summary);
             let figures = Figures {
                 before: made.tokens_before,
                 after: made.tokens_after,
                 nested: made.nested.clone(),
                 model: made.model.clone(),
             };
-            assert_eq!(figures, self.figures[self.at][&span.id]);
+            assert_eq!(figures, self.figures[self.at][&compaction.id]);
         }
         let shown: BTreeSet<usize> = model
             .items(model.head)
             .iter()
             .filter_map(|item| match item {
-                Item::Span(span) => Some(*span),
+                Item::Compaction(compaction) => Some(*compaction),
                 Item::Node(_) => None,
             })
             .collect();
         let path = model.path(model.head);
-        for (at, span) in model.spans.iter().enumerate() {
-            let id = CompactionId::from(span.id.as_str());
+        for (at, compaction) in model.compactions.iter().enumerate() {
+            let id = CompactionId::from(compaction.id.as_str());
             let under = |shown: &&usize| {
-                let shown = &model.spans[**shown];
-                shown.first <= span.last && span.last <= shown.last
+                let shown = &model.compactions[**shown];
+                shown.first <= compaction.last && compaction.last <= shown.last
             };
             let status = match shown.iter().find(under) {
-                _ if self.is_small() && !self.is_last_living(span) => None,
-                _ if !path.contains(&span.last) => Some(CompactionStatus::OffPath),
-                Some(shown) if *shown != at => {
-                    Some(CompactionStatus::Under { id: model.spans[*shown].id.as_str().into() })
-                }
+                _ if self.is_minimal() && !self.is_last_living(compaction) => None,
+                _ if !path.contains(&compaction.last) => Some(CompactionStatus::OffPath),
+                Some(shown) if *shown != at => Some(CompactionStatus::Under {
+                    id: model.compactions[*shown].id.as_str().into(),
+                }),
                 _ => Some(CompactionStatus::Shown),
             };
             if let Some(status) = status {
@@ -77,22 +82,22 @@ impl World {
         Ok(())
     }
 
-    /// A small provider knows of a place only by the message there.
-    fn is_last_living(&self, span: &Span) -> bool {
-        self.models[self.at].nodes[span.last].state == State::Living
+    /// A minimal provider identifies a position only by the message there.
+    fn is_last_living(&self, compaction: &Compaction) -> bool {
+        self.models[self.at].nodes[compaction.last].state == State::Living
     }
 
-    /// Compares everything.
+    /// Compares every session at every message.
     pub(crate) fn compare_all(&mut self) -> Result<()> {
         let at = self.at;
         for session in 0..self.models.len() {
             self.switch(session)?;
             self.compare()?;
             for at in self.models[session].living().collect::<Vec<_>>() {
-                let view: Vec<Said> =
-                    self.view(Some(at)).iter().map(|item| self.item_said(item)).collect();
+                let view: Vec<Content> =
+                    self.view(Some(at)).iter().map(|item| self.item_content(item)).collect();
                 let history = self.chat().at(&self.id(at)).history()?;
-                assert_eq!(all_said(&history), view);
+                assert_eq!(contents(&history), view);
                 check_views(&history);
             }
             self.compare_expansions()?;
@@ -100,41 +105,41 @@ impl World {
         self.switch(at)
     }
 
-    /// Looks for damage in the file, if there is one.
+    /// Verifies the file, if there is one.
     pub(crate) fn verify(&self) -> Result<()> {
-        if let Home::File(scratch) = &self.home {
+        if let Backend::File(scratch) = &self.backend {
             assert_eq!(scratch.store.verify(|_| {})?.damages, []);
         }
         Ok(())
     }
 
-    /// Going down from a summary goes one level at a time, ends, and comes to the stored messages.
+    /// Checks `expand`: one level at a time, it ends at the stored messages.
     fn compare_expansions(&self) -> Result<()> {
         let (chat, model) = (self.chat(), &self.models[self.at]);
-        for (at, span) in model.spans.iter().enumerate() {
-            let id = CompactionId::from(span.id.as_str());
+        for (at, compaction) in model.compactions.iter().enumerate() {
+            let id = CompactionId::from(compaction.id.as_str());
             let below = model.below(at);
-            let below: Vec<Said> = below
+            let below: Vec<Content> = below
                 .iter()
                 .filter(|item| model.is_shown(item))
-                .map(|item| self.item_said(item))
+                .map(|item| self.item_content(item))
                 .collect();
-            assert_eq!(all_said(&chat.expand(&id)?), below);
+            assert_eq!(contents(&chat.expand(&id)?), below);
             let raw = chat.expand_raw(&id)?;
-            let under: Vec<Said> = model
-                .under(span.first, span.last)
+            let under: Vec<Content> = model
+                .under(compaction.first, compaction.last)
                 .into_iter()
-                .map(|at| self.node_said(at))
+                .map(|at| self.node_content(at))
                 .collect();
-            assert_eq!(all_said(&raw), under);
+            assert_eq!(contents(&raw), under);
             let seen: Vec<Message> = raw.into_iter().filter(|message| !message.is_hidden).collect();
-            assert_eq!(all_said(&down(chat, &id, model.spans.len())?), all_said(&seen));
+            assert_eq!(contents(&expand_all(chat, &id, model.compactions.len())?), contents(&seen));
         }
         Ok(())
     }
 }
 
-/// Checks that every provider would take what is seen.
+/// Checks that the view is valid for every provider.
 fn check_views(view: &[Message]) {
     let view = sanitize(view);
     for (provider, request) in [
@@ -146,14 +151,14 @@ fn check_views(view: &[Message]) {
     }
 }
 
-/// Returns the messages that are come to by expanding every summary below one.
-fn down(chat: &Session, id: &CompactionId, levels: usize) -> Result<Vec<Message>> {
+/// Expands a compaction and every compaction inside it; returns the messages.
+fn expand_all(chat: &Session, id: &CompactionId, levels: usize) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
     for item in chat.expand(id)? {
         match CompactionId::from_message(&item.id) {
             Some(inner) => {
-                assert!(levels > 0, "going down does not end");
-                messages.extend(down(chat, &inner, levels - 1)?);
+                assert!(levels > 0, "the expansion does not end");
+                messages.extend(expand_all(chat, &inner, levels - 1)?);
             }
             None => messages.push(item),
         }

@@ -1,8 +1,8 @@
-//! A store beside its model: what is done to the one is done to the other.
+//! A store and its model; every operation runs on both.
 
-mod by_hand;
 mod commit;
 mod compare;
+mod verbs;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,28 +17,30 @@ use crate::common::model::{Item, Model, Node, State};
 use crate::common::{self, Scratch};
 use crate::count::Count;
 use crate::op::{Line, Op, Pick, Where};
-use commit::Kept;
+use commit::KeptPlan;
 
-/// What the session's own summarizer answers: each summary another, of a length that is told.
+/// The session's summarizer: each summary differs, and `words` sets its length.
 #[derive(Clone, Default)]
-struct Voice {
+struct Summarizer {
     count: Arc<AtomicUsize>,
     words: Arc<AtomicU8>,
 }
 
-impl Voice {
-    fn say(&self) -> String {
+impl Summarizer {
+    fn summary(&self) -> String {
         let number = self.count.fetch_add(1, Ordering::SeqCst);
-        summary_text(&format!("by itself {number}"), self.words.load(Ordering::SeqCst))
+        summary_text(&format!("automatic {number}"), self.words.load(Ordering::SeqCst))
     }
 
-    fn ask(&self) -> impl Fn(&str) -> std::result::Result<String, BoxError> + Send + Sync + use<> {
-        let voice = self.clone();
-        move |_| Ok(voice.say())
+    fn function(
+        &self,
+    ) -> impl Fn(&str) -> std::result::Result<String, BoxError> + Send + Sync + use<> {
+        let summarizer = self.clone();
+        move |_| Ok(summarizer.summary())
     }
 }
 
-/// A text that no other contains.
+/// Returns a text that contains a unique name.
 fn marked(name: &str, words: u8) -> String {
     format!("<{name}>{}", " word".repeat(words.into()))
 }
@@ -47,7 +49,7 @@ fn summary_text(name: &str, words: u8) -> String {
     if words == 0 { " \u{200B}\n".to_owned() } else { marked(name, words) }
 }
 
-/// What is known of a compaction beside its place.
+/// The figures of a compaction.
 #[derive(Debug, Clone, PartialEq)]
 struct Figures {
     before: u64,
@@ -56,15 +58,15 @@ struct Figures {
     model: Option<String>,
 }
 
-/// What an item of a view says: id, role, parts.
-type Said = (MessageId, String, Vec<Part>);
+/// The content of an item: id, role, parts.
+type Content = (MessageId, String, Vec<Part>);
 
-fn said(message: &Message) -> Said {
+fn content(message: &Message) -> Content {
     (message.id.clone(), message.role.to_string(), message.parts.clone())
 }
 
-fn all_said(messages: &[Message]) -> Vec<Said> {
-    messages.iter().map(said).collect()
+fn contents(messages: &[Message]) -> Vec<Content> {
+    messages.iter().map(content).collect()
 }
 
 /// Two handles of a session: of two stores over one file, or clones of one session in memory.
@@ -73,56 +75,57 @@ struct Handles {
     turn: usize,
 }
 
-/// Where the sessions are kept.
-enum Home {
+/// Where the sessions are stored.
+enum Backend {
     File(Scratch),
     Memory,
 }
 
-/// A store beside its model.
+/// A store and its model.
 pub(super) struct World {
-    home: Home,
+    backend: Backend,
     handles: Handles,
-    voice: Voice,
+    summarizer: Summarizer,
     count: Count,
-    /// Whether it was ever another counter: what is compacted by hand goes by the stamps there are, whoever made them.
+    /// Whether the counter was ever changed: then given summaries use the stored counts of any counter.
     is_recounted: bool,
     models: Vec<Model>,
-    /// By the text of a node: texts are never the same.
+    /// By the text of a node, which is unique.
     parts: HashMap<String, Vec<Part>>,
     figures: Vec<HashMap<String, Figures>>,
-    plans: Vec<Vec<Kept>>,
-    /// Which session the operations are about.
+    plans: Vec<Vec<KeptPlan>>,
+    /// The current session.
     at: usize,
-    /// So that every id and text is another.
+    /// The number of names so far; it makes ids and texts unique.
     number: u32,
 }
 
-/// What the session's own summarizer compacts by.
-fn own_options() -> CompactionOptions {
+/// The options of the session's summarizer.
+fn session_options() -> CompactionOptions {
     CompactionOptions::default().protect_head(1).keep_recent_tokens(60).min_summary_tokens(10)
 }
 
 impl World {
     pub(super) fn in_file() -> Result<Self> {
-        let (scratch, voice) = (Scratch::new()?, Voice::default());
-        let handles = open(&scratch, 0, Count::Heuristic, &voice)?;
-        Ok(Self::over(Home::File(scratch), handles, voice))
+        let (scratch, summarizer) = (Scratch::new()?, Summarizer::default());
+        let handles = open(&scratch, 0, Count::Heuristic, &summarizer)?;
+        Ok(Self::over(Backend::File(scratch), handles, summarizer))
     }
 
     pub(super) fn in_memory() -> Result<Self> {
-        let voice = Voice::default();
-        let builder = Session::builder(MemorySession::new("0".into())).summarizer(voice.ask());
-        let chat = builder.compaction_options(own_options()).open()?;
+        let summarizer = Summarizer::default();
+        let builder =
+            Session::builder(MemorySession::new("0".into())).summarizer(summarizer.function());
+        let chat = builder.compaction_options(session_options()).open()?;
         let handles = Handles { pair: [chat.clone(), chat], turn: 0 };
-        Ok(Self::over(Home::Memory, handles, voice))
+        Ok(Self::over(Backend::Memory, handles, summarizer))
     }
 
-    fn over(home: Home, handles: Handles, voice: Voice) -> Self {
+    fn over(backend: Backend, handles: Handles, summarizer: Summarizer) -> Self {
         Self {
-            home,
+            backend,
             handles,
-            voice,
+            summarizer,
             count: Count::Heuristic,
             is_recounted: false,
             models: vec![Model::new()],
@@ -134,7 +137,7 @@ impl World {
         }
     }
 
-    /// Returns the handle whose turn it is.
+    /// Returns the handle of the current turn.
     fn chat(&self) -> &Session {
         &self.handles.pair[self.handles.turn]
     }
@@ -143,17 +146,17 @@ impl World {
         &mut self.models[self.at]
     }
 
-    fn is_small(&self) -> bool {
-        matches!(self.home, Home::Memory)
+    fn is_minimal(&self) -> bool {
+        matches!(self.backend, Backend::Memory)
     }
 
-    /// A living message; `None` if there is none.
+    /// Returns a living message; `None` if there is none.
     fn pick(&self, pick: Pick) -> Option<usize> {
         let living: Vec<usize> = self.models[self.at].living().collect();
         living.get(usize::from(pick) % living.len().max(1)).copied()
     }
 
-    /// A living message, or the nearest one to the head.
+    /// Returns a living message, or the one at the head.
     fn leaf(&self, pick: Option<Pick>) -> Option<usize> {
         let model = &self.models[self.at];
         pick.map_or_else(|| model.nearest(model.head), |pick| self.pick(pick))
@@ -189,22 +192,22 @@ impl World {
         if node.is_hidden { message.hidden() } else { message }
     }
 
-    fn node_said(&self, at: usize) -> Said {
-        said(&self.to_message(&self.models[self.at].nodes[at]))
+    fn node_content(&self, at: usize) -> Content {
+        content(&self.to_message(&self.models[self.at].nodes[at]))
     }
 
-    fn item_said(&self, item: &Item) -> Said {
+    fn item_content(&self, item: &Item) -> Content {
         match item {
-            Item::Node(at) => self.node_said(*at),
-            Item::Span(span) => {
-                let span = &self.models[self.at].spans[*span];
-                let id = CompactionId::from(span.id.as_str()).as_message();
-                (id, "assistant".to_owned(), vec![Part::text(span.summary.as_str())])
+            Item::Node(at) => self.node_content(*at),
+            Item::Compaction(compaction) => {
+                let compaction = &self.models[self.at].compactions[*compaction];
+                let id = CompactionId::from(compaction.id.as_str()).as_message();
+                (id, "assistant".to_owned(), vec![Part::text(compaction.summary.as_str())])
             }
         }
     }
 
-    /// What a model sees on the path to a node, as the model has it; oldest first.
+    /// Returns the view at a node according to the model, oldest first.
     fn view(&self, at: Option<usize>) -> Vec<Item> {
         let model = &self.models[self.at];
         let mut items = model.items(at);
@@ -215,9 +218,9 @@ impl World {
 
     fn switch(&mut self, at: usize) -> Result<()> {
         self.at = at;
-        if let Home::File(scratch) = &self.home {
+        if let Backend::File(scratch) = &self.backend {
             let turn = self.handles.turn;
-            self.handles = Handles { turn, ..open(scratch, at, self.count, &self.voice)? };
+            self.handles = Handles { turn, ..open(scratch, at, self.count, &self.summarizer)? };
         }
         Ok(())
     }
@@ -251,19 +254,21 @@ impl World {
             Op::Plan { leaf, options } => self.plan(*leaf, options),
             Op::Commit { plan, words } => self.commit(*plan, *words),
             Op::Compact(leaf) => self.compact(*leaf),
-            Op::CompactItems { leaf, ends } => self.span(*leaf, *ends),
-            Op::Leave { to, is_asked } if !self.is_small() => self.leave(*to, *is_asked),
-            Op::Counter(count) if !self.is_small() => {
+            Op::CompactItems { leaf, ends } => self.compaction(*leaf, *ends),
+            Op::BranchSummary { to, by_summarizer } if !self.is_minimal() => {
+                self.branch_summary(*to, *by_summarizer)
+            }
+            Op::Counter(count) if !self.is_minimal() => {
                 self.is_recounted |= self.count != *count;
                 self.count = *count;
                 self.switch(self.at)
             }
-            op if !self.is_small() => self.run_in_store(op),
+            op if !self.is_minimal() => self.run_in_store(op),
             _ => Ok(()),
         }
     }
 
-    /// What a session over a small provider cannot do.
+    /// Runs operations that a minimal provider does not support.
     fn run_in_store(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::DeleteBranch(pick) => {
@@ -292,14 +297,15 @@ impl World {
                 let name = self.models.len();
                 self.chat().fork_as(&name.to_string().into(), &self.id(at), "fork")?;
                 let forked = self.models[self.at].fork(at);
-                let is_kept = |id: &String| forked.spans.iter().any(|span| span.id == *id);
+                let is_kept =
+                    |id: &String| forked.compactions.iter().any(|compaction| compaction.id == *id);
                 let figures = self.figures[self.at].iter().filter(|(id, _)| is_kept(id));
                 let figures = figures.map(|(id, it)| (id.clone(), it.clone())).collect();
                 self.add_model(forked, figures);
             }
             Op::Switch(pick) => self.switch(usize::from(*pick) % self.models.len())?,
             Op::Reopen => {
-                if let Home::File(scratch) = &mut self.home {
+                if let Backend::File(scratch) = &mut self.backend {
                     scratch.reopen()?;
                 }
                 self.switch(self.at)?;
@@ -318,7 +324,7 @@ impl World {
     fn append(&mut self, at: &Where, lines: &[Line]) -> Result<()> {
         let nodes: Vec<Node> = lines.iter().map(|line| self.new_node(line)).collect();
         let messages: Vec<Message> = nodes.iter().map(|node| self.to_message(node)).collect();
-        let (parent, place) = match at {
+        let (parent, target) = match at {
             Where::Head => (self.model().head, Parent::Head),
             Where::Root => (None, Parent::Root),
             Where::To(pick) => match self.pick(*pick) {
@@ -326,7 +332,7 @@ impl World {
                 Some(at) => (Some(at), Parent::Message(self.id(at))),
             },
         };
-        self.chat().append_all_to(&place, messages)?;
+        self.chat().append_all_to(&target, messages)?;
         self.model().append(parent, nodes);
         Ok(())
     }
@@ -336,13 +342,13 @@ impl World {
         leaves.iter().map(|at| self.chat().at(&self.id(*at)).raw_history()).collect()
     }
 
-    /// The histories at every message.
+    /// Returns the histories at every message.
     fn every_view(&self) -> Result<Vec<Vec<Message>>> {
         let living = self.models[self.at].living();
         living.map(|at| self.chat().at(&self.id(at)).history()).collect()
     }
 
-    /// After a commit no model sees more anywhere, by the counter that both plan and summary were counted by.
+    /// Checks that no history has more tokens after a commit, if plan and summary had the same counter.
     fn no_view_grew(&self, before: &[Vec<Message>], planned_by: Count) -> Result<()> {
         if planned_by == self.count {
             for (before, after) in before.iter().zip(self.every_view()?) {
@@ -353,10 +359,10 @@ impl World {
     }
 }
 
-fn open(scratch: &Scratch, at: usize, count: Count, voice: &Voice) -> Result<Handles> {
+fn open(scratch: &Scratch, at: usize, count: Count, summarizer: &Summarizer) -> Result<Handles> {
     let open = |store: &talktree::Store| {
-        let builder = store.session_builder(at.to_string()).summarizer(voice.ask());
-        builder.compaction_options(own_options()).token_counter(count).open()
+        let builder = store.session_builder(at.to_string()).summarizer(summarizer.function());
+        builder.compaction_options(session_options()).token_counter(count).open()
     };
     let other = common::open(&scratch.folder)?;
     Ok(Handles { pair: [open(&scratch.store)?, open(&other)?], turn: 0 })

@@ -1,4 +1,4 @@
-//! Reads bytes as verbs and does each twice, on the store and on the model.
+//! Reads bytes as verbs and runs each verb on the store and on the model.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use talktree::{Error, Message, MessageId, Session, SessionId, Store};
 
 use super::model::{Model, Slot};
 
-/// What can stand for an id, a label or a text. Too long, empty and kept ones are among them.
+/// What ids, labels and texts are drawn from; empty and reserved names are among them.
 const NAMES: [&str; 20] = [
     "a",
     "b",
@@ -31,24 +31,24 @@ const NAMES: [&str; 20] = [
     "",
 ];
 
-/// The greatest number of bytes of a name.
+/// The longest name allowed, in bytes.
 const MAX_NAME: usize = 1_024;
 
-/// How many sessions a script has at the most.
+/// The maximum number of sessions in a script.
 const MAX_SESSIONS: usize = 6;
 
-/// What a script came to.
+/// What playing a script did.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tried {
-    /// Verbs that both did.
+pub struct Counts {
+    /// Verbs that succeeded in both.
     pub done: u64,
     /// Verbs that both refused.
     pub refused: u64,
-    /// Reads that gave the same.
+    /// Reads that were equal.
     pub compared: u64,
 }
 
-impl AddAssign for Tried {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.done += other.done;
         self.refused += other.refused;
@@ -56,7 +56,7 @@ impl AddAssign for Tried {
     }
 }
 
-/// What the model expects of a verb.
+/// The result that the model expects of a verb.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Expected {
     Done,
@@ -67,8 +67,8 @@ enum Expected {
 /// Plays a script.
 ///
 /// # Errors
-/// Where the store and the model part.
-pub fn play(script: &[u8]) -> Result<Tried, String> {
+/// The first difference between store and model.
+pub fn play(script: &[u8]) -> Result<Counts, String> {
     let mut world = World::new().map_err(|error| error.to_string())?;
     let mut bytes = script.iter().copied();
     let mut steps = Vec::new();
@@ -78,29 +78,29 @@ pub fn play(script: &[u8]) -> Result<Tried, String> {
         step.1.and_then(|()| world.compare()).map_err(|what| format!("{what}, after {steps:?}"))?;
     }
     match world.store.verify(|_| {}) {
-        Ok(verified) if verified.damages.is_empty() => Ok(world.tried),
+        Ok(verified) if verified.damages.is_empty() => Ok(world.counts),
         answer => Err(format!("verify says {answer:?}, after {steps:?}")),
     }
 }
 
-/// A store, and what it should hold.
+/// A store with the model of each session.
 struct World {
     store: Store,
     models: BTreeMap<SessionId, Model>,
-    /// The session that verbs go to.
-    present: SessionId,
-    tried: Tried,
+    /// The session in which the next verb runs.
+    current: SessionId,
+    counts: Counts,
 }
 
 impl World {
     fn new() -> talktree::Result<Self> {
         let store = Store::open_in_memory()?;
-        let present = SessionId::from("s");
-        let models = BTreeMap::from([(present.clone(), Model::default())]);
-        Ok(Self { store, models, present, tried: Tried::default() })
+        let current = SessionId::from("s");
+        let models = BTreeMap::from([(current.clone(), Model::default())]);
+        Ok(Self { store, models, current, counts: Counts::default() })
     }
 
-    /// Does one verb; answers with its name and names, and whether the two agree about it.
+    /// Runs one verb; returns a description of the call, and the difference if store and model disagree.
     fn step(
         &mut self,
         verb: u8,
@@ -110,26 +110,26 @@ impl World {
         let (one, two) = (name(), name());
         let (id, other) = (MessageId::from(one.as_str()), MessageId::from(two.as_str()));
         let sessions = self.models.len();
-        let Some(model) = self.models.get_mut(&self.present) else {
-            return (String::new(), Err("the present session has no model".to_owned()));
+        let Some(model) = self.models.get_mut(&self.current) else {
+            return (String::new(), Err("the current session has no model".to_owned()));
         };
-        let session = match self.store.session(self.present.clone()) {
+        let session = match self.store.session(self.current.clone()) {
             Ok(session) => session,
             Err(error) => return (String::new(), Err(error.to_string())),
         };
         let message = Message::user(two.as_str()).with_id(id.clone());
-        let (place, place_two) = (model.find(&one), model.find(&two));
-        let (called, answer, expected) = match verb % 18 {
+        let (slot, slot_two) = (model.find(&one), model.find(&two));
+        let (verb_name, answer, expected) = match verb % 18 {
             0..5 => {
-                let head = model.head_place();
+                let head = model.head_slot();
                 let expected = append(model, head, &one, &two);
                 ("append", session.append(message).map(drop), expected)
             }
             5..7 => {
-                // Under the second name, saying the first.
+                // Parent and id are swapped: the new id is the first name, the parent the second.
                 let message = Message::user(one.as_str()).with_id(id.clone());
-                let expected = match place_two {
-                    _ if !may_be_written(&one) => Expected::InvalidName,
+                let expected = match slot_two {
+                    _ if !is_valid_id(&one) => Expected::InvalidName,
                     None => Expected::UnknownMessage,
                     Some(parent) => append(model, Some(parent), &one, &one),
                 };
@@ -140,49 +140,49 @@ impl World {
                 ("append_root", session.append_root(message).map(drop), expected)
             }
             8 => {
-                let expected = match place {
-                    _ if !may_be_written(&one) => Expected::InvalidName,
-                    Some(place) => {
-                        model.update(place, &two);
+                let expected = match slot {
+                    _ if !is_valid_id(&one) => Expected::InvalidName,
+                    Some(slot) => {
+                        model.update(slot, &two);
                         Expected::Done
                     }
-                    None => append(model, model.head_place(), &one, &two),
+                    None => append(model, model.head_slot(), &one, &two),
                 };
                 ("upsert", session.upsert(message).map(drop), expected)
             }
             9 => {
-                if let Some(place) = place {
-                    model.update(place, &two);
+                if let Some(slot) = slot {
+                    model.update(slot, &two);
                 }
-                ("update", session.update(message).map(drop), known(place))
+                ("update", session.update(message).map(drop), known(slot))
             }
             10 => {
-                if let Some(place) = place {
-                    model.delete(&[place]);
+                if let Some(slot) = slot {
+                    model.delete(&[slot]);
                 }
-                ("delete", session.delete([&id]).map(drop), known(place))
+                ("delete", session.delete([&id]).map(drop), known(slot))
             }
             11 => {
-                let both: Vec<Slot> = place.into_iter().chain(place_two).collect();
+                let both: Vec<Slot> = slot.into_iter().chain(slot_two).collect();
                 let expected = if both.len() == 2 {
                     model.delete(&both);
                     Expected::Done
                 } else {
                     Expected::UnknownMessage
                 };
-                ("delete two", session.delete([&id, &other]).map(drop), expected)
+                ("delete of two", session.delete([&id, &other]).map(drop), expected)
             }
             12 => {
-                if let Some(place) = place {
-                    model.delete_branch(place);
+                if let Some(slot) = slot {
+                    model.delete_branch(slot);
                 }
-                ("delete_branch", session.delete_branch(&id).map(drop), known(place))
+                ("delete_branch", session.delete_branch(&id).map(drop), known(slot))
             }
             13 => {
                 let expected =
-                    if !may_be_named(&two) { Expected::InvalidName } else { known(place) };
+                    if !is_valid_name(&two) { Expected::InvalidName } else { known(slot) };
                 if expected == Expected::Done {
-                    model.label(&two, place);
+                    model.label(&two, slot);
                 }
                 ("label", session.label(&two, &id), expected)
             }
@@ -191,17 +191,17 @@ impl World {
                 ("unlabel", session.unlabel(&one), Expected::Done)
             }
             15 => {
-                if place.is_some() {
-                    model.checkout(place);
+                if slot.is_some() {
+                    model.checkout(slot);
                 }
-                ("checkout", session.checkout(&id), known(place))
+                ("checkout", session.checkout(&id), known(slot))
             }
             16 if sessions < MAX_SESSIONS => {
                 let expected =
-                    if !may_be_named(&two) { Expected::InvalidName } else { known(place) };
+                    if !is_valid_name(&two) { Expected::InvalidName } else { known(slot) };
                 let fork = session.fork(&id, &two);
-                if let (Expected::Done, Some(place), Ok(fork)) = (expected, place, &fork) {
-                    let forked = model.fork(place);
+                if let (Expected::Done, Some(slot), Ok(fork)) = (expected, slot, &fork) {
+                    let forked = model.fork(slot);
                     self.models.insert(fork.id().clone(), forked);
                 }
                 ("fork", fork.map(drop), expected)
@@ -209,44 +209,44 @@ impl World {
             _ => {
                 let at = usize::from(verb) % sessions;
                 let next = self.models.keys().nth(at).cloned();
-                self.present = next.unwrap_or_else(|| self.present.clone());
+                self.current = next.unwrap_or_else(|| self.current.clone());
                 ("switch", Ok(()), Expected::Done)
             }
         };
         let agreed = match (&answer, expected) {
             (Ok(()), Expected::Done) => {
-                self.tried.done += 1;
+                self.counts.done += 1;
                 Ok(())
             }
             (Err(Error::UnknownMessage { .. }), Expected::UnknownMessage)
             | (Err(Error::InvalidName { .. }), Expected::InvalidName) => {
-                self.tried.refused += 1;
+                self.counts.refused += 1;
                 Ok(())
             }
-            _ => Err(format!("{called} answers {answer:?}, expected {expected:?}")),
+            _ => Err(format!("{verb_name} returns {answer:?}, expected {expected:?}")),
         };
         let cut = |text: &str| text.chars().take(20).collect::<String>();
-        (format!("{called} {:?} {:?}", cut(&one), cut(&two)), agreed)
+        (format!("{verb_name} {:?} {:?}", cut(&one), cut(&two)), agreed)
     }
 
-    /// Reads the present session in every way that the model can answer, too.
+    /// Compares everything that the model can answer about the current session.
     fn compare(&mut self) -> Result<(), String> {
-        let model = self.models.get(&self.present).ok_or("the present session has no model")?;
+        let model = self.models.get(&self.current).ok_or("the current session has no model")?;
         let session =
-            self.store.session(self.present.clone()).map_err(|error| error.to_string())?;
+            self.store.session(self.current.clone()).map_err(|error| error.to_string())?;
         let reads = compare(&session, model).map_err(|error| error.to_string())?;
         for (what, is_equal) in reads {
             if !is_equal {
                 return Err(format!("{what} differs; expected {model:?}"));
             }
-            self.tried.compared += 1;
+            self.counts.compared += 1;
         }
         Ok(())
     }
 }
 
 fn compare(session: &Session, model: &Model) -> talktree::Result<Vec<(&'static str, bool)>> {
-    let path = model.path(model.head_place());
+    let path = model.path(model.head_slot());
     let raw = session.raw_history()?;
     let texts = raw.iter().all(|message| model.text(message.id.as_str()) == Some(&message.text()));
     let labels = session.labels()?;
@@ -256,9 +256,9 @@ fn compare(session: &Session, model: &Model) -> talktree::Result<Vec<(&'static s
     let mut paths = true;
     let leaves = session.leaves()?;
     for leaf in &leaves {
-        let place = model.find(leaf.as_str());
+        let slot = model.find(leaf.as_str());
         let found = session.at(leaf).raw_history()?;
-        paths &= place.is_some() && ids(&found) == model.path(place);
+        paths &= slot.is_some() && ids(&found) == model.path(slot);
     }
     let backward: Vec<Message> = session.iter_rev().collect::<talktree::Result<_>>()?;
     Ok(vec![
@@ -278,9 +278,9 @@ fn ids(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|message| message.id.as_str()).collect()
 }
 
-/// Appends to the model, and says what the store should answer. Over a known id nothing is appended.
+/// Appends to the model and returns the expected result. A known id is a no-op.
 fn append(model: &mut Model, parent: Option<Slot>, id: &str, text: &str) -> Expected {
-    if !may_be_written(id) {
+    if !is_valid_id(id) {
         return Expected::InvalidName;
     }
     if model.find(id).is_none() {
@@ -289,19 +289,19 @@ fn append(model: &mut Model, parent: Option<Slot>, id: &str, text: &str) -> Expe
     Expected::Done
 }
 
-fn known(place: Option<Slot>) -> Expected {
-    if place.is_some() { Expected::Done } else { Expected::UnknownMessage }
+fn known(slot: Option<Slot>) -> Expected {
+    if slot.is_some() { Expected::Done } else { Expected::UnknownMessage }
 }
 
-fn may_be_named(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME
 }
 
-fn may_be_written(id: &str) -> bool {
-    may_be_named(id) && !id.starts_with("compaction_")
+fn is_valid_id(id: &str) -> bool {
+    is_valid_name(id) && !id.starts_with("compaction_")
 }
 
-/// Reads a name: one of the list, or one of its own of up to seven bytes, or one at the edge of what is allowed.
+/// Reads a name: one of the list, a random one of up to seven bytes, or one at the limit of length.
 fn name(bytes: &mut impl Iterator<Item = u8>) -> String {
     match bytes.next().unwrap_or(0) {
         pick @ 0..240 => NAMES[usize::from(pick) % NAMES.len()].to_owned(),

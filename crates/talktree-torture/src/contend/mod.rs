@@ -1,7 +1,7 @@
-//! Many writers of one file: processes, threads of one process over one store, and threads each with a store of its own.
+//! Many writers of one file: processes, threads that share one store, and threads with one store each.
 //!
-//! Each writer says words of its own, so that what is lost, doubled or seen in another's session is known. How long
-//! the slowest verb took says how near the busy timeout is.
+//! Each writer uses words that no other writer uses, so a lost message, a double one and one in the wrong session are
+//! found. The time of the slowest verb shows how near the busy timeout is.
 
 pub mod writer;
 
@@ -21,7 +21,7 @@ use writer::{Plan, Tally};
 /// How many write, and for how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// How long the greatest number of writers works; the others a quarter of it.
+    /// How many seconds the largest number of writers works; smaller numbers work a quarter of it.
     #[arg(long, default_value_t = 60.0)]
     pub seconds: f64,
     /// The numbers of writers.
@@ -30,14 +30,14 @@ pub struct Args {
     /// `full` or `normal`.
     #[arg(long, default_value = "full")]
     pub durability: String,
-    /// The program to start as a writer, where it is not this one.
+    /// The program to start as a writer, if it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
 }
 
 fn some_writers(given: &str) -> std::result::Result<usize, String> {
     match given.parse::<usize>() {
-        Ok(0) => Err("nobody would write".to_owned()),
+        Ok(0) => Err("at least one writer is needed".to_owned()),
         count => count.map_err(|error| error.to_string()),
     }
 }
@@ -54,16 +54,16 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Processes => "processes",
-            Self::ThreadsOfOneStore => "threads of one store",
-            Self::ThreadsWithStores => "threads with stores",
+            Self::ThreadsOfOneStore => "threads with one store",
+            Self::ThreadsWithStores => "threads with a store each",
         }
     }
 }
 
-/// Lets many write at once.
+/// Runs each number of writers of each kind.
 ///
 /// # Errors
-/// If a writer cannot be started, or the store not be opened.
+/// If a writer cannot be started or the store cannot be opened.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let most = args.writers.iter().max().copied().unwrap_or_default();
     let mut total = Total::default();
@@ -78,10 +78,10 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("writes", total.writes);
     report.fact("reads", total.reads);
     report.fact("compactions of the shared session", total.compactions);
-    report.fact("compactions refused: another was first", total.refused);
+    report.fact("compactions refused because another came first", total.refused);
     report.fact("busy errors", total.busy);
-    report.fact("lost, doubled or misplaced", total.faults);
-    report.fact("longest wait of all", format!("{:.3} s", total.longest.as_secs_f64()));
+    report.fact("messages lost, doubled or misplaced", total.faults);
+    report.fact("longest time of a verb", format!("{:.3} s", total.longest.as_secs_f64()));
     Ok(())
 }
 
@@ -130,7 +130,7 @@ fn run_case(
         writes.extend(tally.writes.iter().copied());
         reads.extend(tally.reads.iter().copied());
         busy += tally.busy;
-        total.refused += tally.compactions_refused;
+        total.refused += tally.refused_compactions;
     }
     let rate = |spread: &Spread| spread.len() as f64 / seconds;
     report.fact(
@@ -142,16 +142,16 @@ fn run_case(
             largest / 1024,
         ),
     );
-    let again = format!(
+    let replay = format!(
         "just torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",
         report.seed(),
         args.durability,
     );
     if busy > 0 {
-        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &again);
+        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &replay);
     }
     for fault in &faults {
-        report.failure(format!("{count} {}: {fault}", kind.name()), &again);
+        report.failure(format!("{count} {}: {fault}", kind.name()), &replay);
     }
     total.writes += writes.len();
     total.reads += reads.len();
@@ -177,12 +177,12 @@ pub(crate) fn start(
     durability: &str,
     seed: u64,
 ) -> Result<Worker> {
-    let path = path.to_str().ok_or("a folder whose name is no text")?;
+    let path = path.to_str().ok_or("the path is not UTF-8")?;
     let (seed, seconds) = (seed.to_string(), plan.seconds.to_string());
     let mut args = vec!["writer", "--seed", &seed, "--store", path, "--name", &plan.name];
     args.extend(["--seconds", &seconds, "--durability", durability]);
     if let Some(log) = &plan.log {
-        args.extend(["--log", log.to_str().ok_or("a folder whose name is no text")?]);
+        args.extend(["--log", log.to_str().ok_or("the path is not UTF-8")?]);
     }
     Worker::start(program, args)
 }
@@ -203,7 +203,7 @@ fn threads(kind: Kind, path: &Path, plans: &[Plan], args: &Args, seed: u64) -> R
     })
 }
 
-/// Returns the largest size the write-ahead log was seen with.
+/// Watches the write-ahead log and returns its largest size.
 fn largest_log(path: &Path, is_over: &AtomicBool) -> u64 {
     let mut largest = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -228,12 +228,12 @@ fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> 
         let path = store.session(session)?.raw_history()?;
         Ok(path.into_iter().map(|message| message.id.to_string()).collect())
     };
-    let (mut held, mut said) = (0, 0);
+    let (mut own_sessions, mut messages) = (0, 0);
     for (Plan { name, .. }, tally) in plans.iter().zip(tallies) {
         let own = ids(name)?;
         if own != tally.own {
             faults.push(format!(
-                "{name} acknowledged {} messages, {} are there",
+                "{name} acknowledged {} messages, {} are present",
                 tally.own.len(),
                 own.len()
             ));
@@ -243,23 +243,25 @@ fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> 
                 faults.push(format!("fork {fork} differs from the path it copied"));
             }
         }
-        held += 1 + tally.forks.len();
-        said += tally.own.len() + tally.forks.values().sum::<usize>() + tally.shared.len();
+        own_sessions += 1 + tally.forks.len();
+        messages += tally.own.len() + tally.forks.values().sum::<usize>() + tally.shared.len();
     }
     let shared = ids(SHARED)?;
-    let place: HashMap<&str, usize> =
+    let position: HashMap<&str, usize> =
         shared.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
     for tally in tallies {
-        let places: Option<Vec<usize>> =
-            tally.shared.iter().map(|id| place.get(id.as_str()).copied()).collect();
-        if !places.is_some_and(|places| places.is_sorted()) {
-            faults.push("a shared message is lost, or out of its writer's order".to_owned());
+        let positions: Option<Vec<usize>> =
+            tally.shared.iter().map(|id| position.get(id.as_str()).copied()).collect();
+        if !positions.is_some_and(|positions| positions.is_sorted()) {
+            faults.push("a shared message is lost or out of order".to_owned());
         }
     }
     let stats = store.stats()?;
-    let sessions = held + usize::from(!shared.is_empty());
-    if (stats.messages, stats.sessions) != (said as u64, sessions as u64) {
-        faults.push(format!("{said} messages in {sessions} sessions were acknowledged: {stats:?}"));
+    let sessions = own_sessions + usize::from(!shared.is_empty());
+    if (stats.messages, stats.sessions) != (messages as u64, sessions as u64) {
+        faults.push(format!(
+            "{messages} messages in {sessions} sessions were acknowledged: {stats:?}"
+        ));
     }
     let damages = store.verify(|_| {})?.damages;
     faults.extend(damages.iter().map(|damage| format!("verify: {damage:?}")));

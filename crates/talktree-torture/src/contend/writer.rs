@@ -1,4 +1,4 @@
-//! One of many that write to a file and read it, until its time is up.
+//! One of many writers of a file; it writes and reads until the time is up.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -14,9 +14,9 @@ use talktree::{Budget, Error, Message, MessageId, Session, Store};
 use crate::Result;
 use crate::compaction::brief;
 use crate::kill::worker::{SHARED, durability};
-use crate::text::{Said, seed_of};
+use crate::text::{MessageSpec, seed_of};
 
-/// The window of the shared session, which compacts by itself.
+/// The token limit after which the shared session compacts automatically.
 const THRESHOLD: u64 = 4_000;
 /// The longest path that is forked or read as a whole.
 const MAX_WHOLE: usize = 200;
@@ -28,20 +28,21 @@ pub struct Args {
     store: PathBuf,
     #[command(flatten)]
     plan: Plan,
-    /// Whether commits wait for the disk.
+    /// `full` or `normal`.
     #[arg(long)]
     durability: String,
 }
 
-/// What a writer is to do.
+/// What a writer does.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plan {
     /// The name of the writer and its session; all its words begin with it.
     #[arg(long)]
     pub(crate) name: String,
+    /// How long it works.
     #[arg(long)]
     pub(crate) seconds: f64,
-    /// Where each message is acknowledged while the work goes on.
+    /// The file in which acknowledged messages are logged.
     #[arg(long)]
     pub(crate) log: Option<PathBuf>,
 }
@@ -51,22 +52,23 @@ pub(crate) struct Plan {
 pub(crate) struct Tally {
     /// The ids it appended to its own session, in order.
     pub(crate) own: Vec<String>,
-    /// The ids it appended to the shared one.
+    /// The ids it appended to the shared session, in order.
     pub(crate) shared: Vec<String>,
-    /// Sessions it forked, with the length of their paths.
+    /// The sessions it forked, with the length of their paths.
     pub(crate) forks: BTreeMap<String, usize>,
-    /// How long each verb took.
+    /// The time of each write.
     pub(crate) writes: Vec<Duration>,
+    /// The time of each read.
     pub(crate) reads: Vec<Duration>,
-    /// How many compactions were refused, since another had compacted the stretch.
-    pub(crate) compactions_refused: u64,
-    /// How often a verb answered that the store is busy.
+    /// How many compactions were refused because another writer had compacted the range.
+    pub(crate) refused_compactions: u64,
+    /// How often a verb failed with `Busy`.
     pub(crate) busy: u64,
-    /// What was not as it should be.
+    /// Wrong results.
     pub(crate) faults: Vec<String>,
 }
 
-/// Works as a process of its own, and writes its tally to standard output.
+/// Works as a child process and writes the tally to standard output.
 ///
 /// # Errors
 /// If the store cannot be opened.
@@ -79,11 +81,11 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
 /// Works until the time is up.
 pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
     let log = plan.log.as_ref().map(|path| OpenOptions::new().create(true).append(true).open(path));
-    let heard = Arc::default();
+    let errors = Arc::default();
     let mut writer = Writer {
         store,
         own: store.session(plan.name.as_str())?,
-        shared: compaction(store, &heard)?,
+        shared: shared_session(store, &errors)?,
         name: plan.name.clone(),
         rng: Rng::with_seed(seed ^ seed_of(&plan.name)),
         log: log.transpose()?,
@@ -95,38 +97,41 @@ pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
         writer.step()?;
     }
     let mut tally = writer.tally;
-    let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
-    tally.compactions_refused = heard.refused;
-    tally.busy += heard.busy;
-    tally.faults.extend(heard.faults);
+    let errors = std::mem::take(&mut *errors.lock().unwrap_or_else(PoisonError::into_inner));
+    tally.refused_compactions = errors.refused;
+    tally.busy += errors.busy;
+    tally.faults.extend(errors.faults);
     Ok(tally)
 }
 
-/// What was heard of as failed of compactions that followed an append.
+/// The errors of automatic compactions.
 #[derive(Default)]
-struct Heard {
-    /// Refused: another had compacted the stretch meanwhile.
+struct CompactionErrors {
+    /// Refused because another writer had compacted the range.
     refused: u64,
     busy: u64,
     faults: Vec<String>,
 }
 
-/// Returns the shared session, which all its writers compact.
-fn compaction(store: &Store, heard: &Arc<Mutex<Heard>>) -> talktree::Result<Session> {
-    let heard = Arc::clone(heard);
-    let hear = move |error: &Error| {
-        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+/// Returns the shared session, which compacts automatically.
+fn shared_session(
+    store: &Store,
+    errors: &Arc<Mutex<CompactionErrors>>,
+) -> talktree::Result<Session> {
+    let errors = Arc::clone(errors);
+    let count = move |error: &Error| {
+        let mut errors = errors.lock().unwrap_or_else(PoisonError::into_inner);
         match error {
-            Error::Stale { .. } => heard.refused += 1,
-            Error::Busy { .. } => heard.busy += 1,
-            error => heard.faults.push(format!("a compaction: {error}")),
+            Error::Stale { .. } => errors.refused += 1,
+            Error::Busy { .. } => errors.busy += 1,
+            error => errors.faults.push(format!("automatic compaction: {error}")),
         }
     };
     store
         .session_builder(SHARED)
         .summarizer(brief)
         .compact_after(THRESHOLD)
-        .on_compaction_error(hear)
+        .on_compaction_error(count)
         .open()
 }
 
@@ -137,13 +142,13 @@ struct Writer<'a> {
     name: String,
     rng: Rng,
     log: Option<std::fs::File>,
-    /// How many messages were made.
+    /// How many names were used.
     count: u64,
     tally: Tally,
 }
 
 impl Writer<'_> {
-    /// Does one verb.
+    /// Runs one random verb.
     fn step(&mut self) -> Result<()> {
         match self.rng.u32(..100) {
             0..48 => self.append(1)?,
@@ -168,35 +173,35 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn said(&mut self) -> Said {
+    fn message(&mut self) -> MessageSpec {
         self.count += 1;
-        Said::new(format!("{}n{}", self.name, self.count), self.rng.u32(5..80))
+        MessageSpec::new(format!("{}n{}", self.name, self.count), self.rng.u32(5..80))
     }
 
     fn append(&mut self, count: usize) -> Result<()> {
-        let said: Vec<Said> = (0..count).map(|_| self.said()).collect();
-        let messages: Vec<_> = said.iter().map(Said::message).collect();
+        let specs: Vec<MessageSpec> = (0..count).map(|_| self.message()).collect();
+        let messages: Vec<_> = specs.iter().map(MessageSpec::message).collect();
         let began = Instant::now();
         let answer = self.own.append_all(messages);
         self.tally.writes.push(began.elapsed());
-        if self.answered(answer).is_some() {
-            for said in said {
-                self.acknowledge(self.name.clone(), &said.id)?;
-                self.tally.own.push(said.id);
+        if self.check(answer).is_some() {
+            for spec in specs {
+                self.acknowledge(self.name.clone(), &spec.id)?;
+                self.tally.own.push(spec.id);
             }
         }
         Ok(())
     }
 
     fn share(&mut self) -> Result<()> {
-        let said = self.said();
-        let message = said.message();
+        let spec = self.message();
+        let message = spec.message();
         let began = Instant::now();
         let answer = self.shared.append(message);
         self.tally.writes.push(began.elapsed());
-        if self.answered(answer).is_some() {
-            self.acknowledge(SHARED.to_owned(), &said.id)?;
-            self.tally.shared.push(said.id);
+        if self.check(answer).is_some() {
+            self.acknowledge(SHARED.to_owned(), &spec.id)?;
+            self.tally.shared.push(spec.id);
         }
         Ok(())
     }
@@ -213,17 +218,17 @@ impl Writer<'_> {
         let began = Instant::now();
         let answer = self.own.fork_as(&session.as_str().into(), &at, "A fork");
         self.tally.writes.push(began.elapsed());
-        if self.answered(answer).is_some() {
+        if self.check(answer).is_some() {
             self.tally.forks.insert(session, length);
         }
     }
 
-    /// Reads the own session: nothing of another writer's is in it.
+    /// Reads the writer's own session, which must hold only its own messages.
     fn read(&mut self, read: impl FnOnce(&Self) -> talktree::Result<Vec<MessageId>>) {
         let began = Instant::now();
         let answer = read(self);
         self.tally.reads.push(began.elapsed());
-        let ids = self.answered(answer).unwrap_or_default();
+        let ids = self.check(answer).unwrap_or_default();
         let stem = format!("{}n", self.name);
         if let Some(stranger) = ids.iter().find(|id| !id.as_str().starts_with(&stem)) {
             self.tally
@@ -232,7 +237,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Asks how many tokens a model sees of the own session, which nobody else writes to.
+    /// Compares the visible tokens of the writer's own session with its history.
     fn compare_tokens(&mut self) {
         if self.tally.own.len() > MAX_WHOLE {
             return;
@@ -241,16 +246,16 @@ impl Writer<'_> {
         let answer = self.own.visible_tokens();
         self.tally.reads.push(began.elapsed());
         let history = self.own.history();
-        if let (Some(found), Some(history)) = (self.answered(answer), self.answered(history)) {
+        if let (Some(found), Some(history)) = (self.check(answer), self.check(history)) {
             let expected: u64 = history.iter().map(Message::tokens).sum();
             if found != expected {
-                let what = format!("{}: {found} tokens are seen, not {expected}", self.name);
+                let what = format!("{}: {found} visible tokens, not {expected}", self.name);
                 self.tally.faults.push(what);
             }
         }
     }
 
-    /// Searches the own session or the whole store for a word that this writer said once.
+    /// Searches its own session or the whole store for the first word of one of its messages.
     fn search(&mut self) {
         if self.tally.own.is_empty() {
             return;
@@ -262,7 +267,7 @@ impl Writer<'_> {
             false => self.store.search(word.as_str()).run(),
         };
         self.tally.reads.push(began.elapsed());
-        if let Some(found) = self.answered(answer) {
+        if let Some(found) = self.check(answer) {
             let hits: Vec<_> =
                 found.hits.iter().map(|hit| (hit.session.as_str(), hit.id.as_str())).collect();
             if hits != [(self.name.as_str(), word.as_str())] {
@@ -271,8 +276,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the answer of a verb, and notes an error.
-    fn answered<T>(&mut self, answer: talktree::Result<T>) -> Option<T> {
+    /// Returns the value of a verb, or counts its error.
+    fn check<T>(&mut self, answer: talktree::Result<T>) -> Option<T> {
         match answer {
             Ok(answer) => return Some(answer),
             Err(Error::Busy { .. }) => self.tally.busy += 1,

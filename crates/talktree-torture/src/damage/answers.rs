@@ -1,4 +1,4 @@
-//! Everything that a store can be asked, and what it answers.
+//! Every read of a store, and its result.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -9,32 +9,33 @@ use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree};
 use super::fixture::session;
 use crate::compaction::options;
 
-/// What is searched for.
+/// The queries that are run.
 const QUERIES: &[&str] =
     &["river17*", "in:all call", "\"violet engine\"", "故宫 harbour role:user"];
 
-/// One leaf of so many has its path read whole.
+/// The path of every n-th leaf is read as a whole.
 const LEAVES_READ_WHOLE: usize = 5;
 
-/// What a store answers: for each question a digest of the answer, or the error.
+/// The results of all reads: a digest of the value, or the error.
 pub(super) struct Answers(BTreeMap<String, Answer>);
 
-/// One answer.
-type Answer = Result<u64, Told>;
+/// One result.
+type Answer = Result<u64, ReportedError>;
 
-/// An error that a verb told.
+/// An error that a verb returned.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Told {
+pub(super) struct ReportedError {
+    /// The text of the error.
     pub(super) text: String,
-    /// Whether it says that the store is damaged or no store, or that something is not there any more.
-    pub(super) is_clear: bool,
+    /// Whether the error says that the store is damaged or is not a store, or that something does not exist.
+    pub(super) is_about_damage: bool,
 }
 
-impl From<&Error> for Told {
+impl From<&Error> for ReportedError {
     fn from(error: &Error) -> Self {
         Self {
             text: error.to_string(),
-            is_clear: error.is_unknown()
+            is_about_damage: error.is_unknown()
                 || matches!(
                     error,
                     Error::Corrupt { .. } | Error::NotAStore { .. } | Error::NewerStore { .. }
@@ -44,7 +45,7 @@ impl From<&Error> for Told {
 }
 
 impl Answers {
-    /// Asks a store everything about itself and about these sessions.
+    /// Reads everything of a store and of these sessions.
     pub(super) fn of(store: &Store, sessions: &[String]) -> Self {
         let mut answers = Self(BTreeMap::new());
         answers.add("sessions", "", store.sessions());
@@ -59,7 +60,7 @@ impl Answers {
                 Err(error) => answers.add::<()>("session", id, Err(error)),
             }
         }
-        // Newer is ranked higher, so all searches are of one day.
+        // Newer hits rank higher, so all searches use the same time.
         let now = super::fixture::time(0);
         for query in QUERIES {
             answers.add("search", query, store.search(*query).now(now).run());
@@ -102,7 +103,7 @@ impl Answers {
         for (number, leaf) in leaves.iter().flatten().enumerate() {
             let at = format!("{id} at {leaf}");
             self.add("row_stats_at", &at, chat.at(leaf).row_stats());
-            // The same messages lie on many paths: a few of them are read whole.
+            // The paths share most of their messages, so only a few are read as a whole.
             if number % LEAVES_READ_WHOLE == 0 {
                 self.add_messages("history_at", &at, chat.at(leaf).history());
                 self.add_messages("raw_history_at", &at, chat.at(leaf).raw_history());
@@ -115,37 +116,37 @@ impl Answers {
     }
 
     fn add<T: fmt::Debug>(&mut self, verb: &str, of: &str, answer: talktree::Result<T>) {
-        let answer = answer.as_ref().map_err(Told::from).map(|value| {
+        let answer = answer.as_ref().map_err(ReportedError::from).map(|value| {
             let mut digest = Digest(DefaultHasher::new());
-            // A digest takes everything.
+            // Writing to a digest cannot fail.
             let _ = write!(digest, "{value:?}");
             digest.0.finish()
         });
         self.0.insert(format!("{verb} {of}"), answer);
     }
 
-    /// Adds messages, as they are written in exports: much faster than as Rust shows them.
+    /// Adds messages by their JSON, which is much faster to write than their debug text.
     fn add_messages(&mut self, verb: &str, of: &str, answer: talktree::Result<Vec<Message>>) {
-        let answer = answer.as_ref().map_err(Told::from).map(|messages| {
+        let answer = answer.as_ref().map_err(ReportedError::from).map(|messages| {
             let mut digest = Digest(DefaultHasher::new());
-            // A digest takes everything, and a message that was read can be written.
+            // Writing to a digest cannot fail, and a message that was read can be serialized.
             let _ = serde_json::to_writer(&mut digest, messages);
             digest.0.finish()
         });
         self.0.insert(format!("{verb} {of}"), answer);
     }
 
-    /// Returns how many questions were asked.
+    /// Returns the number of reads.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns the errors told.
-    pub(super) fn errors(&self) -> impl Iterator<Item = (&str, &Told)> {
+    /// Returns the reads that failed, with their errors.
+    pub(super) fn errors(&self) -> impl Iterator<Item = (&str, &ReportedError)> {
         self.0.iter().filter_map(|(asked, answer)| Some((asked.as_str(), answer.as_ref().err()?)))
     }
 
-    /// Returns the questions that these answers answer otherwise, though without an error.
+    /// Returns the reads that succeeded with another value than in the sound store.
     pub(super) fn different(&self, sound: &Self) -> Vec<&str> {
         let differs = |(asked, answer): &(&String, &Answer)| {
             answer.is_ok() && sound.0.get(*asked) != Some(answer)
@@ -153,7 +154,7 @@ impl Answers {
         self.0.iter().filter(differs).map(|(asked, _)| asked.as_str()).collect()
     }
 
-    /// Returns whether a session's own history reads as it was.
+    /// Returns whether the messages of a session read as in the sound store.
     pub(super) fn reads(&self, sound: &Self, id: &str) -> bool {
         ["history", "raw_history", "all_messages"].iter().all(|verb| {
             let asked = format!("{verb} {id}");
@@ -162,7 +163,7 @@ impl Answers {
     }
 }
 
-/// Takes text in and keeps a number of it.
+/// A hasher that text can be written to.
 struct Digest(DefaultHasher);
 
 impl Write for Digest {

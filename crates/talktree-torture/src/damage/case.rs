@@ -1,4 +1,4 @@
-//! One case: a harm, and everything asked of what is left.
+//! One case: one corruption of a file, and every read of what is left.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::path::Path;
 
 use talktree::{Durability, Message, Store};
 
-use super::answers::{Answers, Told};
-use super::harm::Harm;
+use super::answers::{Answers, ReportedError};
+use super::corruption::Corruption;
 use super::rows;
 use crate::Result;
 
-/// The sound store, and what it answers.
-pub(super) struct Ground {
+/// The sound store, and the results of all reads.
+pub(super) struct Baseline {
     pub(super) bytes: Vec<u8>,
     pub(super) sessions: Vec<String>,
     pub(super) messages: u64,
     pub(super) answers: Answers,
-    /// What each page is part of.
+    /// The table or index of each page.
     pages: BTreeMap<usize, String>,
     rows: rows::Rows,
 }
 
-impl Ground {
-    /// Asks the sound store everything; a copy of it, since a search brings the index up to date.
+impl Baseline {
+    /// Reads everything from a copy of the sound store, because a search updates the index.
     pub(super) fn survey(path: &Path, sessions: Vec<String>) -> Result<Self> {
         let bytes = std::fs::read(path)?;
         let pages = rows::pages(path)?;
@@ -33,62 +33,61 @@ impl Ground {
         let store = open(&copy)?;
         let verified = store.verify(|_| {})?;
         if let Some(damage) = verified.damages.first() {
-            return Err(
-                format!("the store is damaged before anything was done to it: {damage:?}").into()
-            );
+            return Err(format!("the store is damaged before it was corrupted: {damage:?}").into());
         }
         let answers = Answers::of(&store, &sessions);
         if let Some((asked, error)) = answers.errors().next() {
-            return Err(format!("the sound store answers {asked} with {error:?}").into());
+            return Err(format!("in the sound store, {asked} fails with {error:?}").into());
         }
         Ok(Self { bytes, sessions, messages: verified.messages, answers, pages, rows })
     }
 
-    /// Returns what a page is part of.
-    pub(super) fn part(&self, harm: Harm) -> &str {
-        match harm {
-            Harm::Flip { place: ..100, .. } => "header",
-            _ => harm
+    /// Returns the part of the file that a corruption hits.
+    pub(super) fn part(&self, corruption: Corruption) -> &str {
+        match corruption {
+            Corruption::Flip { place: ..100, .. } => "header",
+            _ => corruption
                 .page()
                 .map_or("end", |page| self.pages.get(&(page + 1)).map_or("free", String::as_str)),
         }
     }
 }
 
-/// What was seen in a case.
+/// What happened in a case.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// What the page that was harmed is part of.
+    /// The part of the file that was corrupted.
     pub(super) part: String,
-    pub(super) refused: Option<Told>,
-    /// What `verify` found: kinds and texts.
+    /// The error of opening the store.
+    pub(super) refused: Option<ReportedError>,
+    /// The kinds and descriptions of the damages that `verify` found.
     pub(super) damages: Vec<(&'static str, String)>,
-    /// The error `verify` ended with.
-    pub(super) verify_failed: Option<Told>,
-    /// What was asked and answered with an error.
-    pub(super) errors: Vec<(String, Told)>,
-    /// What was answered otherwise than by the sound store, without an error.
+    /// The error of `verify` itself.
+    pub(super) verify_failed: Option<ReportedError>,
+    /// The reads that failed.
+    pub(super) errors: Vec<(String, ReportedError)>,
+    /// The reads that succeeded with another value than in the sound store.
     pub(super) different: Vec<String>,
-    /// Columns that differ from the sound store's, told where nothing else tells of the damage.
+    /// The columns that differ from the sound store; filled only if nothing else reports the damage.
     pub(super) columns: Vec<String>,
-    /// Sessions whose histories read as they were.
+    /// How many sessions read as in the sound store.
     pub(super) readable: usize,
-    /// Errors of the appends.
-    pub(super) unwritten: Vec<Told>,
-    /// Appends that were acknowledged and read back otherwise.
+    /// The errors of appends.
+    pub(super) append_errors: Vec<ReportedError>,
+    /// The sessions in which an acknowledged append reads back differently.
     pub(super) lost: Vec<String>,
 }
 
 impl Seen {
-    /// Returns whether `verify` told of the damage.
+    /// Returns whether `verify` reported the damage.
     pub(super) fn is_found(&self) -> bool {
         !self.damages.is_empty() || self.verify_failed.is_some()
     }
 
     /// Returns the errors of all verbs.
-    pub(super) fn told(&self) -> impl Iterator<Item = &Told> {
-        let errors = self.errors.iter().map(|(_, told)| told);
-        errors.chain(&self.refused).chain(&self.verify_failed).chain(&self.unwritten)
+    pub(super) fn all_errors(&self) -> impl Iterator<Item = &ReportedError> {
+        let errors = self.errors.iter().map(|(_, error)| error);
+        errors.chain(&self.refused).chain(&self.verify_failed).chain(&self.append_errors)
     }
 }
 
@@ -98,18 +97,18 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Opens a store as the cases do: they do not wait for the disk.
+/// Opens a store without waiting for the disk.
 pub(super) fn open(path: &Path) -> talktree::Result<Store> {
     Store::options().durability(Durability::Normal).open(path)
 }
 
-/// Does one harm to a copy of the store and looks at everything.
-pub(super) fn run(ground: &Ground, harm: Harm, path: &Path) -> Result<Seen> {
-    let mut bytes = ground.bytes.clone();
-    harm.apply(&mut bytes);
-    let mut seen = if bytes == ground.bytes {
-        // Two pages of zeroes exchanged, say.
-        Seen { readable: ground.sessions.len(), ..Seen::default() }
+/// Corrupts a copy of the store and reads everything.
+pub(super) fn run(baseline: &Baseline, corruption: Corruption, path: &Path) -> Result<Seen> {
+    let mut bytes = baseline.bytes.clone();
+    corruption.apply(&mut bytes);
+    let mut seen = if bytes == baseline.bytes {
+        // The bytes may be the same, as when two pages of zeroes are swapped.
+        Seen { readable: baseline.sessions.len(), ..Seen::default() }
     } else {
         for suffix in ["-wal", "-shm"] {
             let mut beside = path.as_os_str().to_owned();
@@ -119,19 +118,19 @@ pub(super) fn run(ground: &Ground, harm: Harm, path: &Path) -> Result<Seen> {
             }
         }
         std::fs::write(path, &bytes)?;
-        examine(ground, path)?
+        examine(baseline, path)?
     };
-    seen.part = ground.part(harm).to_owned();
+    seen.part = baseline.part(corruption).to_owned();
     Ok(seen)
 }
 
-/// Asks a file everything.
-pub(super) fn examine(ground: &Ground, path: &Path) -> Result<Seen> {
+/// Opens a file, verifies it, reads everything and appends.
+pub(super) fn examine(baseline: &Baseline, path: &Path) -> Result<Seen> {
     let mut seen = Seen::default();
     let store = match open(path) {
         Ok(store) => store,
         Err(error) => {
-            seen.refused = Some(Told::from(&error));
+            seen.refused = Some(ReportedError::from(&error));
             return Ok(seen);
         }
     };
@@ -140,16 +139,18 @@ pub(super) fn examine(ground: &Ground, path: &Path) -> Result<Seen> {
             seen.damages =
                 verified.damages.into_iter().map(|damage| (damage.kind, damage.what)).collect();
         }
-        Err(error) => seen.verify_failed = Some(Told::from(&error)),
+        Err(error) => seen.verify_failed = Some(ReportedError::from(&error)),
     }
-    let answers = Answers::of(&store, &ground.sessions);
-    seen.errors = answers.errors().map(|(asked, told)| (asked.to_owned(), told.clone())).collect();
-    seen.different = answers.different(&ground.answers).into_iter().map(str::to_owned).collect();
-    seen.readable = ground.sessions.iter().filter(|id| answers.reads(&ground.answers, id)).count();
+    let answers = Answers::of(&store, &baseline.sessions);
+    seen.errors =
+        answers.errors().map(|(asked, error)| (asked.to_owned(), error.clone())).collect();
+    seen.different = answers.different(&baseline.answers).into_iter().map(str::to_owned).collect();
+    seen.readable =
+        baseline.sessions.iter().filter(|id| answers.reads(&baseline.answers, id)).count();
     if !seen.is_found() && seen.errors.is_empty() && !seen.different.is_empty() {
-        seen.columns = ground.rows.different(path)?;
+        seen.columns = baseline.rows.different(path)?;
     }
-    for id in [ground.sessions.first(), ground.sessions.last()].into_iter().flatten() {
+    for id in [baseline.sessions.first(), baseline.sessions.last()].into_iter().flatten() {
         append(&store, id, &mut seen);
     }
     Ok(seen)
@@ -157,7 +158,7 @@ pub(super) fn examine(ground: &Ground, path: &Path) -> Result<Seen> {
 
 /// Appends a message and reads it back.
 fn append(store: &Store, session: &str, seen: &mut Seen) {
-    let message = Message::user("said after the damage").with_id("after");
+    let message = Message::user("appended after the damage").with_id("after");
     let kept = || -> talktree::Result<bool> {
         let chat = store.session(session)?;
         let id = chat.append(message.clone())?.id;
@@ -166,6 +167,6 @@ fn append(store: &Store, session: &str, seen: &mut Seen) {
     match kept() {
         Ok(true) => {}
         Ok(false) => seen.lost.push(session.to_owned()),
-        Err(error) => seen.unwritten.push(Told::from(&error)),
+        Err(error) => seen.append_errors.push(ReportedError::from(&error)),
     }
 }

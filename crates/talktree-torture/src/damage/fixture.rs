@@ -1,4 +1,4 @@
-//! The store that is damaged: a bit of everything that a store can hold.
+//! The store that is damaged: it has every kind of content.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,9 +14,9 @@ use talktree::{
 use crate::Result;
 use crate::compaction::{by_words, options};
 
-/// How many sessions the store has, beside a fork of each third.
+/// The number of sessions; every third one is also forked.
 const SESSIONS: usize = 12;
-/// Words of several scripts; each text is a hand of them.
+/// The words of all texts, in several scripts.
 const WORDS: &[&str] = &[
     "river",
     "deploy",
@@ -65,11 +65,11 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
             ids.push(fork);
         }
     }
-    // Pages that nobody uses any more.
+    // The pages of a removed session are free.
     let gone = store.session("gone")?;
     gone.append_all((0..messages).map(|n| message(&mut dice, n)))?;
     store.remove(gone.id())?;
-    // One piece, so that its pages lie the same way each time; what comes after is pending.
+    // One rebuild gives the index the same pages each time; later messages stay pending.
     store.rebuild_search()?;
     for id in &ids {
         let chat = store.session(id.as_str())?;
@@ -81,7 +81,7 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
     Ok(ids)
 }
 
-/// Returns the session of this place, with the counter of its figures: some have another one.
+/// Returns the session at this position; every fifth one counts tokens in words.
 pub(super) fn session(store: &Store, at: usize, id: &str) -> talktree::Result<Session> {
     if at.is_multiple_of(5) { by_words(store, id) } else { store.session(id) }
 }
@@ -106,7 +106,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
     for n in 0..messages {
         let new = message(dice, n);
         match n % 16 {
-            // A branch from some place before: another answer, or a further one.
+            // Every 16th message branches off from an earlier one.
             5 if n > 16 => chat.append_to(&named(n - 1 - dice.usize(1..12)), new)?,
             11 if n > 20 => chat.append_root(new)?,
             _ => chat.append(new)?,
@@ -122,7 +122,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         chat.label(name, &named(n))?;
     }
     for (first, last) in [(12, 15), (1, 3), (messages / 2, messages / 2 + 4)] {
-        // Where a branch lies between the two, there is no such stretch.
+        // Refused if `first` is on another branch than `last`.
         let _ = chat.add_compaction(text(dice, 20), &named(first), &named(last));
     }
     for n in [3, messages / 2, messages - 2] {
@@ -132,7 +132,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
     compaction(chat)
 }
 
-/// Compacts the path to the end twice, the second summary over the first.
+/// Compacts the newest path twice; the second compaction contains the first.
 fn compaction(chat: &Session) -> Result<()> {
     let leaf = chat.raw_history()?.last().map(|message| message.id.clone()).unwrap_or_default();
     for keep in [300, 60] {
@@ -178,7 +178,7 @@ fn text(dice: &mut fastrand::Rng, words: usize) -> String {
     for _ in 0..words {
         let word = WORDS[dice.usize(..WORDS.len())];
         let end = if dice.u8(..9) == 0 { ". " } else { " " };
-        // Made-up words among the real ones, so that the index has many entries.
+        // Numbered words give the index many entries.
         match dice.u8(..3) {
             0 => drop(write!(text, "{word}{}{end}", dice.u16(..2_000))),
             _ => drop(write!(text, "{word}{end}")),

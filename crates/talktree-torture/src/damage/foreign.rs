@@ -1,4 +1,4 @@
-//! What is no store, or no file at all: refused, in words, and left as it was.
+//! Files that are not stores, and paths that are not files: opening must fail with a clear error and change nothing.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use talktree::{Error, Store};
 
-use super::case::Ground;
-use super::crew;
+use super::case::Baseline;
+use super::threads;
 use crate::{Report, Result};
 
-/// How long a refusal may take.
+/// The time limit of a refusal.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Opens everything that is no store.
-pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result<()> {
+/// Opens everything that is not a store.
+pub(super) fn run(baseline: &Baseline, folder: &Path, report: &mut Report) -> Result<()> {
     let folder = folder.join("foreign");
     std::fs::create_dir(&folder)?;
-    let paths = make(ground, &folder)?;
+    let paths = make(baseline, &folder)?;
     let before = names(&folder)?;
     let count = paths.len() as u64;
     let case = |_, round: u64| refused(&paths[round as usize]);
     let mut refusals = 0;
-    crew::work(1, count, LIMIT, case, |round, ended| {
+    threads::run_cases(1, count, LIMIT, case, |round, ended| {
         let path = paths[round as usize].display();
         match ended.answer {
             Some(Ok(())) => refusals += 1,
@@ -32,14 +32,14 @@ pub(super) fn run(ground: &Ground, folder: &Path, report: &mut Report) -> Result
         }
     })?;
     let after = names(&folder)?;
-    // What is a database with a log gets the files of the log beside it, as soon as SQLite looks into it.
+    // SQLite creates a log beside a valid database as soon as it reads it.
     let is_log = |name: &OsString| {
         name.to_string_lossy().ends_with("-wal") || name.to_string_lossy().ends_with("-shm")
     };
     if let Some(name) = after.iter().find(|name| !before.contains(name) && !is_log(name)) {
-        report.failure(format!("{name:?} was made beside what is no store"), "just torture damage");
+        report.failure(format!("{name:?} was created beside the files"), "just torture damage");
     }
-    report.fact("what is no store, refused", format!("{refusals} of {count}"));
+    report.fact("files that are not stores, refused", format!("{refusals} of {count}"));
     Ok(())
 }
 
@@ -52,8 +52,8 @@ fn names(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Makes the files, folders and other things.
-fn make(ground: &Ground, folder: &Path) -> Result<Vec<PathBuf>> {
+/// Creates the files, folders and special files.
+fn make(baseline: &Baseline, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let mut file = |name: &str, bytes: &[u8]| -> Result<PathBuf> {
         let path = folder.join(name);
@@ -67,14 +67,14 @@ fn make(ground: &Ground, folder: &Path) -> Result<Vec<PathBuf>> {
     file("short.db", b"SQL")?;
     file("name-alone.db", b"SQLite format 3\0")?;
     file("log.db", &[&0x377f_0682_u32.to_be_bytes()[..], &[0; 4_092]].concat())?;
-    // What begins as a database and goes on as something else.
-    file("half.db", &[&ground.bytes[..100], &[0xA5; 8_092][..]].concat())?;
-    let mut newer = ground.bytes.clone();
+    // Begins as a database and continues with garbage.
+    file("half.db", &[&baseline.bytes[..100], &[0xA5; 8_092][..]].concat())?;
+    let mut newer = baseline.bytes.clone();
     newer[60..64].copy_from_slice(&u32::MAX.to_be_bytes());
     file("far-newer.db", &newer)?;
     newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
     file("newer.db", &newer)?;
-    let mut other = ground.bytes.clone();
+    let mut other = baseline.bytes.clone();
     other[68..72].copy_from_slice(b"noth");
     let target = file("another-program.db", &other)?;
     let foreign = rusqlite::Connection::open(folder.join("foreign.db"))?;
@@ -107,7 +107,7 @@ fn make(ground: &Ground, folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Checks that a path is refused, both ways, and that its bytes stay.
+/// Checks that opening for writing and for reading is refused, and that the bytes stay the same.
 fn refused(path: &Path) -> Result<()> {
     let bytes =
         || std::fs::metadata(path).is_ok_and(|it| it.is_file()).then(|| std::fs::read(path).ok());

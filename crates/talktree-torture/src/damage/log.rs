@@ -1,18 +1,18 @@
-//! The write-ahead log: damaged, cut, or another store's.
+//! A write-ahead log that is damaged, truncated, or from another store.
 //!
-//! SQLite's log carries checksums: from the first frame that is damaged on it counts as never written. So what is read
-//! is a beginning of what was said. A log of another store fits as well as the store's own, since it tells nothing of
-//! the file it belongs to: what then comes out must be a clear error, or found by `verify`, or either store as it was.
+//! SQLite's log has checksums: everything from the first damaged frame on counts as never written, so what is read is a
+//! prefix of what was appended. The log of another store passes the checksums, because a log does not name its file:
+//! then the result must be a clear error, a damage that `verify` finds, or one of the two stores as it was.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use talktree::{Durability, Message, Store};
 
-use super::{Args, crew};
+use super::{Args, threads};
 use crate::{Report, Result};
 
-/// How many messages lie in the file, and how many more in its log.
+/// How many messages are in the file, and how many more in its log.
 const IN_FILE: usize = 120;
 const IN_LOG: usize = 120;
 
@@ -20,21 +20,21 @@ const IN_LOG: usize = 120;
 struct Crashed {
     file: Vec<u8>,
     log: Vec<u8>,
-    /// What was said, in order.
+    /// The texts of all messages, in order.
     texts: Vec<String>,
 }
 
-/// What was seen of a store with a damaged log.
+/// What was read from a store with a damaged log.
 enum Seen {
-    /// As many messages of the beginning were read.
+    /// This many messages from the beginning.
     Beginning(usize),
-    /// An error, or damages, in words.
-    Told(String),
-    /// Something else was read, and nothing tells of it.
+    /// An error or damages.
+    Reported(String),
+    /// Something else, without an error.
     Wrong(String),
 }
 
-/// Damages logs.
+/// Damages logs and opens their stores.
 pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()> {
     let seed = report.seed();
     let folder = folder.join("log");
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
     let crashed = Crashed::make(&folder.join("a.db"), "a")?;
     let other = Crashed::make(&folder.join("b.db"), "b")?;
     report.fact("bytes of the log", crashed.log.len());
-    let (mut whole, mut shortened, mut told, mut longest) = (0, 0, 0, Duration::ZERO);
+    let (mut whole, mut shortened, mut reported, mut longest) = (0, 0, 0, Duration::ZERO);
     let case = |worker, round| {
         let mut dice = fastrand::Rng::with_seed(seed ^ round);
         let mut log = crashed.log.clone();
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
         look(&folder.join(format!("case-{worker}.db")), &crashed.file, &log, &crashed.texts)
     };
     let mut failures = Vec::new();
-    crew::work(
+    threads::run_cases(
         args.threads,
         args.log_places,
         Duration::from_secs(args.limit),
@@ -65,9 +65,9 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
                 Some(Ok(Seen::Beginning(count))) if count == IN_FILE + IN_LOG => whole += 1,
                 Some(Ok(Seen::Beginning(count))) if count >= IN_FILE => shortened += 1,
                 Some(Ok(Seen::Beginning(count))) => {
-                    failures.push(format!("round {round}: {count} messages are left"))
+                    failures.push(format!("round {round}: only {count} messages are left"))
                 }
-                Some(Ok(Seen::Told(_))) => told += 1,
+                Some(Ok(Seen::Reported(_))) => reported += 1,
                 Some(Ok(Seen::Wrong(what))) => failures.push(format!("round {round}: {what}")),
                 Some(Err(error)) => failures.push(format!("round {round}: {error}")),
                 None => failures.push(format!("round {round}: a panic")),
@@ -75,19 +75,19 @@ pub(super) fn run(args: &Args, folder: &Path, report: &mut Report) -> Result<()>
         },
     )?;
     for failure in failures {
-        let again = format!("just torture --seed {seed} damage --log-places {}", args.log_places);
-        report.failure(format!("a damaged log, {failure}"), again);
+        let replay = format!("just torture --seed {seed} damage --log-places {}", args.log_places);
+        report.failure(format!("a damaged log, {failure}"), replay);
     }
-    report.fact("damaged logs: all of it read", whole);
-    report.fact("damaged logs: the beginning read", shortened);
-    report.fact("damaged logs: told as damage", told);
-    report.fact("damaged logs: longest", format!("{longest:.1?}"));
+    report.fact("damaged logs: everything was read", whole);
+    report.fact("damaged logs: a beginning was read", shortened);
+    report.fact("damaged logs: reported as damage", reported);
+    report.fact("damaged logs: longest case", format!("{longest:.1?}"));
 
     let seen = look(&folder.join("mixed.db"), &crashed.file, &other.log, &crashed.texts)?;
     let what = match seen {
-        Seen::Beginning(count) => format!("the file's own {count} messages are read"),
-        Seen::Told(what) => format!("told: {what}"),
-        Seen::Wrong(what) => format!("not told: {what}"),
+        Seen::Beginning(count) => format!("{count} messages of the file itself are read"),
+        Seen::Reported(what) => format!("reported: {what}"),
+        Seen::Wrong(what) => format!("not reported: {what}"),
     };
     report.fact("another store's log", what);
     Ok(())
@@ -106,7 +106,7 @@ impl Crashed {
             }
             Ok(store)
         };
-        // A store that is closed has no log.
+        // Closing the store removes its log.
         drop(say(&texts[..IN_FILE])?);
         let store = say(&texts[IN_FILE..])?;
         let (file, log) = (std::fs::read(path)?, std::fs::read(beside(path))?);
@@ -115,13 +115,14 @@ impl Crashed {
     }
 }
 
+/// Returns the path of a store's log.
 fn beside(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     log.into()
 }
 
-/// Opens a file with a log and compares what is read with what was said.
+/// Opens a file with a log and compares what is read with what was appended.
 fn look(path: &Path, file: &[u8], log: &[u8], texts: &[String]) -> Result<Seen> {
     std::fs::write(path, file)?;
     std::fs::write(beside(path), log)?;
@@ -132,9 +133,9 @@ fn look(path: &Path, file: &[u8], log: &[u8], texts: &[String]) -> Result<Seen> 
         Ok((read, damages))
     };
     Ok(match read() {
-        Err(error) => Seen::Told(error.to_string()),
+        Err(error) => Seen::Reported(error.to_string()),
         Ok((_, damages)) if !damages.is_empty() => {
-            Seen::Told(format!("{} damages, {}", damages.len(), damages[0].what))
+            Seen::Reported(format!("{} damages, {}", damages.len(), damages[0].what))
         }
         Ok((read, _)) if texts.starts_with(&read) => Seen::Beginning(read.len()),
         Ok((read, _)) => {

@@ -1,104 +1,109 @@
-//! Damage to the file: flipped bytes, lost ends, empty and exchanged pages, another's log, files of other kinds.
+//! Damaged files: flipped bytes, truncated files, zeroed and swapped pages, damaged logs, files of other kinds.
 //!
-//! A store with a bit of everything is built once, and asked everything once: the sound answers. Then each *case* does
-//! one harm to a copy, opens it, verifies it, asks everything again, and appends. The cases are numbered, and the
-//! number of a case decides all of its dice, so one case can be run again by itself.
+//! A store with every kind of content is built once and read once: the *baseline*. Each *case* corrupts a copy in one
+//! way, opens it, verifies it, reads everything again, and appends. The number of a case decides all its random
+//! choices, so one case can be replayed.
 //!
-//! Invariant: no case panics or goes on for ever, and what a read tells, `verify` tells, too. How much damage nobody
-//! can tell, a byte in a text say, is a figure of the report.
+//! Invariant: no case panics or hangs, and `verify` finds what a read reports. How much damage nothing can detect (a
+//! changed byte in a text) is a figure in the report.
 
 mod answers;
 mod case;
-mod crew;
+mod corruption;
 mod fixture;
 mod foreign;
-mod harm;
 mod log;
 mod recovery;
 mod rows;
 mod tally;
+mod threads;
 
 use std::time::Duration;
 
 use crate::{Report, Result};
-use case::Ground;
-use harm::Harm;
+use case::Baseline;
+use corruption::Corruption;
 use tally::Tally;
 
 /// How much of each kind of damage is done.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Backing at which a byte or a bit is flipped.
+    /// Positions at which a byte or a bit is flipped.
     #[arg(long, default_value_t = 10_000)]
     pub places: u64,
-    /// Lengths to which the file is cut.
+    /// Lengths to which the file is truncated.
     #[arg(long, default_value_t = 300)]
     pub lengths: u64,
-    /// Pages that are zeroed, and pairs of pages that are exchanged.
+    /// Pages that are zeroed, and pairs of pages that are swapped.
     #[arg(long, default_value_t = 300)]
     pub pages: u64,
-    /// Backing in the log at which a byte is flipped.
+    /// Positions in the log at which a byte is flipped.
     #[arg(long, default_value_t = 500)]
     pub log_places: u64,
-    /// Messages of each of the store's sessions.
+    /// Messages in each session of the store.
     #[arg(long, default_value_t = 40)]
     pub messages: usize,
-    /// Stores of which pages are damaged and what is left is brought back, for each number of damaged pages.
+    /// Stores that are recovered, for each number of damaged pages.
     #[arg(long, default_value_t = 5)]
     pub recoveries: u64,
-    /// Threads that work on cases at the same time.
+    /// Threads that run cases.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
     /// Seconds after which a case counts as hanging.
     #[arg(long, default_value_t = 60)]
     pub limit: u64,
-    /// Runs this one case of the damaged file again and tells all about it.
+    /// Replay only this case and print everything about it.
     #[arg(long)]
     pub round: Option<u64>,
 }
 
-/// Damages stores in every way there is.
+/// Damages stores in every way.
 ///
 /// # Errors
-/// If the files to damage cannot be made, or a case does not end.
+/// If the files to damage cannot be made, or a case hangs.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let seed = report.seed();
-    let again = format!("just torture --seed {seed} damage --messages {}", args.messages);
+    let replay = format!("just torture --seed {seed} damage --messages {}", args.messages);
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sound.db");
     let ids = fixture::build(&path, seed, args.messages)?;
-    let ground = Ground::survey(&path, ids)?;
-    report.fact("bytes of the store", ground.bytes.len());
-    report.fact("messages", ground.messages);
-    report.fact("answers compared in each case", ground.answers.len());
+    let baseline = Baseline::survey(&path, ids)?;
+    report.fact("bytes of the store", baseline.bytes.len());
+    report.fact("messages", baseline.messages);
+    report.fact("reads compared in each case", baseline.answers.len());
 
-    let counts = harm::Counts { flips: args.places, lengths: args.lengths, pages: args.pages };
-    let harm = |round| Harm::of_round(seed, round, &counts, &ground);
+    let counts =
+        corruption::Counts { flips: args.places, lengths: args.lengths, pages: args.pages };
+    let corruption = |round| Corruption::of_round(seed, round, &counts, &baseline);
     let limit = Duration::from_secs(args.limit);
     if let Some(round) = args.round {
-        let harm = harm(round);
-        let seen = case::run(&ground, harm, &folder.path().join("case.db"))?;
-        report.fact(format!("round {round}, {harm}"), &seen);
+        let corruption = corruption(round);
+        let seen = case::run(&baseline, corruption, &folder.path().join("case.db"))?;
+        report.fact(format!("round {round}, {corruption}"), &seen);
         return Ok(());
     }
-    let again = |round: u64| {
+    let replay = |round: u64| {
         format!(
-            "{again} --places {} --lengths {} --pages {} --round {round}",
+            "{replay} --places {} --lengths {} --pages {} --round {round}",
             args.places, args.lengths, args.pages
         )
     };
     let mut tally = Tally::default();
-    crew::work(
+    threads::run_cases(
         args.threads,
         counts.total(),
         limit,
         |worker, round| {
-            case::run(&ground, harm(round), &folder.path().join(format!("case-{worker}.db")))
+            case::run(
+                &baseline,
+                corruption(round),
+                &folder.path().join(format!("case-{worker}.db")),
+            )
         },
-        |round, ended| tally.add(report, &again(round), harm(round), ended),
+        |round, ended| tally.add(report, &replay(round), corruption(round), ended),
     )?;
-    tally.tell(report);
-    foreign::run(&ground, folder.path(), report)?;
+    tally.report(report);
+    foreign::run(&baseline, folder.path(), report)?;
     log::run(args, folder.path(), report)?;
-    recovery::run(args, &ground, folder.path(), report)
+    recovery::run(args, &baseline, folder.path(), report)
 }

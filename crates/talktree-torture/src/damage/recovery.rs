@@ -1,4 +1,4 @@
-//! What comes back of a store of which pages are garbage: by talktree's own reads, and by the `sqlite3` shell.
+//! How many messages can be recovered from a store with garbage pages, by talktree's reads and by the `sqlite3` shell.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,73 +7,79 @@ use std::process::{Command, Stdio};
 use talktree::{Message, Store};
 
 use super::Args;
-use super::case::{Ground, open};
-use super::harm::PAGE;
+use super::case::{Baseline, open};
+use super::corruption::PAGE;
 use crate::{Report, Result};
 
 /// How many pages are damaged at a time.
 const DAMAGED: [usize; 3] = [1, 10, 100];
 
-/// Each message of a store by its session and id, as text.
+/// The debug text of each message, by session and id.
 type Messages = BTreeMap<(String, String), String>;
 
-/// Damages pages of copies and brings back what is left.
-pub(super) fn run(args: &Args, ground: &Ground, folder: &Path, report: &mut Report) -> Result<()> {
+/// Damages pages of copies and recovers messages.
+pub(super) fn run(
+    args: &Args,
+    baseline: &Baseline,
+    folder: &Path,
+    report: &mut Report,
+) -> Result<()> {
     let path = folder.join("recovery.db");
-    std::fs::write(&path, &ground.bytes)?;
-    let sound = read(&open(&path)?, &ground.sessions);
-    let pages = ground.bytes.len() / PAGE;
-    // Some builds of the shell are without what `.recover` needs.
-    clean(&path, &ground.bytes)?;
+    std::fs::write(&path, &baseline.bytes)?;
+    let sound = read(&open(&path)?, &baseline.sessions);
+    let pages = baseline.bytes.len() / PAGE;
+    // Some builds of the shell lack what `.recover` needs.
+    clean(&path, &baseline.bytes)?;
     let recovered = folder.join("recovered.db");
-    let found = recover(&path, &recovered, &ground.sessions);
+    let found = recover(&path, &recovered, &baseline.sessions);
     let has_shell = found.is_ok_and(|found| found.len() == sound.len());
-    report.fact("the sqlite3 shell recovers a sound store", has_shell);
+    report.fact("the sqlite3 shell can recover a sound store", has_shell);
     for damaged in DAMAGED {
         let (mut exported, mut own, mut rebuilt, mut shell) =
             (Share::default(), Share::default(), Share::default(), Share::default());
         let mut index_rebuilt = 0;
         for round in 0..args.recoveries {
             let mut dice = fastrand::Rng::with_seed(report.seed() ^ (round << 8) ^ damaged as u64);
-            let mut bytes = ground.bytes.clone();
+            let mut bytes = baseline.bytes.clone();
             for _ in 0..damaged {
                 let page = dice.usize(1..pages);
                 bytes[page * PAGE..(page + 1) * PAGE].fill_with(|| dice.u8(..));
             }
             clean(&path, &bytes)?;
-            let (whole, left, again) = match open(&path) {
+            let (whole, left, rebuilt_index) = match open(&path) {
                 Ok(store) => {
                     let (whole, left) =
-                        (export(&store, &ground.sessions), read(&store, &ground.sessions));
+                        (export(&store, &baseline.sessions), read(&store, &baseline.sessions));
                     index_rebuilt += u64::from(store.rebuild_search().is_ok());
-                    (whole, left, read(&store, &ground.sessions))
+                    (whole, left, read(&store, &baseline.sessions))
                 }
                 Err(_) => (Messages::new(), Messages::new(), Messages::new()),
             };
             exported.add(&sound, &whole);
             own.add(&sound, &left);
-            rebuilt.add(&sound, &again);
+            rebuilt.add(&sound, &rebuilt_index);
             if has_shell {
                 clean(&path, &bytes)?;
-                shell.add(&sound, &recover(&path, &recovered, &ground.sessions)?);
+                shell.add(&sound, &recover(&path, &recovered, &baseline.sessions)?);
             }
         }
         report.fact(format!("{damaged} damaged pages: exports"), exported);
-        report.fact(format!("{damaged} damaged pages: all that can be read"), &own);
+        report.fact(format!("{damaged} damaged pages: all reads"), &own);
         report.fact(
             format!(
-                "{damaged} damaged pages: after a new index ({index_rebuilt} of {})",
+                "{damaged} damaged pages: after rebuilding the index ({index_rebuilt} of {})",
                 args.recoveries
             ),
             &rebuilt,
         );
         if has_shell {
-            report.fact(format!("{damaged} damaged pages: .recover, opened again"), shell);
+            report.fact(format!("{damaged} damaged pages: .recover, then all reads"), shell);
         }
     }
     Ok(())
 }
 
+/// Writes a file and removes the log of its predecessor.
 fn clean(path: &Path, bytes: &[u8]) -> Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut beside = path.as_os_str().to_owned();
@@ -86,12 +92,12 @@ fn clean(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What share of the messages came back as it was.
+/// How many messages were recovered unchanged.
 #[derive(Default)]
 struct Share {
     all: usize,
     right: usize,
-    /// Messages that came back with other content.
+    /// Messages that were recovered with other content.
     wrong: usize,
 }
 
@@ -119,7 +125,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// Returns the messages of the sessions that can be exported whole.
+/// Returns the messages of the sessions that can be exported completely.
 fn export(store: &Store, sessions: &[String]) -> Messages {
     let mut messages = Messages::new();
     for id in sessions {
@@ -131,7 +137,7 @@ fn export(store: &Store, sessions: &[String]) -> Messages {
     messages
 }
 
-/// Returns the messages that any read gives.
+/// Returns the messages that any read returns.
 fn read(store: &Store, sessions: &[String]) -> Messages {
     let mut messages = Messages::new();
     let listed: BTreeSet<String> =
@@ -148,7 +154,7 @@ fn read(store: &Store, sessions: &[String]) -> Messages {
     messages
 }
 
-/// Keeps what a stream gives before it fails; its messages' parents depend on what else is left.
+/// Keeps what a stream returns before it fails, without parents: they depend on which other messages are left.
 fn keep(
     messages: &mut Messages,
     session: &str,
@@ -161,7 +167,7 @@ fn keep(
     }
 }
 
-/// Lets the shell write what it finds into a new file, and reads that.
+/// Dumps a damaged file with the shell's `.recover` into a new file, and reads that.
 fn recover(damaged: &Path, recovered: &Path, sessions: &[String]) -> Result<Messages> {
     clean(recovered, b"")?;
     let mut dump = Command::new("sqlite3")

@@ -1,4 +1,4 @@
-//! The file as SQLite has it: which page is part of what, and what stands in which column.
+//! The file as SQLite sees it: the table of each page, and the values of each column.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::Result;
 
-/// The tables that hold what people stored.
+/// The tables with stored data, without the search index.
 const TABLES: &[&str] = &[
     "session",
     "message",
@@ -27,13 +27,13 @@ const TABLES: &[&str] = &[
     "search_pending",
 ];
 
-/// Opens a file beside talktree.
+/// Opens a file without talktree.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Ok(Connection::open_with_flags(path, flags)?)
 }
 
-/// Returns what each page, from 1, is part of; pages that are free are not there.
+/// Returns the table or index of each page, counted from 1; free pages are missing.
 pub(super) fn pages(path: &Path) -> Result<BTreeMap<usize, String>> {
     let conn = open(path)?;
     let mut statement = conn.prepare("SELECT pageno, name, pagetype FROM dbstat")?;
@@ -46,7 +46,7 @@ pub(super) fn pages(path: &Path) -> Result<BTreeMap<usize, String>> {
     Ok(pages)
 }
 
-/// A digest of each value: by table and row, a number a column.
+/// The digests of all values, by table, row and column.
 pub(super) struct Rows(BTreeMap<&'static str, Vec<Vec<u64>>>);
 
 impl Rows {
@@ -74,7 +74,7 @@ impl Rows {
         let mut columns = BTreeSet::new();
         for (table, sound) in &self.0 {
             let found = &other.0[table];
-            // What is pending goes by itself.
+            // The number of pending entries changes when the index catches up.
             if sound.len() != found.len() && *table != "search_pending" {
                 columns.insert(format!("{table} (number of rows)"));
             }

@@ -1,23 +1,23 @@
-//! What became of the cases, counted.
+//! Counts how the cases ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::case::Seen;
-use super::crew::Ended;
-use super::harm::Harm;
+use super::corruption::Corruption;
+use super::threads::Ended;
 use crate::Report;
 
-/// The most examples that are told of one kind.
+/// The maximum number of examples of one kind in the report.
 const EXAMPLES: usize = 3;
-/// The most sessions that one leaf of the message table can be part of, its neighbours' ends among them.
+/// The maximum number of sessions on one leaf page of the message table, including the ends of its neighbours.
 const SESSIONS_ON_A_PAGE: usize = 3;
 
-/// How a case ended for the one who asks.
+/// How the damage of a case showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Refused,
-    ToldByReads,
+    ReportedByReads,
     FoundByVerify,
     Harmless,
     Undetected,
@@ -28,7 +28,7 @@ impl Class {
         if seen.refused.is_some() {
             Self::Refused
         } else if !seen.errors.is_empty() {
-            Self::ToldByReads
+            Self::ReportedByReads
         } else if seen.is_found() {
             Self::FoundByVerify
         } else if seen.different.is_empty() {
@@ -40,9 +40,9 @@ impl Class {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Refused => "refused when it is opened",
-            Self::ToldByReads => "told by reads, and by verify",
-            Self::FoundByVerify => "found by verify alone",
+            Self::Refused => "refused on opening",
+            Self::ReportedByReads => "reported by reads and by verify",
+            Self::FoundByVerify => "found only by verify",
             Self::Harmless => "harmless",
             Self::Undetected => "undetected",
         }
@@ -53,53 +53,62 @@ impl Class {
 #[derive(Default)]
 pub(super) struct Tally {
     classes: BTreeMap<(&'static str, Class), u64>,
-    /// What is undetected: where, and in which columns.
+    /// The rounds with undetected damage, by part or columns.
     undetected: BTreeMap<String, Vec<u64>>,
     kinds: BTreeMap<&'static str, u64>,
-    /// Errors that do not say that the store is damaged, by their words.
+    /// Errors that do not say that the store is damaged, by text, with the commands that replay them.
     other_errors: BTreeMap<String, Vec<String>>,
     slowest: Duration,
     total: Duration,
     cases: u64,
     wrong_and_found: u64,
-    /// By the number of sessions that still read as they were.
+    /// Cases by the number of sessions that still read as before.
     readable: BTreeMap<usize, u64>,
     appended: u64,
 }
 
 impl Tally {
-    /// Counts a case, and notes what broke a promise.
-    pub(super) fn add(&mut self, report: &mut Report, again: &str, harm: Harm, ended: Ended<Seen>) {
+    /// Counts a case and reports broken promises.
+    pub(super) fn add(
+        &mut self,
+        report: &mut Report,
+        replay: &str,
+        corruption: Corruption,
+        ended: Ended<Seen>,
+    ) {
         self.cases += 1;
         self.total += ended.took;
         self.slowest = self.slowest.max(ended.took);
         let seen = match ended.answer {
-            None => return report.failure(format!("{harm}: a panic"), again),
-            Some(Err(error)) => return report.failure(format!("{harm}: {error}"), again),
+            None => return report.failure(format!("{corruption}: a panic"), replay),
+            Some(Err(error)) => return report.failure(format!("{corruption}: {error}"), replay),
             Some(Ok(seen)) => seen,
         };
         let class = Class::of(&seen);
-        *self.classes.entry((harm.kind(), class)).or_default() += 1;
+        *self.classes.entry((corruption.kind(), class)).or_default() += 1;
         for kind in seen.damages.iter().map(|damage| damage.0).collect::<BTreeSet<_>>() {
             *self.kinds.entry(kind).or_default() += 1;
         }
-        for told in seen.told().filter(|told| !told.is_clear) {
-            // The same words about another place are the same error.
-            let text = told.text.replace(|c: char| c.is_ascii_digit(), "#");
-            self.other_errors.entry(text).or_default().push(again.to_owned());
+        for error in seen.all_errors().filter(|error| !error.is_about_damage) {
+            // The same text with other numbers is the same error.
+            let text = error.text.replace(|c: char| c.is_ascii_digit(), "#");
+            self.other_errors.entry(text).or_default().push(replay.to_owned());
         }
-        if class == Class::ToldByReads && !seen.is_found() {
-            let (asked, told) = &seen.errors[0];
+        if class == Class::ReportedByReads && !seen.is_found() {
+            let (asked, error) = &seen.errors[0];
             report.failure(
-                format!("{harm} in {}: {asked} tells {told:?}, and verify does not", seen.part),
-                again,
+                format!(
+                    "{corruption} in {}: {asked} fails with {error:?}, but verify finds nothing",
+                    seen.part
+                ),
+                replay,
             );
         }
         for session in &seen.lost {
             if !seen.is_found() {
                 report.failure(
-                    format!("{harm} in {}: an append to {session} was lost", seen.part),
-                    again,
+                    format!("{corruption} in {}: an append to {session} was lost", seen.part),
+                    replay,
                 );
             }
         }
@@ -112,34 +121,37 @@ impl Tally {
                 }
                 false => seen.columns.join(" "),
             };
-            let round = again.rsplit(' ').next().and_then(|round| round.parse::<u64>().ok());
+            let round = replay.rsplit(' ').next().and_then(|round| round.parse::<u64>().ok());
             self.undetected.entry(what).or_default().extend(round);
         }
         if class != Class::Refused {
             self.wrong_and_found +=
                 u64::from(class != Class::Undetected && !seen.different.is_empty());
-            self.appended += u64::from(seen.unwritten.is_empty());
+            self.appended += u64::from(seen.append_errors.is_empty());
             *self.readable.entry(seen.readable).or_default() += 1;
         }
         let lost = self.readable.keys().max().map_or(0, |all| all - seen.readable);
-        let is_one_leaf = matches!(harm, Harm::Flip { .. }) && seen.part == "message leaf";
+        let is_one_leaf =
+            matches!(corruption, Corruption::Flip { .. }) && seen.part == "message leaf";
         if is_one_leaf && class != Class::Refused && lost > SESSIONS_ON_A_PAGE {
             report.failure(
-                format!("{harm} in one leaf of the messages: {lost} sessions read otherwise"),
-                again,
+                format!(
+                    "{corruption} in one leaf page of messages: {lost} sessions read differently"
+                ),
+                replay,
             );
         }
     }
 
-    /// Tells the counts.
-    pub(super) fn tell(&self, report: &mut Report) {
+    /// Writes the counts into the report.
+    pub(super) fn report(&self, report: &mut Report) {
         report.fact("cases", self.cases);
         for ((kind, class), count) in &self.classes {
             report.fact(format!("{kind}: {}", class.name()), count);
         }
-        report.fact("damaged, told, and some answers wrong", self.wrong_and_found);
-        report.fact("opened and appended to", self.appended);
-        report.fact("verify, by kind", format!("{:?}", self.kinds));
+        report.fact("damage reported, and some reads differ", self.wrong_and_found);
+        report.fact("stores that still accept appends", self.appended);
+        report.fact("damages found by verify, by kind", format!("{:?}", self.kinds));
         for (what, rounds) in &self.undetected {
             let examples = &rounds[..rounds.len().min(EXAMPLES)];
             report.fact(
@@ -147,14 +159,14 @@ impl Tally {
                 format!("{} (rounds {examples:?})", rounds.len()),
             );
         }
-        report.fact("sessions that read as they were: cases", format!("{:?}", self.readable));
+        report.fact(
+            "cases by number of sessions that read as before",
+            format!("{:?}", self.readable),
+        );
         for (text, rounds) in &self.other_errors {
             report.fact(format!("error {text:?}"), format!("{} ({})", rounds.len(), rounds[0]));
         }
         let mean = self.total.checked_div(self.cases as u32).unwrap_or_default();
-        report.fact(
-            "time of a case",
-            format!("{mean:.0?} in the mean, {:.1?} at the most", self.slowest),
-        );
+        report.fact("time per case", format!("mean {mean:.0?}, max {:.1?}", self.slowest));
     }
 }

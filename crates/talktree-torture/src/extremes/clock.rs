@@ -1,4 +1,4 @@
-//! Clocks that go backwards or stand still, and times at both ends of what can be told: the order stays that of appends.
+//! Clocks that go backwards or stand still, and the earliest and latest times: the order stays that of the appends.
 
 use chrono::{DateTime, Days, Utc};
 use talktree::{Budget, Message, Session, Store};
@@ -6,7 +6,7 @@ use talktree::{Budget, Message, Session, Store};
 use super::Args;
 use crate::{Report, Result};
 
-/// Appends messages whose times are in disorder and reads them in every way.
+/// Appends messages whose times are out of order and reads them in every way.
 pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     let mut dice = fastrand::Rng::with_seed(report.seed());
     let folder = tempfile::tempdir()?;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
         messages.push(Message::user(format!("said {n}")).with_id(format!("m{n}")).at(at));
     }
     let names: Vec<String> = messages.iter().map(|message| message.id.to_string()).collect();
-    // By ones and by many.
+    // Half of them in one call, half one by one.
     let half = messages.len() / 2;
     chat.append_all(messages.drain(..half))?;
     for message in messages {
@@ -49,16 +49,16 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     store.export_jsonl(&mut exported)?;
     let file = folder.path().join("talk.jsonl");
     std::fs::write(&file, &exported)?;
-    let brought = Store::open_in_memory()?;
+    let imported = Store::open_in_memory()?;
     let options = talktree::import::JsonlOptions::default();
-    brought.import_jsonl(&file, std::fs::File::open(&file)?, &options, |_| {})?;
-    orders += check(&brought.session("s")?, &names, report)?;
-    report.fact("messages with times in disorder", names.len());
+    imported.import_jsonl(&file, std::fs::File::open(&file)?, &options, |_| {})?;
+    orders += check(&imported.session("s")?, &names, report)?;
+    report.fact("messages with times out of order", names.len());
     report.fact("orders compared", orders);
     Ok(())
 }
 
-/// Compares the order of every way of reading; returns how many there were.
+/// Compares the order in every way of reading; returns how many were compared.
 fn check(chat: &Session, names: &[String], report: &mut Report) -> Result<usize> {
     let mut paged = Vec::new();
     let mut page = chat.page().limit(100).run()?;
@@ -84,9 +84,9 @@ fn check(chat: &Session, names: &[String], report: &mut Report) -> Result<usize>
     for (way, messages) in &ways {
         if !messages.iter().map(|message| message.id.as_str()).eq(names.iter().map(String::as_str))
         {
-            let again =
+            let replay =
                 format!("just torture --seed {} extremes --times {}", report.seed(), names.len());
-            report.failure(format!("{way} tells another order than that of the appends"), again);
+            report.failure(format!("{way} returns another order than that of the appends"), replay);
         }
     }
     let latest = chat.latest_leaf()?.map(|message| message.id.to_string());

@@ -1,7 +1,6 @@
-//! Two sessions with equal ids and texts: whatever is asked of one, the other's words never come out, and nothing of it
-//! changes.
+//! Two sessions with equal ids and texts: no verb of one may return text of the other or change it.
 //!
-//! Ids that only one of them holds are told apart by the library's own tests; here half of all ids are in both.
+//! The library's own tests use ids that only one session has; here both sessions have half of all ids.
 
 use talktree::export::session_hash;
 use talktree::{
@@ -12,7 +11,7 @@ use talktree::{
 use super::Args;
 use crate::{Report, Result};
 
-/// Stands in every message of the other session that differs, and nowhere else.
+/// In every message of the other session that differs, and nowhere else.
 const SECRET: &str = "betasecret";
 /// Messages in each session.
 const MESSAGES: usize = 40;
@@ -25,37 +24,39 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     fill(&chat, "alphaopen", "a")?;
     fill(&other, SECRET, "b")?;
     let before = session_hash(&other)?;
-    let (mut answered, mut refused) = (0, 0);
+    let (mut succeeded, mut refused) = (0, 0);
     for round in 0..args.foreign_ids {
         let verb = dice.usize(..VERBS.len());
         let ids = [pick(&mut dice), pick(&mut dice)];
-        let again = format!(
+        let replay = format!(
             "just torture --seed {} extremes --messages 1000 --children 1000 --branches 100 --foreign-ids {}",
             report.seed(),
             round + 1
         );
         let answer = VERBS[verb].1(&chat, &ids[0], &ids[1]);
-        let told = match &answer {
-            Ok(told) => told.clone(),
+        let text = match &answer {
+            Ok(text) => text.clone(),
             Err(error) => error.to_string(),
         };
-        if told.contains(SECRET) {
+        if text.contains(SECRET) {
             report.failure(
-                format!("{} with {ids:?} tells of another session: {told}", VERBS[verb].0),
-                &again,
+                format!("{} with {ids:?} returns text of another session: {text}", VERBS[verb].0),
+                &replay,
             );
         }
         if answer.is_ok() {
-            answered += 1
+            succeeded += 1
         } else {
             refused += 1
         }
         if session_hash(&other)? != before {
-            report
-                .failure(format!("{} with {ids:?} changed another session", VERBS[verb].0), &again);
+            report.failure(
+                format!("{} with {ids:?} changed another session", VERBS[verb].0),
+                &replay,
+            );
             break;
         }
-        // What was cleared or deleted is said again, so that there is something to find.
+        // Cleared or deleted messages are appended again, so that there is something to find.
         if chat.path_length()? < 5 || round.is_multiple_of(50) {
             chat.clear()?;
             fill(&chat, "alphaopen", "a")?;
@@ -68,13 +69,13 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
             "just torture extremes",
         );
     }
-    report
-        .fact("verbs with ids of both sessions", format!("{answered} answered, {refused} refused"));
-    report.fact("kinds of such verbs", VERBS.len());
+    report.fact("calls with foreign ids", format!("{succeeded} succeeded, {refused} refused"));
+    report.fact("verbs called with foreign ids", VERBS.len());
     Ok(())
 }
 
-/// Fills a session: odd messages say the same in both, even ones differ; so do ids that begin with its letter.
+/// Fills a session. Odd messages have the same text in both sessions, even ones differ; an id starts with `m` in both
+/// or with the session's letter.
 fn fill(chat: &Session, word: &str, letter: &str) -> Result<()> {
     for n in 0..MESSAGES {
         let text = if n % 2 == 0 { format!("{word} {n}") } else { format!("said in both {n}") };
@@ -104,7 +105,7 @@ fn pick(dice: &mut fastrand::Rng) -> String {
     }
 }
 
-/// A verb called with one or two ids; answers in words.
+/// A verb called with one or two ids; returns the debug text of its value.
 type Verb = fn(&Session, &str, &str) -> Answer<String>;
 
 fn words(answer: impl std::fmt::Debug) -> String {
@@ -115,7 +116,7 @@ fn collected(stream: talktree::Messages) -> Answer<String> {
     stream.collect::<Answer<Vec<Message>>>().map(words)
 }
 
-fn said(text: &str) -> Message {
+fn new_message(text: &str) -> Message {
     Message::user(format!("new {text}"))
 }
 
@@ -166,22 +167,28 @@ const VERBS: &[(&str, Verb)] = &[
         chat.at(&id.into()).export_openai(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
-    ("append_to", |chat, id, _| chat.append_to(&id.into(), said(id)).map(words)),
+    ("append_to", |chat, id, _| chat.append_to(&id.into(), new_message(id)).map(words)),
     ("append_all_to", |chat, id, _| {
-        chat.append_all_to(&Parent::Message(id.into()), [said(id), said(id)]).map(words)
+        chat.append_all_to(&Parent::Message(id.into()), [new_message(id), new_message(id)])
+            .map(words)
     }),
-    ("append_if_head", |chat, id, _| chat.append_if_head(Some(&id.into()), said(id)).map(words)),
-    ("append with the id", |chat, id, _| chat.append(said(id).with_id(id)).map(words)),
+    ("append_if_head", |chat, id, _| {
+        chat.append_if_head(Some(&id.into()), new_message(id)).map(words)
+    }),
+    ("append with the id", |chat, id, _| chat.append(new_message(id).with_id(id)).map(words)),
     ("import_message", |chat, id, other| {
-        chat.import_message(Some(&id.into()), said(id).with_id(other)).map(words)
+        chat.import_message(Some(&id.into()), new_message(id).with_id(other)).map(words)
     }),
     ("import_messages", |chat, id, other| {
-        let record =
-            ImportRecord { record: id.to_owned(), parent: Some(other.into()), message: said(id) };
+        let record = ImportRecord {
+            record: id.to_owned(),
+            parent: Some(other.into()),
+            message: new_message(id),
+        };
         chat.import_messages(&[record]).map(words)
     }),
-    ("update", |chat, id, _| chat.update(said(id).with_id(id)).map(words)),
-    ("upsert", |chat, id, _| chat.upsert(said(id).with_id(id)).map(words)),
+    ("update", |chat, id, _| chat.update(new_message(id).with_id(id)).map(words)),
+    ("upsert", |chat, id, _| chat.upsert(new_message(id).with_id(id)).map(words)),
     ("delete", |chat, id, other| chat.delete([&MessageId::from(id), &other.into()]).map(words)),
     ("delete_branch", |chat, id, _| chat.delete_branch(&id.into()).map(words)),
     ("checkout", |chat, id, _| chat.checkout(&id.into()).map(words)),
@@ -201,7 +208,7 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("remove_compaction", |chat, id, _| chat.remove_compaction(&id.into()).map(words)),
     ("fork", |chat, id, _| {
-        // A fork of this session holds only what this session holds; the other is never overwritten.
+        // The id of the other session is taken: the fork must not overwrite it.
         chat.fork_as(&"beta".into(), &id.into(), "fork").map(words)
     }),
     ("clear", |chat, _, _| chat.clear().map(words)),

@@ -1,8 +1,8 @@
-//! How long a verb takes and how much memory more than before it needs at its peak.
+//! The time and the peak memory of a verb.
 
 #![allow(
     unsafe_code,
-    reason = "what was freed is given back to the system before the peak is taken"
+    reason = "freed memory is returned to the system before the peak is measured"
 )]
 
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::{Report, Result};
 
-/// Takes the time of verbs, and notes those that answer wrongly.
+/// Measures verbs and reports wrong results.
 pub(super) struct Meter<'r> {
     shape: &'static str,
     report: &'r mut Report,
@@ -21,22 +21,22 @@ impl<'r> Meter<'r> {
         Self { shape, report }
     }
 
-    /// Runs a verb and notes what it took.
+    /// Runs a verb and reports its time and memory.
     pub(super) fn time<T>(&mut self, verb: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        give_back();
+        release_memory();
         let before = memory_kib("VmRSS")?;
-        // From here on the peak counts anew; where the system does not allow it, it counts from the beginning.
+        // Resets the peak; where the system does not allow it, the peak counts from the start of the process.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let begun = Instant::now();
         let answer = work()?;
         let took = begun.elapsed();
         let more = memory_kib("VmHWM")?.saturating_sub(before) / 1024;
-        eprintln!("{}: {verb}: {took:.1?}, {more} MiB more", self.shape);
+        eprintln!("{}: {verb}: {took:.1?}, {more} MiB", self.shape);
         self.report.fact(format!("{}: {verb}", self.shape), format!("{took:.1?}, {more} MiB"));
         Ok(answer)
     }
 
-    /// Runs a verb, notes what it took, and compares its answer.
+    /// Runs a verb, reports its time and memory, and compares its result.
     pub(super) fn check<T: PartialEq + Debug>(
         &mut self,
         verb: &str,
@@ -45,23 +45,23 @@ impl<'r> Meter<'r> {
     ) -> Result<()> {
         let answer = self.time(verb, work)?;
         if answer != expected {
-            let what = format!("{}: {verb} answers {answer:?}, not {expected:?}", self.shape);
+            let what = format!("{}: {verb} returns {answer:?}, not {expected:?}", self.shape);
             self.report.failure(what, "just torture extremes");
         }
         Ok(())
     }
 }
 
-/// Gives freed memory back to the system, so that one verb's is not hidden in that of the one before.
-fn give_back() {
+/// Returns freed memory to the system, so that the memory of one verb does not hide in that of the previous one.
+fn release_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the call takes no pointer and only gives back what the allocator holds unused.
+    // SAFETY: the call takes no pointer and only returns memory that the allocator holds unused.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Returns a figure of this process's memory; 0 where the system tells none.
+/// Returns a memory figure of this process; 0 if the system has none.
 fn memory_kib(name: &str) -> Result<u64> {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(0) };
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,8 +1,8 @@
-//! The edges of what a store is for: a million messages in a row, a million answers to one, thousands of branches, all on
-//! a small stack; ids of another session; clocks that go backwards; the same id twice.
+//! Extreme trees and inputs: a million messages in a row, a million answers to one message, thousands of branches, all
+//! on a small stack; ids of another session; clocks that go backwards; the same id twice.
 //!
-//! Invariant: no verb recurses along a path or over children, none answers with what another session holds, and the
-//! order of messages is the order of appends, whatever their times say.
+//! Invariant: no verb recurses along a path or over children, none returns data of another session, and the order of
+//! messages is the order of appends, whatever their times are.
 
 mod clock;
 mod isolation;
@@ -14,10 +14,10 @@ mod verbs;
 use crate::{Report, Result};
 use meter::Meter;
 
-/// How far it goes.
+/// The size of each extreme.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Messages of the long path.
+    /// Messages on the long path.
     #[arg(long, default_value_t = 1_000_000)]
     pub messages: usize,
     /// Answers to one message.
@@ -26,7 +26,7 @@ pub struct Args {
     /// Branches of a path, each from another message.
     #[arg(long, default_value_t = 10_000)]
     pub branches: usize,
-    /// Verbs called with ids of another session.
+    /// Calls with ids of another session.
     #[arg(long, default_value_t = 20_000)]
     pub foreign_ids: u64,
     /// Messages with times out of order.
@@ -34,10 +34,10 @@ pub struct Args {
     pub times: usize,
 }
 
-/// Goes to the edges.
+/// Runs every verb on extreme trees and inputs.
 ///
 /// # Errors
-/// If a verb fails that should not, or memory cannot be measured.
+/// If a verb fails, or memory cannot be measured.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     isolation::run(args, report)?;
     clock::run(args, report)?;
@@ -59,7 +59,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Runs work on a stack so small that anything that recurses along a path overflows it.
+/// Runs `work` on a stack so small that recursion along a path overflows it.
 fn on_small_stack(work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work)?;

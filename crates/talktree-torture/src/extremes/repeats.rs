@@ -1,12 +1,11 @@
-//! The same id again: with the same content nothing happens, with other content the answer says so, and what was stored
-//! first stays.
+//! The same id twice: equal content is a no-op, other content is reported as differing, and what was stored first stays.
 
 use serde_json::json;
 use talktree::{Appended, ImportRecord, Imported, Message, Parent, Part, Session, Store};
 
 use crate::{Report, Result};
 
-/// Gives every message again, as it was and otherwise, in every way.
+/// Gives every message again in every way, unchanged and changed.
 pub(super) fn run(report: &mut Report) -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
@@ -21,20 +20,20 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
                 tried += 1;
                 if answer != (false, differs) {
                     let what =
-                        format!("{way} of {other:?} again answers (is new, differs) {answer:?}");
+                        format!("{way} of {other:?} again returns (is_new, differs) {answer:?}");
                     report.failure(what, "just torture extremes");
                 }
             }
         }
     }
     if chat.raw_history()? != before || chat.leaves()?.len() != 1 {
-        report.failure("an id that came again changed what was stored", "just torture extremes");
+        report.failure("a repeated id changed what was stored", "just torture extremes");
     }
-    report.fact("ids given again", tried);
+    report.fact("messages given again", tried);
     Ok(())
 }
 
-/// Returns the message as it was, and with each thing changed in turn; whether it differs.
+/// Returns the message unchanged and with each field changed in turn, and whether it differs.
 fn others(message: &Message) -> Vec<(Message, bool)> {
     let mut role = message.clone();
     role.role = "system".into();
@@ -52,13 +51,13 @@ fn others(message: &Message) -> Vec<(Message, bool)> {
     ]
 }
 
-/// Gives a message in every way; returns whether it was new, and whether it differs.
+/// Gives a message in every way; returns whether it was new and whether it differs.
 fn ways(chat: &Session, message: &Message) -> Result<Vec<(&'static str, (bool, bool))>> {
-    let told = |appended: &Appended| (appended.is_new, appended.differs);
+    let outcome = |appended: &Appended| (appended.is_new, appended.differs);
     let again = || message.clone();
     let many = chat.append_all([again(), again()])?;
     let at_root = chat.append_all_to(&Parent::Root, [again()])?;
-    // A record that was brought once is known whatever it says now, so each of these is another one.
+    // An imported record is known whatever its message is, so each message gets a new record.
     let record = format!("{message:?}");
     let imported = match chat
         .import_messages(&[ImportRecord { record, parent: None, message: again() }])?
@@ -67,15 +66,15 @@ fn ways(chat: &Session, message: &Message) -> Result<Vec<(&'static str, (bool, b
         Imported::Added => (true, false),
         Imported::Known => (false, false),
         Imported::Differs => (false, true),
-        imported => return Err(format!("an outcome nobody knows: {imported:?}").into()),
+        imported => return Err(format!("unknown outcome: {imported:?}").into()),
     };
     Ok(vec![
-        ("append", told(&chat.append(again())?)),
-        ("append_to", told(&chat.append_to(&"m3".into(), again())?)),
-        ("append_root", told(&chat.append_root(again())?)),
-        ("append_all", told(&many[0])),
-        ("append_all, twice in it", told(&many[1])),
-        ("append_all_to", told(&at_root[0])),
+        ("append", outcome(&chat.append(again())?)),
+        ("append_to", outcome(&chat.append_to(&"m3".into(), again())?)),
+        ("append_root", outcome(&chat.append_root(again())?)),
+        ("append_all", outcome(&many[0])),
+        ("append_all, the second of two", outcome(&many[1])),
+        ("append_all_to", outcome(&at_root[0])),
         ("import_messages", imported),
     ])
 }

@@ -10,11 +10,11 @@ use crate::Result;
 /// How many messages are written at a time.
 const BATCH: usize = 10_000;
 
-/// Grows a tree in a file.
-pub(super) type Shape = fn(&Args, &Path) -> Result<CountedAppend>;
+/// A function that grows a tree in a file.
+pub(super) type Shape = fn(&Args, &Path) -> Result<GrownTree>;
 
-/// A tree, and what the verbs should answer about it.
-pub(super) struct CountedAppend {
+/// A tree and the expected results of verbs.
+pub(super) struct GrownTree {
     pub(super) store: Store,
     pub(super) chat: Session,
     pub(super) messages: usize,
@@ -22,10 +22,10 @@ pub(super) struct CountedAppend {
     /// Messages on the path to `last`.
     pub(super) length: usize,
     pub(super) root: MessageId,
-    /// A message of the path to `last` that has children.
+    /// A message on the path to `last` that has children.
     pub(super) middle: MessageId,
     pub(super) children_of_middle: usize,
-    /// The leaf of the longest path; the head stands there.
+    /// The leaf of the longest path, which is the head.
     pub(super) last: MessageId,
 }
 
@@ -44,14 +44,14 @@ fn name(n: usize) -> MessageId {
     n.to_string().into()
 }
 
-/// One message after the other.
-pub(super) fn path(args: &Args, path: &Path) -> Result<CountedAppend> {
+/// Grows one path.
+pub(super) fn path(args: &Args, path: &Path) -> Result<GrownTree> {
     let (store, chat) = open(path)?;
     let count = args.messages;
     for start in (0..count).step_by(BATCH) {
         chat.append_all((start..count.min(start + BATCH)).map(message))?;
     }
-    Ok(CountedAppend {
+    Ok(GrownTree {
         store,
         chat,
         messages: count,
@@ -64,8 +64,8 @@ pub(super) fn path(args: &Args, path: &Path) -> Result<CountedAppend> {
     })
 }
 
-/// One message, and all others are answers to it.
-pub(super) fn children(args: &Args, path: &Path) -> Result<CountedAppend> {
+/// Grows one message with many answers.
+pub(super) fn children(args: &Args, path: &Path) -> Result<GrownTree> {
     let (store, chat) = open(path)?;
     let count = args.children;
     let root = chat.append(message(0))?.id;
@@ -79,7 +79,7 @@ pub(super) fn children(args: &Args, path: &Path) -> Result<CountedAppend> {
     }
     let last = name(count);
     chat.checkout(&last)?;
-    Ok(CountedAppend {
+    Ok(GrownTree {
         store,
         chat,
         messages: count + 1,
@@ -92,8 +92,8 @@ pub(super) fn children(args: &Args, path: &Path) -> Result<CountedAppend> {
     })
 }
 
-/// A path, and from each of its messages a further answer.
-pub(super) fn branches(args: &Args, path: &Path) -> Result<CountedAppend> {
+/// Grows a path with one more answer to each of its messages.
+pub(super) fn branches(args: &Args, path: &Path) -> Result<GrownTree> {
     let (store, chat) = open(path)?;
     let count = args.branches;
     chat.append_all((0..count).map(message))?;
@@ -105,10 +105,10 @@ pub(super) fn branches(args: &Args, path: &Path) -> Result<CountedAppend> {
         });
         chat.import_messages(&records.collect::<Vec<_>>())?;
     }
-    // The further answer to the last message of the path.
+    // The second answer to the last message of the path.
     let last = name(2 * count - 1);
     chat.checkout(&last)?;
-    Ok(CountedAppend {
+    Ok(GrownTree {
         store,
         chat,
         messages: 2 * count,

@@ -1,9 +1,9 @@
-//! Every verb over a large tree, with what it should answer.
+//! Every verb on a large tree, with its expected result.
 
 use talktree::{Budget, DrawOptions, Message, Planned, Tree};
 
 use super::meter::Meter;
-use super::shapes::CountedAppend;
+use super::shapes::GrownTree;
 use crate::Result;
 use crate::compaction::{by_words, options};
 
@@ -17,8 +17,8 @@ fn count(stream: impl Iterator<Item = talktree::Result<Message>>) -> Result<usiz
 }
 
 /// Runs every verb that reads.
-pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
-    let CountedAppend { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
+pub(super) fn read(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
+    let GrownTree { store, chat, messages, leaves, length, root, middle, last, .. } = grown;
     let (messages, length) = (*messages, *length);
     let raw = || chat.at(last).raw();
     meter.check("path_length", length as u64, || Ok(chat.path_length()?))?;
@@ -64,10 +64,10 @@ pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
     meter.time("export_markdown", || Ok(chat.export_markdown(&mut sink())?))?;
     meter.time("export_openai", || Ok(chat.export_openai(&mut sink())?))?;
     meter.time("content_hash", || Ok(store.content_hash()?))?;
-    meter.check("search, the first", false, || {
+    meter.check("first search", false, || {
         Ok(store.search("\"message 7\"").run()?.hits.is_empty())
     })?;
-    meter.check("search, what stands everywhere", false, || {
+    meter.check("search for a word in every message", false, || {
         Ok(store.search("many").run()?.hits.is_empty())
     })?;
     meter.check("search on a path", false, || {
@@ -87,9 +87,9 @@ pub(super) fn read(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
     })
 }
 
-/// Runs every verb that writes, the gentle ones first.
-pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> {
-    let CountedAppend { store, chat, messages, length, root, middle, last, .. } = grown;
+/// Runs every verb that writes; those that delete come last.
+pub(super) fn write(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
+    let GrownTree { store, chat, messages, length, root, middle, last, .. } = grown;
     let length = *length;
     let new = || Message::user("one more");
     meter.time("append", || Ok(chat.append(new().with_id("more"))?))?;
@@ -106,18 +106,18 @@ pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> 
         Ok(chat.update(Message::user("otherwise").with_id(root.clone()))?.is_changed)
     })?;
     let tokens: u64 = chat.history()?.iter().map(Message::tokens).sum();
-    meter.check("visible_tokens, counted", tokens, || Ok(chat.visible_tokens()?))?;
-    meter.check("visible_tokens, kept", tokens, || Ok(chat.visible_tokens()?))?;
+    meter.check("visible_tokens, first count", tokens, || Ok(chat.visible_tokens()?))?;
+    meter.check("visible_tokens, stored", tokens, || Ok(chat.visible_tokens()?))?;
     let words = by_words(store, chat.id().as_str())?;
-    meter.check("visible_tokens by another counter", true, || Ok(words.visible_tokens()? > 0))?;
+    meter.check("visible_tokens with another counter", true, || Ok(words.visible_tokens()? > 0))?;
     meter.time("recount_tokens", || Ok(store.recount_tokens()?))?;
-    meter.check("visible_tokens, counted again", tokens, || Ok(chat.visible_tokens()?))?;
+    meter.check("visible_tokens, recounted", tokens, || Ok(chat.visible_tokens()?))?;
     if let Planned::Compact(plan) =
         meter.time("plan_compaction", || Ok(chat.plan_compaction(&options())?))?
     {
         let compacted = meter.time("commit", || Ok(chat.commit(plan, "In brief.")?))?;
         meter.check("history with a compaction", true, || Ok(chat.history()?.len() < length))?;
-        meter.time("remove_compaction of a compaction", || {
+        meter.time("remove_compaction after a commit", || {
             Ok(chat.remove_compaction(&compacted.id)?)
         })?;
     }
@@ -126,8 +126,8 @@ pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> 
     store.remove(next.id())?;
     let compaction =
         meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
-    meter.check("history of a summary", 1, || Ok(chat.history()?.len()))?;
-    meter.check("iter_rev of a summary", 1, || count(chat.iter_rev()))?;
+    meter.check("history with all compacted", 1, || Ok(chat.history()?.len()))?;
+    meter.check("iter_rev with all compacted", 1, || count(chat.iter_rev()))?;
     meter.check("expand", length, || Ok(chat.expand_raw(&compaction)?.len()))?;
     let fork = meter.time("fork", || Ok(chat.fork(last, "fork")?))?;
     meter.check("history of the fork", length, || Ok(fork.raw_history()?.len()))?;
@@ -135,13 +135,15 @@ pub(super) fn write(grown: &CountedAppend, meter: &mut Meter<'_>) -> Result<()> 
     meter.time("remove_compaction", || Ok(chat.remove_compaction(&compaction)?))?;
     meter.time("rebuild_search", || Ok(store.rebuild_search()?))?;
     meter.check("delete of the root", 1, || Ok(chat.delete([root])?.messages.len()))?;
-    meter.check("raw_history without it", length - 1, || Ok(chat.at(last).raw_history()?.len()))?;
-    // What lies below the middle; it may be the root, whose place is a tombstone then.
+    meter.check("raw_history without the root", length - 1, || {
+        Ok(chat.at(last).raw_history()?.len())
+    })?;
+    // `middle` may be the root, which is a tombstone now.
     let top = if root == middle { last } else { middle };
     meter.check("delete_branch", true, || Ok(!chat.delete_branch(top)?.messages.is_empty()))?;
     meter.check("messages left", true, || Ok(count(chat.all_messages())? < *messages))?;
     meter.time("clear", || Ok(chat.clear()?))?;
-    meter.check("after clear", 0, || count(chat.all_messages()))?;
+    meter.check("all_messages after clear", 0, || count(chat.all_messages()))?;
     meter.time("append after clear", || Ok(chat.append(new())?))?;
-    meter.check("verify after all", Vec::new(), || Ok(store.verify(|_| {})?.damages))
+    meter.check("verify at the end", Vec::new(), || Ok(store.verify(|_| {})?.damages))
 }

@@ -1,6 +1,6 @@
-//! What holds for any bytes.
+//! What must hold for any input bytes.
 //!
-//! Each check takes bytes and says what is wrong. A panic is wrong, too, and left to the caller.
+//! Each check takes bytes and returns what is wrong. A panic is a failure, too; the caller catches it.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -20,11 +20,11 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// An error that speaks of the storage and not of the input is wrong, whatever the input is.
+/// Bad input must not be reported as a storage error.
 fn is_of_input(error: &Error) -> Result<(), String> {
     match error {
         Error::Storage { .. } | Error::Corrupt { .. } | Error::Busy { .. } | Error::DiskFull => {
-            Err(format!("told as a fault of the storage: {error}"))
+            Err(format!("reported as a storage error: {error}"))
         }
         _ => Ok(()),
     }
@@ -37,7 +37,7 @@ fn is_sound(store: &Store) -> Result<(), String> {
     }
 }
 
-/// A store that every kind of verb has gone over.
+/// Returns a store on which every kind of verb has run.
 fn searched() -> Result<&'static Store, String> {
     static STORE: OnceLock<Result<Store, String>> = OnceLock::new();
     let made = STORE.get_or_init(|| {
@@ -50,10 +50,10 @@ fn searched() -> Result<&'static Store, String> {
     made.as_ref().map_err(Clone::clone)
 }
 
-/// Any text is a query: it finds messages, each once, of the sessions asked for, or nothing.
+/// Any text is a query: it finds existing messages, each once, that match its filters.
 ///
 /// # Errors
-/// What is wrong.
+/// The first thing that is wrong.
 pub fn queries(data: &[u8]) -> Result<(), String> {
     let query = String::from_utf8_lossy(data);
     let store = searched()?;
@@ -65,18 +65,18 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
         }
         let session = store.session(hit.session.clone()).map_err(text)?;
         if session.message(&hit.id).map_err(text)?.is_none() {
-            return Err(format!("{:?} is found and not there", hit.id));
+            return Err(format!("{:?} is found but does not exist", hit.id));
         }
     }
     if found.hits.len() > 50 {
-        return Err(format!("{} hits of 50", found.hits.len()));
+        return Err(format!("{} hits, over the limit of 50", found.hits.len()));
     }
     found.hits.iter().try_for_each(|hit| passes(hit, &Query::parse(&query).filters))?;
     let next = store.search(query.as_ref()).offset(10).limit(15).run().map_err(text)?;
     let ids = |hits: &[Hit]| hits.iter().map(|hit| hit.id.clone()).collect::<Vec<_>>();
     let rest = found.hits.iter().skip(10).take(15).cloned().collect::<Vec<_>>();
     if ids(&next.hits) != ids(&rest) {
-        return Err("the second page is not what follows the first".to_owned());
+        return Err("the second page does not continue the first".to_owned());
     }
     store.search(query.as_ref()).limit(5).by_session().run().map_err(text)?;
     let session = store.session("ann").map_err(text)?;
@@ -89,7 +89,7 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A hit holds to the filters of its query.
+/// Checks that a hit matches the filters of its query.
 fn passes(hit: &Hit, filters: &Filters) -> Result<(), String> {
     let has_role =
         filters.roles.is_empty() || filters.roles.iter().any(|role| hit.role.as_str() == role);
@@ -102,15 +102,15 @@ fn passes(hit: &Hit, filters: &Filters) -> Result<(), String> {
             .any(|id| hit.sessions.iter().any(|session| session.as_str() == id));
     match has_role && is_after && is_before && is_there {
         true => Ok(()),
-        false => Err(format!("{:?} does not pass {filters:?}", hit.id)),
+        false => Err(format!("{:?} does not match {filters:?}", hit.id)),
     }
 }
 
-/// Any bytes are imported or refused. What was imported is sound, adds nothing when it is imported again, and comes back
-/// the same from an export.
+/// Any bytes are imported or refused. After an import the store is sound, a second import adds nothing, and an export
+/// imports to the same content.
 ///
 /// # Errors
-/// What is wrong.
+/// The first thing that is wrong.
 pub fn importers(data: &[u8]) -> Result<(), String> {
     let Some((format, bytes)) = data.split_first() else { return Ok(()) };
     let format = Format::ALL.get(usize::from(*format).wrapping_sub(1)).copied();
@@ -129,7 +129,10 @@ pub fn importers(data: &[u8]) -> Result<(), String> {
     is_sound(&store)?;
     let again = import(&store, bytes, &options).map_err(text)?;
     if again.added > 0 {
-        return Err(format!("{} added, then {} more", report.added, again.added));
+        return Err(format!(
+            "{} added, then {} more on the second import",
+            report.added, again.added
+        ));
     }
     let mut exported = Vec::new();
     store.export_jsonl(&mut exported).map_err(text)?;
@@ -141,38 +144,41 @@ pub fn importers(data: &[u8]) -> Result<(), String> {
     }
     let hashes = (store.content_hash().map_err(text)?, other.content_hash().map_err(text)?);
     if hashes.0 != hashes.1 {
-        return Err(format!("comes back otherwise: {}", String::from_utf8_lossy(&exported)));
+        return Err(format!(
+            "an export imports differently: {}",
+            String::from_utf8_lossy(&exported)
+        ));
     }
     Ok(())
 }
 
-/// Any JSON is a message or no message. One that is says the same after it was written as JSON, and after it was stored.
+/// Any JSON is a message or refused. A message is equal after it was serialized and after it was stored.
 ///
 /// # Errors
-/// What is wrong.
+/// The first thing that is wrong.
 pub fn messages(data: &[u8]) -> Result<(), String> {
     let Ok(message) = serde_json::from_slice::<Message>(data) else { return Ok(()) };
     let json = serde_json::to_string(&message).map_err(text)?;
     let back: Message = serde_json::from_str(&json).map_err(|error| format!("{error}: {json}"))?;
     if back != message {
-        return Err(format!("as JSON it says otherwise: {json}"));
+        return Err(format!("serialized it differs: {json}"));
     }
     let store = Store::open_in_memory().map_err(text)?;
     let session = store.session("s").map_err(text)?;
     if let Err(error) = session.append(message.clone()) {
         return is_of_input(&error);
     }
-    let stored = session.message(&message.id).map_err(text)?.ok_or("it is not there")?;
+    let stored = session.message(&message.id).map_err(text)?.ok_or("the message is missing")?;
     let mut expected = message;
     expected.parent = None;
     if stored != expected {
-        return Err(format!("stored it says otherwise: {stored:?}, not {expected:?}"));
+        return Err(format!("stored it differs: {stored:?}, not {expected:?}"));
     }
     store.search("hi").run().map_err(text)?;
     is_sound(&store)
 }
 
-/// A counter of any name.
+/// A token counter with any name.
 struct Named(String);
 
 impl TokenCounter for Named {
@@ -185,10 +191,10 @@ impl TokenCounter for Named {
     }
 }
 
-/// Any text is a name or refused: verbs that are given whatever stands in the bytes.
+/// Any text is accepted as a name or refused, by verbs that the bytes choose.
 ///
 /// # Errors
-/// What is wrong.
+/// The first thing that is wrong.
 pub fn names(data: &[u8]) -> Result<(), String> {
     let store = Store::open_in_memory().map_err(text)?;
     let words: Vec<String> =

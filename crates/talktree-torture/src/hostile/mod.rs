@@ -1,7 +1,7 @@
-//! Hostile input: queries, files, messages and names that nobody in their right mind would write.
+//! Hostile input: malformed and unusual queries, files, messages and names.
 //!
-//! What must hold for any bytes stands in `checks`; here they are fed with bytes drawn by dice from [`seeds()`], and by
-//! the targets of `talktree-fuzz` with bytes that a fuzzer found.
+//! `checks` says what must hold for any bytes. Here the bytes are mutations of [`seeds()`]; in `talktree-fuzz` a fuzzer
+//! makes them.
 
 mod checks;
 mod seeds;
@@ -22,24 +22,24 @@ use crate::{Report, Result};
 pub const CHECKS: [(&str, Check); 4] =
     [("queries", queries), ("importers", importers), ("messages", messages), ("names", names)];
 
-/// How much is tried.
+/// How many inputs are tried.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How many inputs each check is fed with.
+    /// How many inputs each check gets.
     #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..))]
     pub cases: u64,
-    /// Only this check.
+    /// Run only this check.
     #[arg(long, value_parser = PossibleValuesParser::new(CHECKS.map(|check| check.0)))]
     pub check: Option<String>,
-    /// Only this case.
+    /// Run only this case.
     #[arg(long)]
     pub case: Option<u64>,
-    /// Write the seeds of each check into this folder and do nothing else: what a fuzzer begins with.
+    /// Write the seeds of each check into this folder, as the start corpus of a fuzzer, and exit.
     #[arg(long)]
     pub write_seeds: Option<PathBuf>,
 }
 
-/// Feeds the checks.
+/// Runs the checks on mutated seeds.
 ///
 /// # Errors
 /// If the seeds cannot be written.
@@ -73,18 +73,18 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
                 Err(_) => "a panic".to_owned(),
             };
             let input = String::from_utf8_lossy(&input).chars().take(200).collect::<String>();
-            let again = format!(
+            let replay = format!(
                 "just torture hostile --seed {} --check {name} --case {case}",
                 report.seed()
             );
-            report.failure(format!("{name}: {what}, given {input:?}"), again);
+            report.failure(format!("{name}: {what}, input {input:?}"), replay);
         }
         report.fact(format!("{name}: inputs"), tried);
     }
     Ok(())
 }
 
-/// Returns one of the seeds with a few changes.
+/// Returns one of the seeds with a few mutations.
 fn mutated(seeds: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
     let mut input = seeds[dice.usize(..seeds.len())].clone();
     for _ in 0..dice.usize(..8) {
@@ -94,14 +94,14 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
             1 => drop(input.drain(at..(at + dice.usize(..12)).min(input.len()))),
             2 => input.truncate(at),
             3 => {
-                // A piece of another seed.
+                // Inserts a piece of another seed.
                 let other = &seeds[dice.usize(..seeds.len())];
                 let from = dice.usize(..=other.len());
                 let to = (from + dice.usize(..40)).min(other.len());
                 drop(input.splice(at..at, other[from..to].iter().copied()));
             }
             4 => {
-                // A piece of itself.
+                // Inserts a piece of itself.
                 let to = (at + dice.usize(..60)).min(input.len());
                 let piece = input[at..to].to_vec();
                 let place = dice.usize(..=input.len());

@@ -1,6 +1,6 @@
-//! What hostile input is made of.
+//! Valid inputs and the pieces that make them hostile.
 
-/// Pieces that have broken programs.
+/// Strings that have broken programs.
 pub(super) const HOSTILE: &[&str] = &[
     "\"",
     "\\",
@@ -56,7 +56,7 @@ pub(super) const HOSTILE: &[&str] = &[
     "\u{10FFFF}",
 ];
 
-/// Returns valid input of a check, to be made hostile.
+/// Returns valid inputs of a check.
 pub fn seeds(check: &str) -> Vec<Vec<u8>> {
     let texts: &[&str] = match check {
         "queries" => QUERIES,
@@ -66,7 +66,7 @@ pub fn seeds(check: &str) -> Vec<Vec<u8>> {
     };
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     if check == "importers" {
-        // The first byte says which importer reads the rest.
+        // The first byte chooses the importer.
         seeds = seeds
             .into_iter()
             .flat_map(|seed| (0..8).map(move |format| [&[format], seed.as_slice()].concat()))

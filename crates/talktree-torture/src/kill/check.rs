@@ -1,4 +1,4 @@
-//! What has to hold after a kill, and finding out how the last deed ended.
+//! What must hold after a kill, and how the last operation of a killed worker ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,47 +6,47 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use talktree::{Message, Session, Store};
 
-use super::deed::{Deed, Line, Log};
 use super::model::{Copy, Model, Replay, summary_of};
+use super::operation::{Line, Log, Operation};
 use super::state::{State, name_of};
 use super::worker::{self, SHARED};
 use crate::Result;
 
-/// How many words are searched for, of each worker.
+/// How many words are searched for per worker.
 const SEARCHES: usize = 3;
-/// How many of the further stores are opened, of each worker.
+/// How many of the additional stores are opened per worker.
 const NEWEST: usize = 4;
 
-/// What a check of one store found.
+/// What the check of one store found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) faults: Vec<String>,
-    /// Deeds that were committed and not acknowledged, by verb.
-    pub(crate) tails: Vec<&'static str>,
+    /// The verbs of operations that were committed but not acknowledged.
+    pub(crate) unacknowledged: Vec<&'static str>,
 }
 
-/// A check of a store that nobody writes to.
+/// A check of a store that no process writes to.
 pub(crate) struct Check<'a> {
     pub(crate) store: &'a Store,
     pub(crate) folder: &'a Path,
-    /// Whether the store is open for reading only: imports are not completed then.
+    /// Whether the store is open for reading only; imports are then not completed.
     pub(crate) is_read_only: bool,
     pub(crate) rng: &'a mut fastrand::Rng,
     pub(crate) findings: Findings,
 }
 
 impl Check<'_> {
-    /// Checks all that the workers wrote, and settles their logs.
+    /// Checks everything that the workers wrote, and settles their logs.
     pub(crate) fn run(&mut self, replays: &mut BTreeMap<String, Replay>) -> Result<()> {
         for (name, replay) in &mut *replays {
             for what in &replay.wrong {
                 self.findings.faults.push(format!("{name}: {what}"));
             }
-            if let Some(deed) = replay.pending.take() {
-                let is_done = self.settle(name, &replay.model, &deed)?;
+            if let Some(operation) = replay.pending.take() {
+                let is_done = self.settle(name, &replay.model, &operation)?;
                 let line = if is_done { Line::Done } else { Line::Undone };
                 Log::open(&worker::log_in(self.folder, name))?.write(&line)?;
-                replay.settle(&deed, is_done);
+                replay.settle(&operation, is_done);
             }
             self.check_worker(name, &replay.model)?;
         }
@@ -57,31 +57,33 @@ impl Check<'_> {
         self.check_integrity()
     }
 
-    /// Returns whether the last deed of a killed worker was committed; half of it is a fault.
-    fn settle(&mut self, name: &str, model: &Model, deed: &Deed) -> Result<bool> {
-        let is_done = match deed {
-            Deed::Open | Deed::Search { .. } | Deed::Tokens { .. } => return Ok(false),
-            Deed::Share { message } => {
+    /// Returns whether the last operation of a killed worker was committed; half of it is a fault.
+    fn settle(&mut self, name: &str, model: &Model, operation: &Operation) -> Result<bool> {
+        let is_done = match operation {
+            Operation::Open | Operation::Search { .. } | Operation::VisibleTokens { .. } => {
+                return Ok(false);
+            }
+            Operation::AppendShared { message } => {
                 self.store.session(SHARED)?.message(&message.id.as_str().into())?.is_some()
             }
-            Deed::Fork { session, .. } | Deed::Split { session } => {
+            Operation::Fork { session, .. } | Operation::Split { session } => {
                 self.store.session(session.as_str())?.info()?.is_some()
             }
-            Deed::Import { session, count } => {
+            Operation::Import { session, count } => {
                 let found = self.store.session(session.as_str())?.path_length()?;
-                // An import is many transactions: what is there has to be its beginning.
+                // An import is many transactions: what is there must be a prefix of it.
                 self.check_import(session, found as u32)?;
                 if found > 0 && found < u64::from(*count) {
-                    self.findings.tails.push("part of an import");
+                    self.findings.unacknowledged.push("part of an import");
                 }
                 return Ok(false);
             }
-            Deed::Backup { file } | Deed::Create { file, .. } => {
+            Operation::Backup { file } | Operation::Create { file, .. } => {
                 let path = self.folder.join(file);
-                match (path.exists(), deed) {
+                match (path.exists(), operation) {
                     (false, _) => false,
-                    (true, Deed::Create { message, .. }) => {
-                        // Making a store is many steps: it may be there, and what was said in it not yet.
+                    (true, Operation::Create { message, .. }) => {
+                        // Creating a store is many steps: the store may exist without its message.
                         let store = Store::open(&path)?;
                         let found = store.session(SHARED)?.raw_history()?;
                         self.sound(&store, file)?;
@@ -99,18 +101,18 @@ impl Check<'_> {
                     return Ok(false);
                 }
                 let mut after = model.clone();
-                after.apply(deed);
+                after.apply(operation);
                 if is != after.state() {
-                    let verb = deed.verb();
-                    self.findings
-                        .faults
-                        .push(format!("{name}: neither before nor after the last {verb}"));
+                    let verb = operation.verb();
+                    self.findings.faults.push(format!(
+                        "{name}: the state is neither before nor after the last {verb}"
+                    ));
                 }
                 true
             }
         };
         if is_done {
-            self.findings.tails.push(deed.verb());
+            self.findings.unacknowledged.push(operation.verb());
         }
         Ok(is_done)
     }
@@ -139,7 +141,7 @@ impl Check<'_> {
         let tokens: u64 = chat.history()?.iter().map(Message::tokens).sum();
         let kept = chat.visible_tokens()?;
         if kept != tokens {
-            self.findings.faults.push(format!("{name}: {kept} tokens are seen, not {tokens}"));
+            self.findings.faults.push(format!("{name}: {kept} visible tokens, not {tokens}"));
         }
         for (session, count) in &model.imports {
             self.complete_import(session, *count)?;
@@ -148,7 +150,7 @@ impl Check<'_> {
         self.check_files(name, model)
     }
 
-    /// Checks that a session has ended just if it goes on in others, which open with the summary.
+    /// Checks that the session has ended exactly if it was split, and that each child starts with the summary.
     fn check_splits(&mut self, name: &str, model: &Model) -> Result<()> {
         let reason = self.store.session(name)?.info()?.and_then(|info| info.end_reason);
         let should = (!model.splits.is_empty()).then_some("compaction");
@@ -157,16 +159,16 @@ impl Check<'_> {
         }
         for session in &model.splits {
             let child = self.store.session(session.as_str())?;
-            let said: Vec<String> = child.raw_history()?.iter().map(Message::text).collect();
+            let texts: Vec<String> = child.raw_history()?.iter().map(Message::text).collect();
             let parent = child.info()?.and_then(|info| info.parent_session);
-            if said != [summary_of(session)] || parent.is_none_or(|parent| parent != *name) {
-                self.findings.faults.push(format!("split {session} opens with {said:?}"));
+            if texts != [summary_of(session)] || parent.is_none_or(|parent| parent != *name) {
+                self.findings.faults.push(format!("split {session} starts with {texts:?}"));
             }
         }
         Ok(())
     }
 
-    /// Imports a file again: that completes it, and once more doubles nothing.
+    /// Imports a file twice more: the first time completes the import, the second adds nothing.
     fn complete_import(&mut self, session: &str, count: u32) -> Result<()> {
         if self.is_read_only {
             return Ok(());
@@ -191,6 +193,7 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Compares ids and texts.
     fn same(&mut self, what: &str, found: &[Message], should: &[Message]) {
         let key = |message: &Message| (message.id.clone(), message.text());
         if !found.iter().map(key).eq(should.iter().map(key)) {
@@ -201,7 +204,7 @@ impl Check<'_> {
         }
     }
 
-    /// Searches for words that were said, and for words that are gone.
+    /// Searches for words of living messages, and for words of deleted ones.
     fn check_search(&mut self, chat: &Session, model: &Model) -> Result<()> {
         let ids = model.ids();
         let newest = ids.last().copied();
@@ -218,18 +221,18 @@ impl Check<'_> {
             let word = dead[self.rng.usize(..dead.len())];
             let hits = chat.search(word).run()?.hits;
             if !hits.is_empty() {
-                self.findings.faults.push(format!("{word:?} was deleted and finds {hits:?}"));
+                self.findings.faults.push(format!("{word:?} was deleted, but finds {hits:?}"));
             }
         }
         Ok(())
     }
 
-    /// Checks the last copy and the newest of the further stores.
+    /// Checks the last backup and the newest additional stores.
     fn check_files(&mut self, name: &str, model: &Model) -> Result<()> {
         if let Some((file, state)) = &model.backup {
             let copy = self.open(file)?;
             if let Some(difference) = State::of(&copy.session(name)?)?.difference(state) {
-                self.findings.faults.push(format!("copy {file}: {difference}"));
+                self.findings.faults.push(format!("backup {file}: {difference}"));
             }
             self.sound(&copy, file)?;
         }
@@ -242,15 +245,16 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Opens a file that was acknowledged: opening must not be what makes it.
+    /// Opens an acknowledged file, and reports it if opening would create it.
     fn open(&mut self, file: &str) -> Result<Store> {
         let path = self.folder.join(file);
         if !path.exists() {
-            self.findings.faults.push(format!("{file} was acknowledged and is not there"));
+            self.findings.faults.push(format!("{file} was acknowledged but does not exist"));
         }
         Ok(Store::open(path)?)
     }
 
+    /// Reports the damages that `verify` finds.
     fn sound(&mut self, store: &Store, what: &str) -> Result<()> {
         let damages = store.verify(|_| {})?.damages;
         self.findings
@@ -259,7 +263,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Checks the session that all workers append to: one chain that holds what each acknowledged, in its order.
+    /// Checks the session that all workers append to: one path with the acknowledged messages of each worker in
+    /// its order.
     fn check_shared(&mut self, replays: &BTreeMap<String, Replay>) -> Result<()> {
         let chat = self.store.session(SHARED)?;
         let chain: Vec<_> = chat
@@ -273,21 +278,21 @@ impl Check<'_> {
             let (held, length) = (count, chain.len());
             self.findings
                 .faults
-                .push(format!("shared: {held} on a path of {length}, not {should}"));
+                .push(format!("shared: {held} messages, {length} on the path, not {should}"));
         }
         for (name, replay) in replays {
             let own = chain.iter().filter(|(id, _)| id.starts_with(&format!("{name}o")));
             let shared = replay.model.shared.iter();
-            if !own.cloned().eq(shared.map(|said| (said.id.clone(), said.text.tell()))) {
-                self.findings
-                    .faults
-                    .push(format!("shared: not what {name} said, or not in its order"));
+            if !own.cloned().eq(shared.map(|spec| (spec.id.clone(), spec.text.render()))) {
+                self.findings.faults.push(format!(
+                    "shared: the messages of {name} are not those it appended, in order"
+                ));
             }
         }
         Ok(())
     }
 
-    /// Checks that every session is one that a worker made.
+    /// Checks that every session was created by a worker.
     fn check_sessions(&mut self, replays: &BTreeMap<String, Replay>) -> Result<()> {
         let mut known: BTreeSet<&str> = BTreeSet::from([SHARED]);
         for (name, replay) in replays {
@@ -298,13 +303,13 @@ impl Check<'_> {
         }
         for session in self.store.sessions()? {
             if !known.contains(session.id.as_str()) {
-                self.findings.faults.push(format!("nobody made session {:?}", session.id));
+                self.findings.faults.push(format!("no worker created session {:?}", session.id));
             }
         }
         Ok(())
     }
 
-    /// Asks SQLite itself, through a connection that knows nothing of talktree.
+    /// Runs SQLite's own check on a connection outside talktree.
     fn check_integrity(&mut self) -> Result<()> {
         let flags = match self.is_read_only {
             true => OpenFlags::SQLITE_OPEN_READ_ONLY,
@@ -321,18 +326,20 @@ impl Check<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::deed::read;
+    use super::super::operation::read;
     use super::*;
-    use crate::text::Said;
+    use crate::text::MessageSpec;
 
-    /// Writes and acknowledges two messages, lets SQLite do something behind talktree's back, and checks.
+    /// Appends two acknowledged messages, changes the file with SQL, and returns what the check finds.
     fn faults_after(sql: &str) -> Result<Vec<String>> {
         let folder = tempfile::tempdir()?;
         let path = worker::store_in(folder.path());
         let log = worker::log_in(folder.path(), "w0");
-        let said = ["w0o0m1", "w0o0m2"].map(|word| Said::new(word.to_owned(), 3));
-        Store::open(&path)?.session("w0")?.append_all(said.iter().map(Said::message))?;
-        for line in [Line::Begin(Deed::Append { to: None, messages: said.to_vec() }), Line::Done] {
+        let specs = ["w0o0m1", "w0o0m2"].map(|word| MessageSpec::new(word.to_owned(), 3));
+        Store::open(&path)?.session("w0")?.append_all(specs.iter().map(MessageSpec::message))?;
+        for line in
+            [Line::Begin(Operation::Append { to: None, messages: specs.to_vec() }), Line::Done]
+        {
             Log::open(&log)?.write(&line)?;
         }
         Connection::open(&path)?.execute_batch(sql)?;
@@ -351,13 +358,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_a_store_as_the_log_says() -> Result<()> {
+    fn a_store_that_agrees_with_the_log_has_no_faults() -> Result<()> {
         assert_eq!(faults_after("")?, [""; 0]);
         Ok(())
     }
 
     #[test]
-    fn what_was_acknowledged_and_is_lost_is_found() -> Result<()> {
+    fn the_loss_of_acknowledged_data_is_a_fault() -> Result<()> {
         for lost in [
             "DELETE FROM message WHERE id = 'w0o0m2'; UPDATE session SET head = head - 1",
             "UPDATE message SET parts = '[]' WHERE id = 'w0o0m2'",

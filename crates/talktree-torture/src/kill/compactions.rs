@@ -1,4 +1,4 @@
-//! The deeds that compact: what is planned, and what a commit answers.
+//! The operations that compact.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,55 +7,58 @@ use talktree::{
     TokenCounter,
 };
 
-use super::deed::Deed;
 use super::journal::Journal;
 use super::model::summary_of;
+use super::operation::Operation;
 use super::state::name_of;
 use super::worker::{SHARED, Worker, expect};
 use crate::Result;
 use crate::compaction::{Words, brief, by_words, options};
-use crate::text::Said;
+use crate::text::MessageSpec;
 
-/// The window of a session that compacts by itself.
+/// The token limit after which the session compacts automatically.
 const THRESHOLD: u64 = 3_000;
-/// The fewest tokens that are compacted: more than a summary of these works has.
+/// The fewest tokens worth compacting: more than a summary of this test has.
 const LEAST: u64 = 50;
-/// What a summarizer says that is asked about less.
+/// The error of the summarizer when there are fewer tokens.
 const TOO_LITTLE: &str = "too little to compact";
 
 impl Worker {
-    /// Fills in what only the store can tell of a deed: what would be compacted, and whether anything is left behind.
-    pub(super) fn resolved(&self, deed: Deed) -> Result<Deed> {
-        let nothing = Deed::Tokens { are_words: false };
+    /// Completes an operation with what depends on the store: the range of a plan, or whether a checkout abandons
+    /// anything. Returns another operation if there is nothing to compact or summarize.
+    pub(super) fn complete(&self, operation: Operation) -> Result<Operation> {
+        let nothing = Operation::VisibleTokens { are_words: false };
         if !matches!(
-            deed,
-            Deed::CommitPlan { .. } | Deed::StaleCompaction { .. } | Deed::Leave { .. }
+            operation,
+            Operation::CommitPlan { .. }
+                | Operation::CommitStalePlan { .. }
+                | Operation::BranchSummary { .. }
         ) {
-            return Ok(deed);
+            return Ok(operation);
         }
         let chat = self.store()?.session(self.name.as_str())?;
-        Ok(match deed {
-            Deed::CommitPlan { id, .. } => match planned(&chat)? {
+        Ok(match operation {
+            Operation::CommitPlan { id, .. } => match planned(&chat)? {
                 Some(plan) => {
                     let (first, last) = ends(&chat, &plan)?;
-                    Deed::CommitPlan { id, first, last }
+                    Operation::CommitPlan { id, first, last }
                 }
                 None => nothing,
             },
-            Deed::StaleCompaction { message } => match planned(&chat)? {
-                // A summary at the end cannot be updated, nor what has no name.
-                Some(plan) if self.is_known(plan.last()) => Deed::StaleCompaction {
-                    message: Said { id: plan.last().to_string(), ..message },
+            Operation::CommitStalePlan { message } => match planned(&chat)? {
+                // A compaction at the end of the plan cannot be updated, nor a message with a generated id.
+                Some(plan) if self.is_known(plan.last()) => Operation::CommitStalePlan {
+                    message: MessageSpec { id: plan.last().to_string(), ..message },
                 },
                 _ => nothing,
             },
-            Deed::Leave { to, message } => {
+            Operation::BranchSummary { to, message } => {
                 match chat.plan_branch_summary(&to.as_str().into(), &options())? {
-                    Some(_) => Deed::Leave { to, message },
-                    None => Deed::Checkout { id: to },
+                    Some(_) => Operation::BranchSummary { to, message },
+                    None => Operation::Checkout { id: to },
                 }
             }
-            deed => deed,
+            operation => operation,
         })
     }
 
@@ -64,22 +67,22 @@ impl Worker {
     }
 
     pub(super) fn commit_plan(&self, chat: &Session, id: &str) -> Result<()> {
-        let plan = planned(chat)?.ok_or("the same view is planned otherwise")?;
+        let plan = planned(chat)?.ok_or("planning again finds nothing to compact")?;
         let compacted = chat.commit(plan, summary_of(id))?;
-        expect(compacted.is_shown, "a compaction of the head's own path is said not to show")
+        expect(compacted.is_shown, "a compaction on the head's path is not shown")
     }
 
-    pub(super) fn compact_stale(&self, chat: &Session, message: &Said) -> Result<()> {
-        let plan = planned(chat)?.ok_or("the same view is planned otherwise")?;
+    pub(super) fn commit_stale_plan(&self, chat: &Session, message: &MessageSpec) -> Result<()> {
+        let plan = planned(chat)?.ok_or("planning again finds nothing to compact")?;
         chat.update(message.message())?;
-        match chat.commit(plan, "of what was said before") {
+        match chat.commit(plan, "a stale summary") {
             Err(Error::Stale { .. }) => Ok(()),
-            answer => Err(format!("the commit of a stale plan: {answer:?}").into()),
+            answer => Err(format!("committing a stale plan returns {answer:?}").into()),
         }
     }
 
-    /// Appends, and tells the journal of each compaction that follows before it is committed.
-    pub(super) fn append_and_compact(&self, message: &Said) -> Result<()> {
+    /// Appends; the journal records each compaction that follows before it is committed.
+    pub(super) fn append_and_compact(&self, message: &MessageSpec) -> Result<()> {
         let (journal, store) = (self.journal.clone(), self.store()?.clone());
         let (name, stem, count) = (self.name.clone(), message.id.clone(), AtomicU32::new(0));
         let summarize = move |prompt: &str| {
@@ -87,7 +90,7 @@ impl Worker {
             begin_compaction(&journal, &store.session(name.as_str())?, &id, prompt)?;
             Ok::<_, BoxError>(summary_of(&id))
         };
-        let heard = self.journal.clone();
+        let journal = self.journal.clone();
         let chat = self
             .store()?
             .session_builder(self.name.as_str())
@@ -97,26 +100,31 @@ impl Worker {
             .on_compaction_error(move |error| {
                 let is_meant = matches!(error, Error::Summarizer { source } if source.to_string() == TOO_LITTLE);
                 if !is_meant {
-                    heard.hear(error.to_string());
+                    journal.add_error(error.to_string());
                 }
             })
             .open()?;
         let answer = chat.append(message.message())?;
-        expect(answer.is_new, "a new message is said to be known")?;
-        self.journal.heard()
+        expect(answer.is_new, "a new message is reported as known")?;
+        self.journal.check_errors()
     }
 
     pub(super) fn remove_compaction(&self, chat: &Session, id: &str) -> Result<()> {
         let found =
             chat.compactions()?.into_iter().find(|compaction| compaction.summary == summary_of(id));
-        Ok(chat.remove_compaction(&found.ok_or("a compaction that is not there")?.id)?)
+        Ok(chat.remove_compaction(&found.ok_or("the compaction does not exist")?.id)?)
     }
 
-    pub(super) fn leave(&self, chat: &Session, to: &str, message: &Said) -> Result<()> {
+    pub(super) fn branch_summary(
+        &self,
+        chat: &Session,
+        to: &str,
+        message: &MessageSpec,
+    ) -> Result<()> {
         let plan =
-            chat.plan_branch_summary(&to.into(), &options())?.ok_or("nothing is left any more")?;
-        let answer = chat.checkout_with_summary(plan, message.text.tell())?;
-        expect(answer.is_new, "a new message is said to be known")
+            chat.plan_branch_summary(&to.into(), &options())?.ok_or("no branch to summarize")?;
+        let answer = chat.checkout_with_summary(plan, message.text.render())?;
+        expect(answer.is_new, "a new message is reported as known")
     }
 
     pub(super) fn count_tokens(&self, chat: &Session, are_words: bool) -> Result<()> {
@@ -128,18 +136,19 @@ impl Worker {
             ),
             false => (chat.visible_tokens()?, history.iter().map(Message::tokens).sum::<u64>()),
         };
-        expect(found == expected, &format!("{found} tokens are seen, not {expected}"))
+        expect(found == expected, &format!("{found} visible tokens, not {expected}"))
     }
 
-    /// Returns the session that all write to, which compacts by itself: others may have compacted the stretch meanwhile.
+    /// Returns the session that all workers append to. It compacts automatically, and a plan may be stale because
+    /// another worker has compacted the same range.
     pub(super) fn shared(&self) -> Result<Session> {
-        let heard = self.journal.clone();
+        let journal = self.journal.clone();
         let builder = self.store()?.session_builder(SHARED).summarizer(brief);
         let chat = builder
             .compact_after(THRESHOLD)
             .on_compaction_error(move |error| {
                 if !matches!(error, Error::Stale { .. } | Error::SummaryRefused { .. }) {
-                    heard.hear(error.to_string());
+                    journal.add_error(error.to_string());
                 }
             })
             .open()?;
@@ -147,7 +156,7 @@ impl Worker {
     }
 }
 
-/// Tells the journal that the append is done and the compaction begins that a summarizer is asked for.
+/// Records that the append is done and that the compaction begins for which the summarizer is called.
 fn begin_compaction(
     journal: &Journal,
     chat: &Session,
@@ -156,14 +165,14 @@ fn begin_compaction(
 ) -> std::result::Result<(), BoxError> {
     let plan = planned(chat)?.ok_or(TOO_LITTLE)?;
     if plan.prompt() != prompt {
-        return Err("another compaction is planned than is asked for".into());
+        return Err("the summarizer is called for another plan".into());
     }
     let (first, last) = ends(chat, &plan)?;
     journal.done()?;
-    journal.begin(Deed::CommitPlan { id: id.to_owned(), first, last })
+    journal.begin(Operation::CommitPlan { id: id.to_owned(), first, last })
 }
 
-/// Returns what would be compacted now, if it is worth it.
+/// Plans a compaction; `None` if there is too little to compact.
 fn planned(chat: &Session) -> Result<Option<CompactionPlan>> {
     Ok(match chat.plan_compaction(&options())? {
         Planned::Compact(plan) if plan.tokens() >= LEAST => Some(plan),
@@ -171,7 +180,8 @@ fn planned(chat: &Session) -> Result<Option<CompactionPlan>> {
     })
 }
 
-/// Returns what the model calls the first and the last message of a plan, of those under its summaries.
+/// Returns the model's names of the first and the last message of a plan. If an end is a compaction, its own first or
+/// last message counts.
 fn ends(chat: &Session, plan: &CompactionPlan) -> Result<(String, String)> {
     let under = |id: &MessageId, is_first: bool| -> Result<String> {
         let id = match CompactionId::from_message(id) {
@@ -179,7 +189,7 @@ fn ends(chat: &Session, plan: &CompactionPlan) -> Result<(String, String)> {
             Some(summary) => chat.compaction(&summary)?.last,
             None => id.clone(),
         };
-        Ok(name_of(&chat.message(&id)?.ok_or("an end of a plan that is not there")?))
+        Ok(name_of(&chat.message(&id)?.ok_or("an end of the plan does not exist")?))
     };
     Ok((under(plan.first(), true)?, under(plan.last(), false)?))
 }

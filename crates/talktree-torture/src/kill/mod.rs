@@ -1,16 +1,16 @@
 //! Killing processes that write, at random moments.
 //!
-//! Workers are this program, started again. Each writes to a session of its own and to a shared one, with every verb
-//! that writes, and keeps a log of what it begins and of what returned. The parent kills them, opens the store and
-//! compares it with a model that the log gives: what was acknowledged is there, and of each worker at most the one
-//! verb that had not returned, whole. A store lives over several rounds, so that crashes fall on top of crashes.
+//! Workers are this program, started again. Each writes with every verb to its own session and to a shared one, and
+//! logs what it begins and what returned. The parent kills them, opens the store and compares it with a model built
+//! from the logs: everything acknowledged is there, and of each worker at most the one operation that had not
+//! returned, as a whole. A store lives for several rounds, so that a crash can follow a crash.
 
 mod check;
 mod compactions;
-mod deed;
-mod dice;
 mod journal;
 mod model;
+mod operation;
+mod random;
 mod round;
 mod state;
 pub mod worker;
@@ -22,10 +22,10 @@ use crate::spread::Spread;
 use crate::{Report, Result};
 use round::LIFE;
 
-/// How much is killed.
+/// How many processes are killed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// How many processes are killed, for each number of writers and each durability.
+    /// How many processes are killed for each number of writers and each durability.
     #[arg(long, default_value_t = 500)]
     pub kills: u64,
     /// How many processes write at once; 1, then 4, if absent.
@@ -34,15 +34,15 @@ pub struct Args {
     /// `full` or `normal`; both if absent.
     #[arg(long)]
     pub durability: Option<String>,
-    /// Runs only this round again, after those that made its store.
+    /// Repeat only this round, after the rounds that made its store.
     #[arg(long)]
     pub round: Option<u64>,
-    /// The program to start as a worker, where it is not this one.
+    /// The program to start as a worker, if it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
 }
 
-/// Who writes, and how.
+/// The number of writers and the durability.
 #[derive(Debug, Clone)]
 struct Case {
     writers: usize,
@@ -55,7 +55,7 @@ struct Figures {
     kills: u64,
     acknowledged: u64,
     lost: u64,
-    tails: BTreeMap<&'static str, u64>,
+    unacknowledged: BTreeMap<&'static str, u64>,
     killed_in: BTreeMap<&'static str, u64>,
     reopening: Spread,
 }
@@ -63,7 +63,7 @@ struct Figures {
 /// Kills processes that write.
 ///
 /// # Errors
-/// If a worker cannot be started, or a store not even be opened.
+/// If a worker cannot be started, or a store cannot be opened at all.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let writers = args.writers.map_or(vec![1, 4], |writers| vec![writers.max(1)]);
     let durabilities = ["full", "normal"].map(str::to_owned);
@@ -78,10 +78,10 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     report.fact("kills", figures.kills);
     report.fact("verbs acknowledged", figures.acknowledged);
-    report.fact("broken promises", figures.lost);
-    report.fact("committed but not acknowledged", figures.tails.values().sum::<u64>());
-    report.fact(".. by verb", list(&figures.tails));
-    report.fact("killed in", list(&figures.killed_in));
+    report.fact("faults found", figures.lost);
+    report.fact("committed but not acknowledged", figures.unacknowledged.values().sum::<u64>());
+    report.fact("committed but not acknowledged, by verb", list(&figures.unacknowledged));
+    report.fact("killed during", list(&figures.killed_in));
     report.fact("reopening", &figures.reopening);
     Ok(())
 }
@@ -98,7 +98,7 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
         if number % LIFE == 0 {
             folder = tempfile::tempdir()?;
         }
-        let again = format!(
+        let replay = format!(
             "just torture kill --seed {} --writers {} --durability {} --round {number}",
             report.seed(),
             case.writers,
@@ -109,16 +109,16 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
             Ok(outcome) => outcome,
             Err(error) => {
                 figures.lost += 1;
-                report.failure(format!("the store cannot be checked: {error}"), again);
+                report.failure(format!("the store cannot be checked: {error}"), replay);
                 folder = tempfile::tempdir()?;
                 continue;
             }
         };
         for fault in &outcome.findings.faults {
-            report.failure(fault, &again);
+            report.failure(fault, &replay);
         }
         if !outcome.findings.faults.is_empty() {
-            // What is broken now would be found again in each round.
+            // The same fault would be found again in each following round.
             folder = tempfile::tempdir()?;
         }
         figures.take(outcome);
@@ -139,8 +139,8 @@ impl Figures {
         self.kills += outcome.kills;
         self.acknowledged += outcome.acknowledged;
         self.lost += outcome.findings.faults.len() as u64;
-        for verb in outcome.findings.tails {
-            *self.tails.entry(verb).or_default() += 1;
+        for verb in outcome.findings.unacknowledged {
+            *self.unacknowledged.entry(verb).or_default() += 1;
         }
         for verb in outcome.killed_in {
             *self.killed_in.entry(verb).or_default() += 1;

@@ -1,26 +1,26 @@
-//! What a worker's log says the store has to hold: a tree of its own, without SQL.
+//! What the store must hold according to a worker's log.
 //!
-//! Only what a caller can see is modelled. A deleted message stays as a dead node, and whatever hangs from it is seen
-//! under its nearest living ancestor; so the model does not care what the store keeps of it.
+//! The model holds only what a caller can see. A deleted message stays as a dead node, and its children count as
+//! children of the nearest living ancestor; so the model does not depend on how the store keeps deleted messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::deed::{Deed, Line};
+use super::operation::{Line, Operation};
 use super::state::{State, short};
 use crate::Result;
-use crate::text::{Said, Text};
+use crate::text::{MessageSpec, TextSpec};
 
-/// A message of the model.
+/// A message.
 #[derive(Debug, Clone)]
 struct Node {
     parent: Option<String>,
-    text: Text,
+    text: TextSpec,
     is_dead: bool,
-    /// Whether its id is one that the library made up: nobody can ask for it.
+    /// Whether the library generated its id, so that no operation can name it.
     is_nameless: bool,
 }
 
-/// A compaction of the model.
+/// A compaction.
 #[derive(Debug, Clone)]
 pub(crate) struct CompactionMark {
     pub(crate) id: String,
@@ -28,14 +28,14 @@ pub(crate) struct CompactionMark {
     pub(crate) last: String,
 }
 
-/// A fork as it was made: nobody writes to it.
+/// A fork as it was created; nothing writes to it afterwards.
 #[derive(Debug, Clone)]
 pub(crate) struct Copy {
     pub(crate) raw: Vec<(String, String)>,
     pub(crate) view: Vec<String>,
 }
 
-/// Returns the text of a summary; it names the compaction, whose id the library may make up.
+/// Returns the text of a summary. It contains the id, because the library may generate another one.
 pub(crate) fn summary_of(id: &str) -> String {
     format!("summary {id}")
 }
@@ -48,29 +48,29 @@ pub(crate) struct Model {
     head: Option<String>,
     labels: BTreeMap<String, String>,
     pub(crate) compactions: Vec<CompactionMark>,
-    /// Which places a compaction covers; what is covered is never deleted.
+    /// The messages that a compaction covers; they are never deleted.
     covered: BTreeSet<String>,
     pub(crate) forks: BTreeMap<String, Copy>,
-    /// Imported sessions with their counts; those of a killed import may be there in part.
+    /// Imported sessions with their counts; a killed import may have stored only a part.
     pub(crate) imports: BTreeMap<String, u32>,
-    /// The sessions that this one goes on in.
+    /// The sessions in which this one continues after a split.
     pub(crate) splits: BTreeSet<String>,
-    pub(crate) shared: Vec<Said>,
-    /// The last copy, with what it has to hold.
+    pub(crate) shared: Vec<MessageSpec>,
+    /// The last backup and the state it must hold.
     pub(crate) backup: Option<(String, State)>,
-    pub(crate) created: Vec<(String, Said)>,
+    pub(crate) created: Vec<(String, MessageSpec)>,
     /// How often the store was opened.
     pub(crate) openings: u32,
 }
 
-/// Where a log ends.
+/// The state at the end of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) model: Model,
-    /// The deed that nobody knows the end of.
-    pub(crate) pending: Option<Deed>,
+    /// The last operation, if nothing says how it ended.
+    pub(crate) pending: Option<Operation>,
     pub(crate) acknowledged: u64,
-    /// What verbs returned that they should not.
+    /// The wrong results that verbs returned.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -80,91 +80,96 @@ impl Replay {
         let mut replay = Self::default();
         for line in lines {
             match line {
-                Line::Begin(deed) => replay.pending = Some(deed.clone()),
+                Line::Begin(operation) => replay.pending = Some(operation.clone()),
                 Line::Done | Line::Undone => {
-                    let deed = replay.pending.take().ok_or("an end without a beginning")?;
-                    replay.settle(&deed, *line == Line::Done);
+                    let operation = replay.pending.take().ok_or("an end without a beginning")?;
+                    replay.settle(&operation, *line == Line::Done);
                     replay.acknowledged += u64::from(*line == Line::Done);
                 }
                 Line::Wrong(what) => {
-                    let deed = replay.pending.take();
-                    replay.wrong.push(format!("{}: {what}", short(&deed)));
+                    let operation = replay.pending.take();
+                    replay.wrong.push(format!("{}: {what}", short(&operation)));
                 }
             }
         }
         Ok(replay)
     }
 
-    /// Takes a deed into the model, as one that was done or was not.
-    pub(crate) fn settle(&mut self, deed: &Deed, is_done: bool) {
-        // Opening and importing may have begun all the same.
-        if is_done || matches!(deed, Deed::Open | Deed::Import { .. }) {
-            self.model.apply(deed);
+    /// Applies an operation to the model if it was done.
+    pub(crate) fn settle(&mut self, operation: &Operation, is_done: bool) {
+        // An opening or an import may have had effects without being done.
+        if is_done || matches!(operation, Operation::Open | Operation::Import { .. }) {
+            self.model.apply(operation);
         }
     }
 }
 
 impl Model {
-    /// Applies a deed that was done.
-    pub(crate) fn apply(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Open => self.openings += 1,
-            Deed::Append { to, messages } => self.append(to.as_ref(), messages),
-            Deed::AppendAndCompact { message } => self.append(None, std::slice::from_ref(message)),
-            Deed::Leave { to, message } => {
+    /// Applies an operation.
+    pub(crate) fn apply(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Open => self.openings += 1,
+            Operation::Append { to, messages } => self.append(to.as_ref(), messages),
+            Operation::AppendAndCompact { message } => {
+                self.append(None, std::slice::from_ref(message))
+            }
+            Operation::BranchSummary { to, message } => {
                 self.append(Some(to), std::slice::from_ref(message));
                 if let Some(node) = self.nodes.get_mut(&message.id) {
                     node.is_nameless = true;
                 }
             }
-            Deed::Update { message } | Deed::StaleCompaction { message } => {
+            Operation::Update { message } | Operation::CommitStalePlan { message } => {
                 if let Some(node) = self.nodes.get_mut(&message.id) {
                     node.text = message.text.clone();
                 }
             }
-            Deed::Delete { id } => {
+            Operation::Delete { id } => {
                 if let Some(node) = self.nodes.get_mut(id) {
                     node.is_dead = true;
                 }
                 self.labels.retain(|_, target| target != id);
             }
-            Deed::Compact { id, first, last } | Deed::CommitPlan { id, first, last } => {
-                let places = self.places(first, last);
-                self.covered.extend(places);
+            Operation::ImportCompaction { id, first, last }
+            | Operation::CommitPlan { id, first, last } => {
+                let range = self.range_of(first, last);
+                self.covered.extend(range);
                 self.compactions.push(CompactionMark {
                     id: id.clone(),
                     first: first.clone(),
                     last: last.clone(),
                 });
             }
-            Deed::RemoveCompaction { id } => {
+            Operation::RemoveCompaction { id } => {
                 self.compactions.retain(|compaction| compaction.id != *id)
             }
-            Deed::Split { session } => {
+            Operation::Split { session } => {
                 self.splits.insert(session.clone());
             }
-            Deed::Label { name, id } => {
+            Operation::Label { name, id } => {
                 self.labels.insert(name.clone(), id.clone());
             }
-            Deed::Checkout { id } => self.head = Some(id.clone()),
-            Deed::Fork { session, at } => {
+            Operation::Checkout { id } => self.head = Some(id.clone()),
+            Operation::Fork { session, at } => {
                 let raw = self.raw(Some(at));
                 let view = self.view(Some(at));
                 self.forks.insert(session.clone(), Copy { raw, view });
             }
-            Deed::Share { message } => self.shared.push(message.clone()),
-            Deed::Search { .. } | Deed::Tokens { .. } => {}
-            Deed::Import { session, count } => {
+            Operation::AppendShared { message } => self.shared.push(message.clone()),
+            Operation::Search { .. } | Operation::VisibleTokens { .. } => {}
+            Operation::Import { session, count } => {
                 self.imports.insert(session.clone(), *count);
             }
-            Deed::Backup { file } => self.backup = Some((file.clone(), self.state())),
-            Deed::Create { file, message } => self.created.push((file.clone(), message.clone())),
+            Operation::Backup { file } => self.backup = Some((file.clone(), self.state())),
+            Operation::Create { file, message } => {
+                self.created.push((file.clone(), message.clone()))
+            }
         }
     }
 
-    fn append(&mut self, to: Option<&String>, messages: &[Said]) {
+    fn append(&mut self, to: Option<&String>, messages: &[MessageSpec]) {
         let mut parent = to.cloned().or_else(|| self.head.clone());
-        for Said { id, text } in messages {
+        for MessageSpec { id, text } in messages {
             let text = text.clone();
             let node = Node { parent, text, is_dead: false, is_nameless: false };
             self.nodes.insert(id.clone(), node);
@@ -174,7 +179,7 @@ impl Model {
         self.head = parent;
     }
 
-    /// Returns the places from a message up to its root.
+    /// Returns the nodes from a message up to its root.
     fn up<'a>(&'a self, from: Option<&'a String>) -> impl Iterator<Item = (&'a String, &'a Node)> {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -184,16 +189,16 @@ impl Model {
         })
     }
 
-    /// Returns the places from `last` up to `first`, dead ones included.
-    fn places(&self, first: &String, last: &String) -> Vec<String> {
-        let mut places: Vec<String> = Vec::new();
+    /// Returns the ids from `last` up to `first`, dead nodes included.
+    fn range_of(&self, first: &String, last: &String) -> Vec<String> {
+        let mut range: Vec<String> = Vec::new();
         for (id, _) in self.up(Some(last)) {
-            places.push(id.clone());
+            range.push(id.clone());
             if id == first {
                 break;
             }
         }
-        places
+        range
     }
 
     fn living(&self, from: Option<&String>) -> Option<String> {
@@ -203,12 +208,12 @@ impl Model {
     /// Returns the stored messages of a path, oldest first.
     fn raw(&self, leaf: Option<&String>) -> Vec<(String, String)> {
         let living = self.up(leaf).filter(|(_, node)| !node.is_dead);
-        let mut path: Vec<_> = living.map(|(id, node)| (id.clone(), node.text.tell())).collect();
+        let mut path: Vec<_> = living.map(|(id, node)| (id.clone(), node.text.render())).collect();
         path.reverse();
         path
     }
 
-    /// Returns the ids that a history shows, oldest first.
+    /// Returns the ids in a history, oldest first.
     pub(crate) fn view(&self, leaf: Option<&String>) -> Vec<String> {
         let mut ends: BTreeMap<&String, Vec<&CompactionMark>> = BTreeMap::new();
         for compaction in &self.compactions {
@@ -219,7 +224,7 @@ impl Model {
         while let Some((id, node)) = at.and_then(|id| self.nodes.get_key_value(id)) {
             at = node.parent.as_ref();
             let reach = |compaction: &&&CompactionMark| {
-                self.places(&compaction.first, &compaction.last).len()
+                self.range_of(&compaction.first, &compaction.last).len()
             };
             match ends.get(id).and_then(|compactions| compactions.iter().max_by_key(reach)) {
                 Some(compaction) => {
@@ -234,11 +239,11 @@ impl Model {
         view
     }
 
-    /// Returns what a reader of the worker's session has to see.
+    /// Returns what a reader of the worker's session must see.
     pub(crate) fn state(&self) -> State {
         let living = self.order.iter().filter_map(|id| {
             let node = self.nodes.get(id).filter(|node| !node.is_dead)?;
-            Some((id.clone(), self.living(node.parent.as_ref()), node.text.tell()))
+            Some((id.clone(), self.living(node.parent.as_ref()), node.text.render()))
         });
         let compactions = self.compactions.iter().map(|compaction| {
             (summary_of(&compaction.id), compaction.first.clone(), compaction.last.clone())
@@ -253,28 +258,28 @@ impl Model {
         }
     }
 
-    /// Returns the ids of the living messages that have one, in order of creation.
+    /// Returns the living messages that an operation can name, in order of creation.
     pub(crate) fn ids(&self) -> Vec<&String> {
         self.order.iter().filter(|id| self.word(id).is_some()).collect()
     }
 
-    /// Returns the ids of the living messages that no compaction covers.
+    /// Returns the living messages that no compaction covers.
     pub(crate) fn bare_ids(&self) -> Vec<&String> {
         self.ids().into_iter().filter(|id| !self.covered.contains(*id)).collect()
     }
 
-    /// Returns the ids of what the path to the head shows, oldest first.
+    /// Returns the ids in the history of the head, oldest first.
     pub(crate) fn shown(&self) -> Vec<String> {
         self.view(self.head.as_ref())
     }
 
-    /// Returns the word of a living message that can be asked for.
+    /// Returns the first word of a living message that an operation can name.
     pub(crate) fn word(&self, id: &str) -> Option<&str> {
         let node = self.nodes.get(id).filter(|node| !node.is_dead && !node.is_nameless)?;
         Some(node.text.word.as_str())
     }
 
-    /// Returns the words that were said and are gone: of deleted messages.
+    /// Returns the first words of deleted messages.
     pub(crate) fn dead_words(&self) -> Vec<&str> {
         self.nodes
             .values()

@@ -1,4 +1,4 @@
-//! One round: workers on a store, killed one after the other; then the store is opened and checked.
+//! One round: workers write to a store and are killed one after the other; then the store is opened and checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,32 +10,32 @@ use talktree::Store;
 
 use super::Case;
 use super::check::{Check, Findings};
-use super::deed::read;
 use super::model::Replay;
+use super::operation::read;
 use super::worker;
 use crate::Result;
 use crate::process::Worker;
 
-/// How many rounds a store lives.
+/// How many rounds use the same store.
 pub(crate) const LIFE: u64 = 10;
-/// The latest moment of a kill, after the worker's first sign.
+/// The latest moment of a kill, in microseconds after the worker has started.
 const LATEST: u64 = 150_000;
-/// The latest moment of the kills that aim at opening.
+/// The same for kills that should hit the opening of the store.
 const SOON: u64 = 6_000;
 
-/// What a round saw.
+/// What a round found.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) findings: Findings,
     pub(crate) kills: u64,
     pub(crate) acknowledged: u64,
-    /// What each killed worker was doing.
+    /// The verb in which each worker was killed.
     pub(crate) killed_in: Vec<&'static str>,
-    /// How long it took until the store was open and its first answer there.
+    /// The time until the store was open and the first read had returned.
     pub(crate) reopening: Duration,
 }
 
-/// The dice of a round.
+/// The random choices of a round.
 pub(crate) fn dice(seed: u64, case: &Case, round: u64) -> Rng {
     let (writers, is_full) = (case.writers as u64, u64::from(case.durability == "full"));
     Rng::with_seed(seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (writers << 1 | is_full))
@@ -61,9 +61,11 @@ pub(crate) fn run(
     let mut replays = replays(folder, &names)?;
     for (name, replay) in &replays {
         outcome.acknowledged += replay.acknowledged - before[name].acknowledged;
-        outcome.killed_in.push(replay.pending.as_ref().map_or("nothing", |deed| deed.verb()));
+        outcome
+            .killed_in
+            .push(replay.pending.as_ref().map_or("nothing", |operation| operation.verb()));
     }
-    // A reader leaves the log as it is: the next round recovers from two crashes.
+    // A read-only store leaves the write-ahead log alone: the next round recovers from two crashes.
     let is_open_known = before.values().any(|replay| replay.model.openings > 0);
     let is_read_only = is_open_known && !is_aged && rng.u32(..3) == 0;
     let began = Instant::now();
@@ -81,7 +83,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// Starts the workers, and kills each at a moment of its own.
+/// Starts the workers and kills each at a random moment.
 fn kill_all(
     case: &Case,
     program: Option<&Path>,
@@ -90,7 +92,7 @@ fn kill_all(
     rng: &mut Rng,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let folder = folder.to_str().ok_or("a folder whose name is no text")?;
+    let folder = folder.to_str().ok_or("the folder's name is not UTF-8")?;
     let mut workers = Vec::new();
     for name in names {
         let seed = rng.u32(..).to_string();
@@ -133,7 +135,7 @@ fn replays(folder: &Path, names: &[String]) -> Result<BTreeMap<String, Replay>> 
         .collect()
 }
 
-/// Makes the index one of an older build: the next opening takes it all out.
+/// Marks the search index as one of an older version: the next opening discards it.
 fn age_index(folder: &Path) -> Result<()> {
     let sqlite = Connection::open(worker::store_in(folder))?;
     let is_made: bool = sqlite.query_row(

@@ -1,4 +1,4 @@
-//! What a reader sees of one session, all of it.
+//! Everything that a reader sees of one session.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct State {
     pub(crate) labels: Vec<(String, String)>,
     /// Summary, first and last message.
     pub(crate) compactions: Vec<(String, String, String)>,
-    /// The ids that the history shows.
+    /// The ids in the history.
     pub(crate) view: Vec<String>,
     /// The ids on the path to the head.
     pub(crate) raw: Vec<String>,
@@ -26,7 +26,7 @@ impl State {
         let stored: Vec<Message> = chat.all_messages().collect::<Result<_>>()?;
         let names: BTreeMap<&MessageId, String> =
             stored.iter().map(|message| (&message.id, name_of(message))).collect();
-        // What is not there has no name and differs from all that is.
+        // An id that is not stored gets a name that equals no other.
         let text = |id: &MessageId| names.get(id).cloned().unwrap_or_else(|| format!("{id:?}?"));
         let messages = stored
             .iter()
@@ -49,7 +49,7 @@ impl State {
         })
     }
 
-    /// Returns what is seen otherwise than it should be; `None` if all is equal.
+    /// Returns the first difference; `None` if the states are equal.
     pub(crate) fn difference(&self, should: &Self) -> Option<String> {
         first_difference("messages", &self.messages, &should.messages)
             .or_else(|| {
@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// Returns what the model calls a message: its id; of a summary its text; of what was appended on leaving a branch its word.
+/// Returns the model's name of a message: its id, the text of a compaction, or the first word of a branch summary.
 pub(crate) fn name_of(message: &Message) -> String {
     let is_of_branch = message
         .metadata
@@ -76,7 +76,7 @@ pub(crate) fn name_of(message: &Message) -> String {
     }
 }
 
-/// Returns where two lists part ways.
+/// Returns the first difference between two lists.
 fn first_difference<T: PartialEq + std::fmt::Debug>(
     what: &str,
     is: &[T],
@@ -93,7 +93,7 @@ fn first_difference<T: PartialEq + std::fmt::Debug>(
     })
 }
 
-/// Returns the beginning of what a value looks like.
+/// Returns the beginning of a value's debug text.
 pub(crate) fn short(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").chars().take(160).collect()
 }

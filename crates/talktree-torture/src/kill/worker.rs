@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use talktree::{Compaction, CompactionId, Durability, Message, Parent, Store};
 
-use super::deed::{Deed, Log, read};
-use super::dice::Dice;
 use super::journal::Journal;
 use super::model::{Replay, summary_of};
+use super::operation::{Log, Operation, read};
+use super::random::Choices;
 use super::state::short;
 use crate::Result;
-use crate::text::{Said, seed_of};
+use crate::text::{MessageSpec, seed_of};
 
-/// The session that all workers write to.
+/// The session that all workers append to.
 pub(crate) const SHARED: &str = "shared";
 
 /// How a worker is started.
@@ -25,41 +25,41 @@ pub struct Args {
     /// The name of the worker, its session and its log.
     #[arg(long)]
     name: String,
-    /// Whether commits wait for the disk.
+    /// `full` or `normal`.
     #[arg(long)]
     durability: String,
 }
 
-/// Returns where the store is.
+/// Returns the path of the store.
 pub(crate) fn store_in(folder: &Path) -> PathBuf {
     folder.join("store.db")
 }
 
-/// Returns where a worker's log is.
+/// Returns the path of a worker's log.
 pub(crate) fn log_in(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }
 
-/// Returns the durability of this name.
+/// Parses the name of a durability.
 pub(crate) fn durability(name: &str) -> Result<Durability> {
     match name {
         "full" => Ok(Durability::Full),
         "normal" => Ok(Durability::Normal),
-        other => Err(format!("no such durability: {other:?}; there are full and normal").into()),
+        other => Err(format!("unknown durability {other:?}; use full or normal").into()),
     }
 }
 
-/// Works until it is killed, or until a verb answers as it should not.
+/// Writes until it is killed or a verb returns something wrong.
 ///
 /// # Errors
 /// If the log cannot be read or written.
 pub fn run(args: &Args, seed: u64) -> Result<()> {
     let log_path = log_in(&args.folder, &args.name);
     let Replay { model, pending, .. } = Replay::of(&read(&log_path)?)?;
-    if let Some(deed) = pending {
-        return Err(format!("the log is not settled: {}", short(&deed)).into());
+    if let Some(operation) = pending {
+        return Err(format!("the log is not settled: {}", short(&operation)).into());
     }
-    let mut dice = Dice::new(seed ^ seed_of(&args.name), &args.name, model.openings);
+    let mut choices = Choices::new(seed ^ seed_of(&args.name), &args.name, model.openings);
     let journal = Journal::new(Log::open(&log_path)?, model);
     let mut worker =
         Worker { folder: args.folder.clone(), name: args.name.clone(), store: None, journal };
@@ -67,27 +67,27 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
 
     std::io::stdout().write_all(b".")?;
     std::io::stdout().flush()?;
-    worker.journal.begin(Deed::Open)?;
+    worker.journal.begin(Operation::Open)?;
     worker.store = Some(options.open(store_in(&args.folder))?);
     worker.journal.done()?;
     loop {
-        let deed = worker.journal.with(|model| dice.next(model));
-        let deed = worker.resolved(deed)?;
-        worker.journal.begin(deed.clone())?;
-        if let Err(error) = worker.perform(&deed) {
+        let operation = worker.journal.with(|model| choices.next(model));
+        let operation = worker.complete(operation)?;
+        worker.journal.begin(operation.clone())?;
+        if let Err(error) = worker.perform(&operation) {
             worker.journal.wrong(&error.to_string())?;
             return Err(error);
         }
         let backup =
             worker.journal.with(|model| model.backup.as_ref().map(|(file, _)| file.clone()));
         worker.journal.done()?;
-        if let (Deed::Backup { .. }, Some(old)) = (&deed, backup) {
+        if let (Operation::Backup { .. }, Some(old)) = (&operation, backup) {
             std::fs::remove_file(args.folder.join(old))?;
         }
     }
 }
 
-/// What works.
+/// A running worker.
 pub(super) struct Worker {
     folder: PathBuf,
     pub(super) name: String,
@@ -100,70 +100,70 @@ impl Worker {
         Ok(self.store.as_ref().ok_or("the store is not open")?)
     }
 
-    /// Does a deed, and checks what the verb answers.
-    fn perform(&self, deed: &Deed) -> Result<()> {
+    /// Runs an operation and checks what the verb returns.
+    fn perform(&self, operation: &Operation) -> Result<()> {
         let store = self.store()?;
         let chat = store.session(self.name.as_str())?;
-        match deed {
-            Deed::Open => Ok(()),
-            Deed::Append { to, messages } => {
-                let place = to.as_deref().map_or(Parent::Head, |to| Parent::Message(to.into()));
-                let answers = chat.append_all_to(&place, messages.iter().map(Said::message))?;
+        match operation {
+            Operation::Open => Ok(()),
+            Operation::Append { to, messages } => {
+                let parent = to.as_deref().map_or(Parent::Head, |to| Parent::Message(to.into()));
+                let answers =
+                    chat.append_all_to(&parent, messages.iter().map(MessageSpec::message))?;
                 let are_new = answers.iter().all(|answer| answer.is_new && !answer.differs);
                 expect(
                     are_new && answers.len() == messages.len(),
-                    "a new message is said to be known",
+                    "a new message is reported as known",
                 )
             }
-            Deed::Update { message } => expect(
-                chat.update(message.message())?.is_changed,
-                "an update says that it changed nothing",
-            ),
-            Deed::Delete { id } => {
-                let deleted = chat.delete([&id.as_str().into()])?;
-                expect(deleted.messages == [id.as_str()], "a delete names other messages")
+            Operation::Update { message } => {
+                expect(chat.update(message.message())?.is_changed, "an update reports no change")
             }
-            Deed::Compact { id, first, last } => {
+            Operation::Delete { id } => {
+                let deleted = chat.delete([&id.as_str().into()])?;
+                expect(deleted.messages == [id.as_str()], "a delete lists other messages")
+            }
+            Operation::ImportCompaction { id, first, last } => {
                 let mut compaction =
                     Compaction::new(summary_of(id), first.as_str().into(), last.as_str().into());
                 compaction.id = CompactionId::from(id.as_str());
                 Ok(chat.import_compaction(&compaction)?)
             }
-            Deed::CommitPlan { id, .. } => self.commit_plan(&chat, id),
-            Deed::StaleCompaction { message } => self.compact_stale(&chat, message),
-            Deed::AppendAndCompact { message } => self.append_and_compact(message),
-            Deed::RemoveCompaction { id } => self.remove_compaction(&chat, id),
-            Deed::Split { session } => {
+            Operation::CommitPlan { id, .. } => self.commit_plan(&chat, id),
+            Operation::CommitStalePlan { message } => self.commit_stale_plan(&chat, message),
+            Operation::AppendAndCompact { message } => self.append_and_compact(message),
+            Operation::RemoveCompaction { id } => self.remove_compaction(&chat, id),
+            Operation::Split { session } => {
                 chat.compact_and_split_as(&session.as_str().into(), summary_of(session))?;
                 Ok(())
             }
-            Deed::Leave { to, message } => self.leave(&chat, to, message),
-            Deed::Tokens { are_words } => self.count_tokens(&chat, *are_words),
-            Deed::Label { name, id } => Ok(chat.label(name, &id.as_str().into())?),
-            Deed::Checkout { id } => Ok(chat.checkout(&id.as_str().into())?),
-            Deed::Fork { session, at } => {
+            Operation::BranchSummary { to, message } => self.branch_summary(&chat, to, message),
+            Operation::VisibleTokens { are_words } => self.count_tokens(&chat, *are_words),
+            Operation::Label { name, id } => Ok(chat.label(name, &id.as_str().into())?),
+            Operation::Checkout { id } => Ok(chat.checkout(&id.as_str().into())?),
+            Operation::Fork { session, at } => {
                 chat.fork_as(&session.as_str().into(), &at.as_str().into(), "A fork")?;
                 Ok(())
             }
-            Deed::Share { message } => {
+            Operation::AppendShared { message } => {
                 let answer = self.shared()?.append(message.message())?;
-                expect(answer.is_new, "a new message is said to be known")?;
-                self.journal.heard()
+                expect(answer.is_new, "a new message is reported as known")?;
+                self.journal.check_errors()
             }
-            Deed::Search { id, word } => {
+            Operation::Search { id, word } => {
                 let found = chat.search(word.as_str()).run()?;
                 let is_found = found.hits.len() == 1 && found.hits[0].id == id.as_str();
                 expect(is_found, &format!("{word:?} of {id:?} finds {:?}", found.hits))
             }
-            Deed::Import { session, count } => {
+            Operation::Import { session, count } => {
                 let report = import(store, &self.folder, session, *count)?;
                 expect(
                     report.added == u64::from(*count),
                     &format!("an import adds {}", report.added),
                 )
             }
-            Deed::Backup { file } => Ok(store.backup(self.folder.join(file), |_| {})?),
-            Deed::Create { file, message } => {
+            Operation::Backup { file } => Ok(store.backup(self.folder.join(file), |_| {})?),
+            Operation::Create { file, message } => {
                 let store = Store::open(self.folder.join(file))?;
                 store.session(SHARED)?.append(message.message())?;
                 Ok(())
@@ -176,12 +176,12 @@ pub(super) fn expect(is_so: bool, otherwise: &str) -> Result<()> {
     if is_so { Ok(()) } else { Err(otherwise.into()) }
 }
 
-/// Returns the text of an imported message.
+/// Returns message `number` of an import.
 pub(crate) fn imported_text(session: &str, number: u32) -> Message {
-    Said::new(format!("{session}n{number}"), number % 40).message()
+    MessageSpec::new(format!("{session}n{number}"), number % 40).message()
 }
 
-/// Imports the file that makes this session; it is written first where it is not there.
+/// Writes the file of an import and imports it.
 pub(crate) fn import(
     store: &Store,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Every verb once, on a store that holds something of everything: what is tried while a system call fails.
+//! Every verb once, on a store with every kind of content: what runs while a system call fails.
 
 mod compaction;
 
@@ -13,17 +13,16 @@ use talktree::{
 /// One verb.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verb {
-    /// What it is called.
     pub(crate) name: &'static str,
-    /// Whether the store holds something else afterwards.
+    /// Whether it changes what the store holds.
     pub(crate) changes: bool,
-    /// Does it and returns the answer of a read; the path is that of a file that is not there.
+    /// Runs it and returns what a read returns; the path is that of a file that does not exist.
     pub(crate) run: Run,
-    /// The first of two commits it makes, where the second may fail without failing the verb.
+    /// The first of two commits, if the second may fail without failing the verb.
     pub(crate) first: Option<Run>,
 }
 
-/// Does a verb.
+/// Runs a verb.
 pub(crate) type Run = fn(&Store, &Path) -> talktree::Result<String>;
 
 const fn write(name: &'static str, run: Run) -> Verb {
@@ -34,17 +33,17 @@ const fn read(name: &'static str, run: Run) -> Verb {
     Verb { name, changes: false, run, first: None }
 }
 
-/// The answer of a verb that has none to compare.
+/// The result of a verb without a comparable value.
 fn done<T>(_: T) -> String {
     String::new()
 }
 
-/// The answer of a read.
+/// The result of a verb that reads messages.
 fn ids(messages: Vec<Message>) -> String {
     messages.iter().map(|message| format!("{} {}\n", message.id, message.text())).collect()
 }
 
-/// A time that depends on nothing but a number.
+/// Returns a fixed time plus so many seconds.
 fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap_or_default()
 }
@@ -60,20 +59,20 @@ fn compaction(id: &str, first: &str, last: &str) -> Compaction {
     compaction
 }
 
-/// Fills a new store: a long chat with branches, labels, a summary and a moved head, and a fork of it. The index has
-/// caught up with the most of it.
+/// Fills a new store: a long chat with branches, labels, a compaction and a moved head, a fork of it, and a context.
+/// The index has caught up with most of it.
 ///
 /// # Errors
 /// As the verbs.
 pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     let chat = store.session("chat")?;
-    let said = |n: usize| {
+    let turn = |n: usize| {
         let text = format!("turn {n}: {}", "coffee garden 故宫 latency ".repeat(1 + n % 40));
         let tool = Part::tool_call("look", format!("c{n}"), serde_json::json!({ "q": n }));
         let message = message(&format!("m{n}"), &text);
         if n.is_multiple_of(7) { message.with_part(tool) } else { message }
     };
-    chat.append_all((1..=300).map(said))?;
+    chat.append_all((1..=300).map(turn))?;
     for n in 0..20 {
         let to = format!("m{}", 10 + n * 7);
         chat.append_to(&to.as_str().into(), message(&format!("b{n}"), "another branch"))?;
@@ -98,7 +97,7 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     context.prompt().map(drop)
 }
 
-/// The context of the chat.
+/// Returns the context of the chat.
 fn context(store: &Store) -> talktree::Result<Context> {
     store
         .context("chat")
@@ -109,7 +108,7 @@ fn context(store: &Store) -> talktree::Result<Context> {
         .open()
 }
 
-/// Returns the verbs.
+/// Returns all verbs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Verb> {
     VERBS.iter().chain(compaction::VERBS)
 }
@@ -127,13 +126,13 @@ const VERBS: &[Verb] = &[
         store.session("chat")?.append_to(&"m40".into(), message("new", "a branch")).map(done)
     }),
     write("update", |store, _| {
-        store.session("chat")?.update(message("m200", "said otherwise")).map(done)
+        store.session("chat")?.update(message("m200", "another text")).map(done)
     }),
     write("upsert", |store, _| {
-        store.session("chat")?.upsert(message("p40", "streaming on")).map(done)
+        store.session("chat")?.upsert(message("p40", "more of a streamed answer")).map(done)
     }),
-    write("delete of a leaf", |store, _| store.session("chat")?.delete([&"b3".into()]).map(done)),
-    write("delete of an inner message", |store, _| {
+    write("delete a leaf", |store, _| store.session("chat")?.delete([&"b3".into()]).map(done)),
+    write("delete an inner message", |store, _| {
         store.session("chat")?.delete([&"m30".into()]).map(done)
     }),
     write("delete-branch", |store, _| {
@@ -149,12 +148,12 @@ const VERBS: &[Verb] = &[
             .map(|n: usize| ImportRecord {
                 record: format!("r{n}"),
                 parent: n.checked_sub(1).map(|before| format!("i{before}").as_str().into()),
-                message: message(&format!("i{n}"), "an old turn of elsewhere"),
+                message: message(&format!("i{n}"), "a turn of another program"),
             })
             .collect();
         store.session("old")?.import_messages(&records).map(done)
     }),
-    write("import of a compaction", |store, _| {
+    write("import a compaction", |store, _| {
         let new = compaction("new", "m90", "m140");
         store.session("chat")?.import_compaction(&new).map(done)
     }),
@@ -164,7 +163,7 @@ const VERBS: &[Verb] = &[
     }),
     write("label", |store, _| store.session("chat")?.label("best", &"m7".into()).map(done)),
     write("checkout", |store, _| store.session("chat")?.checkout(&"m60".into()).map(done)),
-    write("undo of the head", |store, _| store.session("chat")?.undo_head().map(done)),
+    write("undo the head", |store, _| store.session("chat")?.undo_head().map(done)),
     write("details", |store, _| {
         let name = Some("Renamed".to_owned());
         let details = SessionDetails { name, ..SessionDetails::default() };
@@ -181,7 +180,7 @@ const VERBS: &[Verb] = &[
     write("remove a document", |store, _| {
         context(store)?.remove_document("knowledge", "f7").map(done)
     }),
-    write("refresh of the prompt", |store, _| {
+    write("refresh the prompt", |store, _| {
         let context = context(store)?;
         context.add("task", Block::text("Book a table."))?;
         context.refresh_prompt().map(done)
@@ -189,7 +188,7 @@ const VERBS: &[Verb] = &[
     write("unload a document", |store, _| {
         context(store)?.unload("skills", "report").map(|copies| format!("{copies:?}"))
     }),
-    read("search of documents", |store, _| {
+    read("search documents", |store, _| {
         let found = context(store)?.search("knowledge", "garden", 200)?;
         let mut keys: Vec<_> = found.into_iter().map(|found| found.key).collect();
         keys.sort();
@@ -208,11 +207,11 @@ const VERBS: &[Verb] = &[
         ids.sort();
         Ok(ids.join(" "))
     }),
-    read("rebuild of the index", |store, _| store.rebuild_search().map(done)),
+    read("rebuild the index", |store, _| store.rebuild_search().map(done)),
     read("history", |store, _| store.session("chat")?.history().map(ids)),
     read("raw history", |store, _| store.session("fork")?.raw_history().map(ids)),
     read("branches", |store, _| store.session("chat")?.branches(&"m10".into()).map(ids)),
-    read("stream of everything", |store, _| {
+    read("stream all messages", |store, _| {
         store.session("chat")?.all_messages().collect::<talktree::Result<Vec<_>>>().map(ids)
     }),
     read("tree", |store, _| {

@@ -1,6 +1,6 @@
-//! The calls themselves, as SQLite makes them: each looks at the state and goes on to the real layer.
+//! The system calls as SQLite makes them: each checks for a fault or records the event, and calls the real layer.
 //!
-//! A file of this layer is a [`Shim`] followed in memory by the file of the real layer; SQLite allocates both as one.
+//! A file of this layer is a [`Shim`], followed in memory by the file of the real layer; SQLite allocates both as one.
 
 #![allow(unsafe_code, reason = "SQLite calls its layer through C pointers")]
 
@@ -12,7 +12,7 @@ use rusqlite::ffi;
 
 use super::{Call, Event, Handle, failure, state};
 
-/// The head of an open file.
+/// The header of an open file.
 #[repr(C)]
 struct Shim {
     base: ffi::sqlite3_file,
@@ -41,12 +41,12 @@ pub fn install() {
     });
 }
 
-/// Returns the file of the real layer behind one of this.
+/// Returns the file of the real layer that belongs to a file of this layer.
 ///
 /// # Safety
-/// `file` was opened by [`open`] or is being opened.
+/// `file` was opened by [`open`] or is being opened by it.
 unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
-    // SAFETY: SQLite allocated `szOsFile` bytes: the head and, after it, the real file.
+    // SAFETY: SQLite allocated `szOsFile` bytes: the header and, after it, the real file.
     unsafe { file.cast::<u8>().add(size_of::<Shim>()).cast() }
 }
 
@@ -55,7 +55,7 @@ unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
 /// # Safety
 /// `file` was opened by [`open`].
 unsafe fn handle(file: *mut ffi::sqlite3_file) -> u64 {
-    // SAFETY: `open` has set the head.
+    // SAFETY: `open` has set the header.
     unsafe { (*file.cast::<Shim>()).handle }
 }
 
@@ -65,7 +65,7 @@ unsafe fn path(name: *const std::ffi::c_char) -> Option<PathBuf> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
     Some(PathBuf::from(std::ffi::OsStr::new(std::str::from_utf8(bytes).ok()?)))
 }
@@ -110,7 +110,7 @@ unsafe extern "C" fn open(
     // SAFETY: SQLite hands over its own layer, a file of `szOsFile` bytes and a name or null.
     unsafe {
         (*file).pMethods = std::ptr::null();
-        // Temporary files have no name and are not looked at.
+        // Temporary files have no name and are not recorded.
         let path = path(name);
         if path.is_some() {
             fail_if_armed!(Call::Open);
@@ -187,7 +187,7 @@ unsafe extern "C" fn write(
     at: ffi::sqlite3_int64,
 ) -> c_int {
     if let Some(code) = failure(Call::Write) {
-        // Half of it reaches the disk all the same.
+        // Half of the bytes reach the disk: a torn write.
         forward!(xWrite, file, from, count / 2, at);
         return code;
     }
@@ -277,7 +277,7 @@ unsafe extern "C" fn shm_lock(
     count: c_int,
     flags: c_int,
 ) -> c_int {
-    // Letting go of a lock does not fail on any system.
+    // Releasing a lock does not fail on any system.
     if flags & ffi::SQLITE_SHM_LOCK != 0 {
         fail_if_armed!(Call::ShmLock);
     }

@@ -1,28 +1,28 @@
-//! What was done to the disk, and what a power cut leaves of it.
+//! The recorded changes of the disk, and what a power cut leaves of them.
 //!
-//! A file is its *durable* content, that of its last sync, and the changes since. A power cut keeps any of these: whole,
-//! in single sectors, or not at all, whatever came before or after. A new file is there for sure once its folder was
-//! synced, a removed one is gone for sure.
+//! A file is its *durable* content (as of its last sync) and the changes since. A power cut keeps each of these changes
+//! completely, in single sectors, or not at all, in any combination. The creation or removal of a file is durable once
+//! its folder was synced.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 
-/// What a disk writes as one.
+/// The smallest unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// One change of the disk, of the file of this number.
+/// One change of the disk; `file` is the number of a path in the record.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Event {
-    /// A file was opened, which made it if it was not there.
+    /// A file was opened, and created if it did not exist.
     Open { file: usize },
     /// Bytes were written.
     Write { file: usize, at: usize, bytes: Box<[u8]> },
     /// The length was set.
     Truncate { file: usize, size: usize },
-    /// The file, and maybe its folder, was made durable.
+    /// The file was synced, and maybe its folder.
     Sync { file: usize, with_folder: bool },
     /// The file was removed.
     Delete { file: usize, with_folder: bool },
@@ -42,12 +42,12 @@ impl Record {
         self.events.len()
     }
 
-    /// Returns whether nothing was written down.
+    /// Returns whether no event was recorded.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Returns how many syncs there were.
+    /// Returns the number of syncs.
     pub fn syncs(&self) -> usize {
         self.events.iter().filter(|event| matches!(event, Event::Sync { .. })).count()
     }
@@ -66,14 +66,14 @@ impl Record {
 #[derive(Debug, Default, Clone)]
 struct DiskFile {
     is_there: bool,
-    /// Whether its folder says so for good.
+    /// Whether it is in the durable content of its folder.
     is_there_for_sure: bool,
     durable: Vec<u8>,
     /// The numbers of the events since the last sync.
     pending: Vec<usize>,
 }
 
-/// What a power cut did.
+/// How many writes a power cut destroyed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Cut {
     /// Writes that were lost.
@@ -88,7 +88,7 @@ pub struct Disk<'r> {
     record: &'r Record,
     position: usize,
     files: Vec<DiskFile>,
-    /// Whether syncs are taken for nothing, as by a disk that lies.
+    /// Whether syncs are ignored, as by a lying disk.
     is_lying: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'r> Disk<'r> {
         Self { record, position: 0, files, is_lying }
     }
 
-    /// Goes on to the moment after so many events.
+    /// Applies the events before this position.
     pub fn advance(&mut self, position: usize) {
         while self.position < position.min(self.record.len()) {
             let number = self.position;
@@ -140,10 +140,10 @@ impl<'r> Disk<'r> {
         }
     }
 
-    /// Returns the files as a power cut may leave them now.
+    /// Returns the files as a power cut at this moment may leave them.
     pub fn power_cut(&self, dice: &mut Rng, cut: &mut Cut) -> Vec<(&'r Path, Vec<u8>)> {
         let mut left = Vec::new();
-        // Now and then everything that was written is kept, or nothing.
+        // Some cuts keep every change, some none.
         let keep = [0.0, 0.3, 0.7, 0.95, 1.0][dice.usize(..5)];
         for (file, path) in self.files.iter().zip(&self.record.paths) {
             let is_sure = file.is_there == file.is_there_for_sure;
@@ -169,14 +169,14 @@ impl<'r> Disk<'r> {
     }
 }
 
-/// Changes the content of a file; `keeps` is asked for each sector.
+/// Applies a write to the content of a file, in the sectors for which `keeps` returns true.
 fn apply(event: &Event, content: &mut Vec<u8>, mut keeps: impl FnMut(usize) -> bool) {
     match event {
         Event::Truncate { size, .. } => content.resize(*size, 0),
         Event::Write { at, bytes, .. } => {
             let mut from = 0;
             while from < bytes.len() {
-                // Up to the next border between sectors.
+                // Up to the next sector boundary.
                 let sector = (at + from) / SECTOR;
                 let to = bytes.len().min((sector + 1) * SECTOR - at);
                 if keeps(sector) {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_is_kept_and_the_rest_may_go() {
+    fn synced_bytes_are_kept_and_others_may_be_lost_or_torn() {
         let sync = Event::Sync { file: 0, with_folder: true };
         let record =
             record(&[Event::Open { file: 0 }, write(0, 1, 600), sync, write(100, 2, 1_000)]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_folder_was_not_synced_may_not_be_there() {
+    fn a_file_whose_folder_was_not_synced_may_be_missing() {
         let sync = Event::Sync { file: 0, with_folder: false };
         let record = record(&[Event::Open { file: 0 }, write(0, 1, 10), sync]);
         let mut disk = Disk::new(&record, false);

@@ -1,10 +1,10 @@
-//! A stand-in for SQLite's layer of system calls: it sees what the library does to the disk, and fails it on demand.
+//! A layer between SQLite and the system: it records the system calls that change the disk, and makes calls fail.
 //!
-//! [`install`] makes it the default of the process, so talktree uses it without knowing. Every call goes on to the real
-//! layer. While a [`Record`] is taken, what changes the disk is written down in order, so that the disk can be rebuilt as
-//! a power cut would leave it. While a [`Fault`] is armed, the n-th call of its kind fails, once or for good.
+//! [`install`] makes it the default of the process, so talktree uses it unchanged. Every call is passed on to the real
+//! layer. While a [`Record`] is taken, changes of the disk are recorded in order, so that the disk can be rebuilt as a
+//! power cut would leave it. While a [`Fault`] is armed, the n-th call of its kind fails, once or from then on.
 //!
-//! There is one per process, and works with it run one at a time: [`exclusive`].
+//! There is one layer per process, so tests that use it run one at a time: [`exclusive`].
 
 mod calls;
 mod disk;
@@ -27,13 +27,13 @@ pub enum Call {
     Read,
     /// Writing to a file.
     Write,
-    /// Waiting until a file is on the disk.
+    /// Syncing a file to the disk.
     Sync,
     /// Removing a file.
     Delete,
     /// Locking the file.
     Lock,
-    /// Mapping the memory that processes share.
+    /// Mapping the shared memory of the write-ahead log.
     ShmMap,
     /// Locking a part of that memory.
     ShmLock,
@@ -44,16 +44,16 @@ pub enum Call {
 pub struct Fault {
     /// The kind of call that fails.
     pub call: Call,
-    /// How many of them succeed before.
+    /// How many calls of the kind succeed before.
     pub after: u64,
-    /// Whether all later ones fail, too.
+    /// Whether all later calls of the kind fail, too.
     pub is_sticky: bool,
-    /// Whether it fails for want of space, else as a broken disk does.
+    /// Whether a write fails because the disk is full, not because it is broken.
     pub is_full: bool,
 }
 
 impl Fault {
-    /// Returns what SQLite is told.
+    /// Returns the error code that SQLite gets.
     fn code(self) -> i32 {
         match self.call {
             Call::Open => ffi::SQLITE_CANTOPEN,
@@ -78,7 +78,7 @@ struct Armed {
 /// An open file.
 struct Handle {
     path: PathBuf,
-    /// Whether its folder is synced with it the next time: so SQLite does with logs it has made.
+    /// Whether the next sync also syncs its folder, as SQLite does with logs it has created.
     is_folder_due: bool,
 }
 
@@ -97,18 +97,18 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until no other work of this process uses the layer, and holds it.
+/// Waits until no other test of this process uses the layer, and reserves it.
 pub fn exclusive() -> MutexGuard<'static, ()> {
     install();
     USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to write down what changes the disk.
+/// Starts to record changes of the disk.
 pub fn start_record() {
     state().record = Some(Record::default());
 }
 
-/// Returns how many events were written down so far.
+/// Returns the number of events recorded so far.
 pub fn recorded() -> usize {
     state().record.as_ref().map_or(0, Record::len)
 }
@@ -118,17 +118,17 @@ pub fn end_record() -> Record {
     state().record.take().unwrap_or_default()
 }
 
-/// Lets a call fail from now on.
+/// Makes a call fail from now on.
 pub fn arm(fault: Fault) {
     state().armed = Some(Armed { fault, seen: 0, failed: 0 });
 }
 
-/// Lets no call fail any more; returns how many did.
+/// Disarms the fault; returns how many calls failed.
 pub fn disarm() -> u64 {
     state().armed.take().map_or(0, |armed| armed.failed)
 }
 
-/// Counts a call; `Some` if it fails.
+/// Counts a call; returns the error code if it must fail.
 fn failure(call: Call) -> Option<i32> {
     let mut state = state();
     let armed = state.armed.as_mut().filter(|armed| armed.fault.call == call)?;

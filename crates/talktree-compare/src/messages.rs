@@ -1,14 +1,13 @@
-//! What is said: the same seeded texts for every rival, 200 to 300 bytes each, user and assistant
-//! in turns.
+//! The messages: the same random texts for every rival, 200 to 300 bytes each, from user and assistant in turns.
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 const SEED: u64 = 0x7a1c_74ee;
 
-/// Said in one message of 99, by either side in turn.
+/// In one message of 99, alternately of user and assistant.
 pub(crate) const USUAL: &str = "lighthouse";
-/// Said in one message of nine.
+/// In one message of nine.
 pub(crate) const COMMON: &str = "weather";
 
 const SYLLABLES: [&str; 32] = [
@@ -16,25 +15,25 @@ const SYLLABLES: [&str; 32] = [
     "ta", "ve", "wi", "xo", "yu", "bran", "cor", "del", "fin", "gor", "hel", "lan", "mer", "nor",
     "pal", "ren", "sol",
 ];
-/// Words are as frequent as words of a language are: the n-th is said 1/n as often as the first.
+/// The size of the vocabulary. The frequencies are those of a language: the n-th word is 1/n as frequent as the first.
 const WORDS: f64 = 20_000.0;
 
 /// One message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Said {
-    /// A random UUID, for rivals whose caller makes the ids.
+pub(crate) struct TestMessage {
+    /// A random UUID, for rivals whose caller chooses the ids.
     pub(crate) id: String,
     pub(crate) role: String,
     pub(crate) text: String,
 }
 
-/// Returns so many messages, the same in every run.
-pub(crate) fn say(count: usize) -> Vec<Said> {
+/// Returns this many messages, the same in every run.
+pub(crate) fn generate(count: usize) -> Vec<TestMessage> {
     let mut rng = Rng::with_seed(SEED);
-    (0..count).map(|place| message(&mut rng, place)).collect()
+    (0..count).map(|number| message(&mut rng, number)).collect()
 }
 
-fn message(rng: &mut Rng, place: usize) -> Said {
+fn message(rng: &mut Rng, number: usize) -> TestMessage {
     let length = rng.usize(200..=290);
     let mut text = String::with_capacity(length + 24);
     while text.len() < length {
@@ -44,21 +43,21 @@ fn message(rng: &mut Rng, place: usize) -> Said {
         push_word(&mut text, WORDS.powf(rng.f64()) as usize);
     }
     for (word, every, at) in [(USUAL, 99, 37), (COMMON, 9, 4)] {
-        if place % every == at {
+        if number % every == at {
             text.push(' ');
             text.push_str(word);
         }
     }
-    let role = if place.is_multiple_of(2) { "user" } else { "assistant" };
-    Said { id: uuid(rng), role: role.to_owned(), text }
+    let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+    TestMessage { id: uuid(rng), role: role.to_owned(), text }
 }
 
-/// Returns how many of the first messages say the usual word.
+/// Returns how many of the first messages contain the usual word.
 pub(crate) fn usual_in(count: usize) -> usize {
     (count + 61) / 99
 }
 
-/// Returns how many of the first messages say the common word.
+/// Returns how many of the first messages contain the common word.
 pub(crate) fn common_in(count: usize) -> usize {
     (count + 4) / 9
 }
@@ -86,16 +85,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_the_same_in_every_run_and_say_the_words_as_often_as_told() {
-        let said = say(1_000);
+    fn texts_are_the_same_in_every_run_and_contain_the_words_as_often_as_computed() {
+        let messages = generate(1_000);
         assert_eq!(
-            said.iter().map(|m| &m.text).collect::<Vec<_>>(),
-            say(1_000).iter().map(|m| &m.text).collect::<Vec<_>>()
+            messages.iter().map(|m| &m.text).collect::<Vec<_>>(),
+            generate(1_000).iter().map(|m| &m.text).collect::<Vec<_>>()
         );
         for count in [0, 37, 38, 100, 1_000] {
-            let holds = |word: &str| said[..count].iter().filter(|m| m.text.contains(word)).count();
+            let holds =
+                |word: &str| messages[..count].iter().filter(|m| m.text.contains(word)).count();
             assert_eq!((holds(USUAL), holds(COMMON)), (usual_in(count), common_in(count)));
         }
-        assert!(said.iter().all(|m| (200..=320).contains(&m.text.len())));
+        assert!(messages.iter().all(|m| (200..=320).contains(&m.text.len())));
     }
 }

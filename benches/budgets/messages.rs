@@ -1,4 +1,4 @@
-//! What is said: seeded text of invented words, as frequent as words of a language are.
+//! The messages: seeded text of invented words with the frequencies of a language.
 
 use talktree::{Message, Part};
 
@@ -9,9 +9,9 @@ const SYLLABLES: [&str; 40] = [
 ];
 const WORDS: f64 = 20_000.0;
 
-/// Said in one message of 10 000.
+/// In one message of 10 000.
 pub(crate) const RARE: &str = "zyzzyva";
-/// Said in one message of 100.
+/// In one message of 100.
 pub(crate) const CHINESE: &str = "故宫";
 const CHINESE_SENTENCE: &str = "我们去故宫看看吧";
 
@@ -20,23 +20,23 @@ const CHINESE_SENTENCE: &str = "我们去故宫看看吧";
 pub(crate) enum Length {
     /// 100 bytes on average: for large stores.
     Short,
-    /// 350 bytes on average, some ten times as long, every eighth with a tool's call and result.
+    /// 350 bytes on average, a few ten times as long, every eighth with a tool call and its result.
     Chat,
 }
 
-/// A speaker that says the same in every run.
+/// Generates the same messages in every run.
 pub(crate) struct Speaker {
     state: u64,
-    said: u64,
+    count: u64,
     length: Length,
 }
 
 impl Speaker {
     pub(crate) fn new(seed: u64, length: Length) -> Self {
-        Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, said: 0, length }
+        Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, count: 0, length }
     }
 
-    /// Returns a number below 1.
+    /// Returns a number from 0 to 1, without 1.
     pub(crate) fn random(&mut self) -> f64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -49,7 +49,7 @@ impl Speaker {
         (self.random() * end as f64) as usize
     }
 
-    /// Returns so many words; the n-th most frequent word is said 1/n as often as the first.
+    /// Returns this many words; the n-th most frequent word is 1/n as frequent as the first.
     pub(crate) fn words(&mut self, count: usize) -> String {
         let mut text = String::with_capacity(count * 7);
         for _ in 0..count {
@@ -63,18 +63,18 @@ impl Speaker {
 
     /// Returns the next text.
     pub(crate) fn text(&mut self) -> String {
-        self.said += 1;
+        self.count += 1;
         let roll = self.random();
         let count = match self.length {
             Length::Short => 6 + (roll * 16.0) as usize,
             Length::Chat => 10 + (roll.powi(4) * 200.0) as usize,
         };
         let mut text = self.words(count);
-        if self.said.is_multiple_of(10_000) {
+        if self.count.is_multiple_of(10_000) {
             text.push(' ');
             text.push_str(RARE);
         }
-        if self.said.is_multiple_of(100) {
+        if self.count.is_multiple_of(100) {
             text.push(' ');
             text.push_str(CHINESE_SENTENCE);
         }
@@ -84,14 +84,14 @@ impl Speaker {
     /// Returns the next message.
     pub(crate) fn message(&mut self) -> Message {
         let text = self.text();
-        if self.said % 2 == 1 {
+        if self.count % 2 == 1 {
             return Message::user(text);
         }
         let message = Message::assistant(text);
-        if self.length == Length::Short || !self.said.is_multiple_of(8) {
+        if self.length == Length::Short || !self.count.is_multiple_of(8) {
             return message;
         }
-        let call = format!("call_{}", self.said);
+        let call = format!("call_{}", self.count);
         let (query, found) = (self.words(5), self.words(40));
         message
             .with_part(Part::tool_call("search", call.clone(), serde_json::json!({ "q": query })))
@@ -115,14 +115,14 @@ fn push_word(text: &mut String, number: usize) {
     }
 }
 
-/// Returns a word that one message of five or so says.
+/// Returns a word that about one message in five contains.
 pub(crate) fn common_word() -> String {
     let mut word = String::new();
     push_word(&mut word, 2);
     word
 }
 
-/// Returns two words that one message of a hundred or so says both of.
+/// Returns two words; about one message in a hundred contains both.
 pub(crate) fn usual_words() -> String {
     let mut words = String::new();
     push_word(&mut words, 12);

@@ -2,9 +2,9 @@
 
 use talktree::{Durability, Message};
 
-use crate::data::{Length, Speaker};
 use crate::floor::{self, Ready};
 use crate::measure::{Rounds, alternate, timed_each};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result};
@@ -43,7 +43,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         })
     };
     let pair = alternate(Rounds { least: 9, ..Rounds::default() }, floor, ours)?;
-    let row = Row::seconds("update of the tip, each of 200", pair.ours.median());
+    let row = Row::seconds("update of the newest message, each of 200", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Does a history cost what is visible, whatever was ever said?
+//! Does a history cost what is visible, however long the conversation is?
 
 use talktree::Durability;
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, repeat, timed_each};
+use crate::messages::{Length, Speaker};
 use crate::stores::{Sized, open};
 use crate::table::Row;
 use crate::{Bench, Result, short};
@@ -11,7 +11,7 @@ use crate::{Bench, Result, short};
 pub(crate) const SUMMARY: &str =
     "They talked about a great many things, and agreed on most of them.";
 
-/// Runs with all but the 20 newest messages of the long session compacted.
+/// Runs `work` while all but the 20 newest messages of the long session are compacted.
 pub(crate) fn with_compacted<T>(sized: &Sized, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let compacted = sized.long.add_compaction(SUMMARY, &sized.first, &sized.before_last_20)?;
     let answer = work();
@@ -35,7 +35,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
             || timed_each(10, || Ok(sized.long.history()?)),
         )
     })?;
-    let work = format!("history of {}, 20 visible; floor: these alone", short(sized.size));
+    let work = format!("history of {}, 20 visible; floor: only those 20", short(sized.size));
     bench.table.add(Row::seconds(work, pair.ours.median()).floor(pair.floor.median()).within(1.5));
     Ok(())
 }
@@ -54,7 +54,7 @@ pub(crate) fn flat(bench: &mut Bench) -> Result<()> {
                 )
             })
         })?;
-        let work = format!("history of {}, 20 visible; floor: of 1k", short(size));
+        let work = format!("history of {}, 20 visible; floor: at 1k", short(size));
         let row = Row::seconds(work, pair.ours.median());
         bench.table.add(row.floor(pair.floor.median()).within(1.5));
         size *= 10;

@@ -1,6 +1,6 @@
-"""The works, as src/works.rs does them, for the rivals written in Python.
+"""The tasks of src/tasks.rs, for the rivals written in Python.
 
-A chat's methods may be coroutines; all of them run inside one event loop.
+A chat's methods may be coroutines; all of them run in one event loop.
 """
 
 import asyncio
@@ -12,22 +12,22 @@ import time
 from pathlib import Path
 
 
-class Works:
-    def __init__(self, rival, plan, said):
-        self.rival, self.plan, self.said = rival, plan, said
+class Tasks:
+    def __init__(self, rival, plan, messages):
+        self.rival, self.plan, self.messages = rival, plan, messages
         self.folder = Path(plan["folder"])
 
-    def wants(self, work):
-        return not self.plan["only"] or work in self.plan["only"]
+    def wants(self, task):
+        return not self.plan["only"] or task in self.plan["only"]
 
-    def does(self, work):
-        return self.wants(work) and work not in self.rival.lacks
+    def does(self, task):
+        return self.wants(task) and task not in self.rival.lacks
 
-    def told(self, work, times, note=None):
+    def report(self, task, times, note=None):
         times = sorted(times)
-        notes = [note for note in (self.rival.notes.get(work), note) if note]
-        line = {"work": work, "seconds": times[len(times) // 2], "rounds": len(times)}
-        tell(line | ({"note": "; ".join(notes)} if notes else {}))
+        notes = [note for note in (self.rival.notes.get(task), note) if note]
+        line = {"task": task, "seconds": times[len(times) // 2], "rounds": len(times)}
+        emit(line | ({"note": "; ".join(notes)} if notes else {}))
 
     def new(self, name):
         path = self.folder / name
@@ -39,44 +39,44 @@ class Works:
 
     def check_history(self, history, count, last):
         text = self.rival.text(history[-1]) if history else ""
-        if len(history) != count or text != self.said[last]["text"]:
-            raise ValueError(f"{len(history)} messages for {count}, the last {text!r}")
+        if len(history) != count or text != self.messages[last]["text"]:
+            raise ValueError(f"{len(history)} messages, expected {count}; last {text!r}")
 
     def check_hits(self, found, word, expected):
         expected = min(self.rival.findable(expected), self.plan["hits"])
         if len(found) < expected or any(word not in text for text in found):
             raise ValueError(f"{len(found)} hits for {word!r}: {found!r}")
 
-    async def using(self, path, is_full, work):
+    async def using(self, path, is_full, task):
         chat = await done(self.rival.open(path, is_full))
         try:
-            return await work(chat)
+            return await task(chat)
         finally:
             await done(chat.close())
 
     async def filled(self, name, count):
         path = self.new(name)
-        await self.using(path, False, lambda chat: coroutine(chat.fill, self.said[:count]))
+        await self.using(path, False, lambda chat: coroutine(chat.fill, self.messages[:count]))
         return path
 
     async def appends(self, chat, messages):
-        """Returns the time of one append, and how many there were in ten seconds."""
+        """Returns the mean time of one append, and how many fitted into ten seconds."""
         start = time.perf_counter()
-        for count, said in enumerate(messages, 1):
-            await done(chat.append(said))
+        for count, message in enumerate(messages, 1):
+            await done(chat.append(message))
             is_turn = count % 2 == 0
             if is_turn and len(messages) <= self.plan["deep"] and time.perf_counter() - start > 10:
                 break
         return (time.perf_counter() - start) / count, count
 
-    async def repeat(self, work, check):
-        """One round to warm up, then at least five and for so many seconds; none begins after ten
-        times as long, but for the first that counts.
+    async def repeat(self, task, check):
+        """Times a task: one round to warm up, then at least five rounds and enough to fill `seconds`.
+        After ten times `seconds` no further round begins, except the first that counts.
         """
         times, spent, begin = [], 0.0, time.perf_counter()
         for round in range(501):
             start = time.perf_counter()
-            answer = await done(work())
+            answer = await done(task())
             took = time.perf_counter() - start
             await done(check(answer))
             if round == 0:
@@ -89,10 +89,10 @@ class Works:
         return times
 
     async def run(self):
-        tell({"versions": self.rival.versions})
-        for work, why in self.rival.lacks.items():
-            if self.wants(work):
-                tell({"work": work, "why": why})
+        emit({"versions": self.rival.versions})
+        for task, why in self.rival.lacks.items():
+            if self.wants(task):
+                emit({"task": task, "why": why})
         large = await self.append()
         small = await self.filled("small", self.plan["small"])
         await self.write(large)
@@ -113,20 +113,20 @@ class Works:
         for round in range(self.plan["rounds"] if self.does("append") else 0):
             path = self.new(f"append-{round}")
 
-            async def work(chat):
-                times.append((await self.appends(chat, self.said[:count]))[0])
+            async def task(chat):
+                times.append((await self.appends(chat, self.messages[:count]))[0])
                 self.check_history(await done(chat.history()), count, count - 1)
 
-            await self.using(path, False, work)
+            await self.using(path, False, task)
             if time.perf_counter() - begin > 20:
                 break
         if times:
-            self.told("append", times, None if count == large else f"to {count} messages only")
+            self.report("append", times, None if count == large else f"to {count} messages only")
         return path if times and count == large else await self.filled("large", large)
 
     async def write(self, large):
         count, deep = self.plan["large"], self.plan["deep"]
-        following = self.said[count : count + deep]
+        following = self.messages[count : count + deep]
         times = {"append-deep": [], "append-full": [], "branch": []}
 
         async def append_deep(chat):
@@ -138,19 +138,19 @@ class Works:
             self.check_history(await done(chat.history()), count + appended, count + appended - 1)
 
         async def append_full(chat):
-            took, appended = await self.appends(chat, self.said[:deep])
+            took, appended = await self.appends(chat, self.messages[:deep])
             times["append-full"].append(took)
             self.check_history(await done(chat.history()), appended, appended - 1)
 
         async def branch(chat):
             middle = (await done(chat.ids()))[count // 2 - 1]
             start = time.perf_counter()
-            for place, said in enumerate(following):
-                await done(chat.branch(middle, said))
+            for number, message in enumerate(following):
+                await done(chat.branch(middle, message))
                 if time.perf_counter() - start > 5:
                     break
-            times["branch"].append((time.perf_counter() - start) / (place + 1))
-            self.check_history(await done(chat.history()), count // 2 + 1, count + place)
+            times["branch"].append((time.perf_counter() - start) / (number + 1))
+            self.check_history(await done(chat.history()), count // 2 + 1, count + number)
 
         begin = time.perf_counter()
         for round in range(self.plan["rounds"]):
@@ -162,9 +162,9 @@ class Works:
                 await self.using(self.copy(large, f"branch-{round}"), False, branch)
             if time.perf_counter() - begin > 20:
                 break
-        for work, taken in times.items():
+        for task, taken in times.items():
             if taken:
-                self.told(work, taken)
+                self.report(task, taken)
 
     async def read(self, path, count, warm, cold, read):
         shown = self.plan["recent"] if warm == "last" else count
@@ -180,16 +180,16 @@ class Works:
 
         if self.does(warm):
 
-            async def work(chat):
+            async def task(chat):
                 check_warm = lambda found: self.check_history(found, shown, count - 1)
-                self.told(warm, await self.repeat(lambda: read(chat), check_warm))
+                self.report(warm, await self.repeat(lambda: read(chat), check_warm))
 
-            await self.using(path, False, work)
+            await self.using(path, False, task)
         if self.does(cold):
-            self.told(cold, await self.repeat(opened, check))
+            self.report(cold, await self.repeat(opened, check))
 
-    async def fork(self, store, count, work):
-        if not self.does(work):
+    async def fork(self, store, count, task):
+        if not self.does(task):
             return
 
         async def forks(chat):
@@ -198,58 +198,58 @@ class Works:
             async def check(fork):
                 length, expected = await done(chat.fork_length(fork)), count + self.rival.fork_more
                 if length != expected:
-                    raise ValueError(f"a fork of {length} messages for {expected}")
+                    raise ValueError(f"the fork has {length} messages, expected {expected}")
 
-            self.told(work, await self.repeat(lambda: chat.fork(at), check))
+            self.report(task, await self.repeat(lambda: chat.fork(at), check))
 
-        await self.using(self.copy(store, work), False, forks)
+        await self.using(self.copy(store, task), False, forks)
 
-    async def searches(self, chat, work, word, expected):
-        if self.does(work):
+    async def searches(self, chat, task, word, expected):
+        if self.does(task):
             check = lambda found: self.check_hits(found, word, expected)
             find = lambda: chat.search(word, self.plan["hits"])
-            self.told(work, await self.repeat(find, check))
+            self.report(task, await self.repeat(find, check))
 
     async def search(self, large):
         plan, usual = self.plan, self.plan["usual"]
         if self.does("search"):
             path = await done(self.rival.searchable(large, self))
-            work = lambda chat: self.searches(chat, "search", usual, plan["usual_large"])
-            await self.using(path, False, work)
+            task = lambda chat: self.searches(chat, "search", usual, plan["usual_large"])
+            await self.using(path, False, task)
         if self.does("search-huge") or self.does("search-common"):
 
-            async def work(chat):
+            async def task(chat):
                 await self.searches(chat, "search-huge", usual, plan["usual_huge"])
                 await self.searches(chat, "search-common", plan["common"], plan["common_huge"])
 
-            await self.using(await self.filled("huge", plan["huge"]), False, work)
+            await self.using(await self.filled("huge", plan["huge"]), False, task)
 
 
 class Rival:
-    """What a rival tells of itself; `open(folder, is_full)` returns a chat."""
+    """Describes a rival; `open(folder, is_full)` returns a chat."""
 
     versions = ""
     lacks = {}
     notes = {}
-    # Where appending to the large size would take too long.
+    # Set if appending up to the large size would take too long.
     most_appends = None
-    # How many messages a fork holds beside those of the path.
+    # How many messages a fork has in addition to the path.
     fork_more = 0
 
     def findable(self, count):
-        """Returns how many of so many messages that fit it finds at least."""
+        """Returns the minimum number of hits for this many matching messages."""
         return count
 
-    def searchable(self, large, works):
-        """Returns a store to search."""
-        return works.copy(large, "search")
+    def searchable(self, large, tasks):
+        """Returns the path of a store to search."""
+        return tasks.copy(large, "search")
 
 
 def history(chat):
     return chat.history()
 
 
-def tell(line):
+def emit(line):
     print(json.dumps(line), flush=True)
 
 
@@ -263,5 +263,5 @@ async def coroutine(function, *args):
 
 def run(rival):
     plan = json.loads(Path(sys.argv[1]).read_text())
-    said = json.loads(Path(plan["texts"]).read_text())
-    asyncio.run(Works(rival, plan, said).run())
+    messages = json.loads(Path(plan["texts"]).read_text())
+    asyncio.run(Tasks(rival, plan, messages).run())

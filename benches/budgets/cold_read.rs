@@ -1,7 +1,7 @@
-//! How many pages does it take to resume one of many chats that wrote in turns?
+//! How many pages does it take to resume one of many chats that were written in turns?
 //!
-//! The floor keeps all messages in one table in order of arrival, found by an index of (session,
-//! position): what one would do first. Cold is SQLite's cache, not the system's.
+//! The floor is the obvious design: one table of messages in the order they were written, with an index on
+//! (session, position). Cold means that SQLite's cache is empty; the system's is not.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use talktree::Durability;
 
-use crate::data::{Length, Speaker};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::{Row, Unit};
 use crate::{Bench, Result, floor, short};
 
-/// InProgress of a chat; each is a question and an answer.
+/// Turns of a chat; each is a question and an answer.
 const TURNS: usize = 30;
 const ROUNDS: usize = 40;
 
@@ -122,7 +122,7 @@ fn read_floor(path: &Path, session: usize) -> Result<(f64, f64)> {
     Ok((time.as_secs_f64(), pages))
 }
 
-/// Returns how long the work took and how many pages it read.
+/// Returns how long `work` took and how many pages it read.
 fn counted<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, f64, T)> {
     let before = bytes_read()?;
     let start = Instant::now();
@@ -131,7 +131,7 @@ fn counted<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, f64, T)> {
     Ok((time, ((bytes_read()? - before) / 4096.0).floor(), answer))
 }
 
-/// Returns how many bytes the process has read; a page of SQLite's is one read of 4 096.
+/// Returns how many bytes the process has read; SQLite reads each page as 4 096 bytes.
 fn bytes_read() -> Result<f64> {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_else(|_| "rchar: 0".to_owned());
     let line = io.lines().find_map(|line| line.strip_prefix("rchar: ")).ok_or("no rchar")?;

@@ -1,10 +1,10 @@
-//! Random operations on a store and on a plain model of it end equal.
+//! Random operations leave a store and a plain model of it equal.
 
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::model::{Gone, Item, Line, Model, Node, Refusal, Span, State};
+use common::model::{Compaction, Gone, Item, Line, Model, Node, Refusal, State};
 use common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
@@ -12,7 +12,7 @@ use talktree::{
     Session, Upserted,
 };
 
-/// Stands for one of the things there are, whatever their number.
+/// Selects one of the existing things, however many there are.
 type Pick = u16;
 
 #[derive(Debug, Clone)]
@@ -53,9 +53,9 @@ enum Op {
     Redo,
     Label(u8, Pick),
     Unlabel(u8),
-    /// Between any two messages.
+    /// Adds a compaction between any two messages.
     Compact(Pick, Pick),
-    /// Between two items of the view at a message, which may be summaries.
+    /// Adds a compaction between two items of the view at a message; items may be compactions.
     CompactItems {
         leaf: Option<Pick>,
         ends: (Pick, Pick),
@@ -66,7 +66,7 @@ enum Op {
     Reopen,
 }
 
-fn place() -> impl Strategy<Value = Where> {
+fn parent() -> impl Strategy<Value = Where> {
     prop_oneof![
         6 => Just(Where::Head),
         1 => Just(Where::Root),
@@ -75,7 +75,7 @@ fn place() -> impl Strategy<Value = Where> {
 }
 
 fn append() -> impl Strategy<Value = Op> {
-    (place(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_hidden)| Op::Append {
+    (parent(), 1..4_u8, prop::bool::weighted(0.15)).prop_map(|(at, count, is_hidden)| Op::Append {
         at,
         count,
         is_hidden,
@@ -117,7 +117,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Mostly branching, compaction and deleting.
+/// Mostly branches, compactions and deletions.
 fn knotty_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => append(),
@@ -133,14 +133,14 @@ fn knotty_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A store beside its model.
+/// A store and its model.
 struct World {
     scratch: Scratch,
     session: Session,
     models: Vec<Model>,
-    /// Which session the operations are about.
+    /// The current session.
     at: usize,
-    /// So that every id and text is another.
+    /// The number of names so far; it makes ids and texts unique.
     count: u32,
 }
 
@@ -155,7 +155,7 @@ impl World {
         &mut self.models[self.at]
     }
 
-    /// A living message; `None` if there is none.
+    /// Returns a living message; `None` if there is none.
     fn pick(&self, pick: Pick) -> Option<usize> {
         let living: Vec<usize> = self.models[self.at].living().collect();
         living.get(usize::from(pick) % living.len().max(1)).copied()
@@ -190,7 +190,7 @@ impl World {
             Op::Append { at, count, is_hidden } => {
                 let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
                 let (nodes, messages): (Vec<Node>, Vec<Message>) = made.into_iter().unzip();
-                let (parent, place) = match at {
+                let (parent, target) = match at {
                     Where::Head => (self.model().head, Parent::Head),
                     Where::Root => (None, Parent::Root),
                     Where::To(pick) => match self.pick(*pick) {
@@ -198,7 +198,7 @@ impl World {
                         Some(at) => (Some(at), Parent::Message(self.id(at))),
                     },
                 };
-                append_at(&self.session, &place, messages)?;
+                append_at(&self.session, &target, messages)?;
                 self.model().append(parent, nodes);
             }
             Op::AppendOver { known } => {
@@ -232,7 +232,7 @@ impl World {
                 self.model().import(parent, node);
             }
             Op::ImportAgain(pick) => {
-                // Also of one that was deleted since.
+                // The imported message may have been deleted since.
                 let imported: Vec<String> = self.model().imported.iter().cloned().collect();
                 if let Some(id) = imported.get(usize::from(*pick) % imported.len().max(1)) {
                     let again = Message::user("again").with_id(id.as_str());
@@ -330,15 +330,15 @@ impl World {
                 let model = &self.models[self.at];
                 let is_named = |item: &Item| match item {
                     Item::Node(at) => model.nodes[*at].state == State::Living,
-                    Item::Span(_) => true,
+                    Item::Compaction(_) => true,
                 };
                 let items: Vec<Item> = model.items(leaf).into_iter().filter(is_named).collect();
                 let end = |pick: Pick| items.get(usize::from(pick) % items.len().max(1));
                 let (Some(a), Some(b)) = (end(ends.0), end(ends.1)) else { return Ok(()) };
                 let name = |item: &Item, is_first: bool| match item {
                     Item::Node(at) => (*at, self.id(*at)),
-                    Item::Span(compaction) => {
-                        let compaction = &model.spans[*compaction];
+                    Item::Compaction(compaction) => {
+                        let compaction = &model.compactions[*compaction];
                         let at = if is_first { compaction.first } else { compaction.last };
                         (at, CompactionId::from(compaction.id.as_str()).as_message())
                     }
@@ -348,11 +348,11 @@ impl World {
                 self.compact(first, last, first_id, last_id)?;
             }
             Op::RemoveCompaction(pick) => {
-                let count = self.model().spans.len();
+                let count = self.model().compactions.len();
                 if count == 0 {
                     return Ok(());
                 }
-                let compaction = self.model().spans.remove(usize::from(*pick) % count);
+                let compaction = self.model().compactions.remove(usize::from(*pick) % count);
                 let raw = self.every_raw()?;
                 self.session.remove_compaction(&CompactionId::from(compaction.id))?;
                 assert_eq!(self.every_raw()?, raw);
@@ -387,18 +387,18 @@ impl World {
         first_id: MessageId,
         last_id: MessageId,
     ) -> Result<()> {
-        // A summary's id stands for its ends also where the messages there were deleted.
+        // The id of a compaction stands for its ends even if the messages there were deleted.
         let expected = self.models[self.at].check_compaction(first, last);
         self.count += 1;
         let summary = format!("summary {}", self.count);
         let raw = self.every_raw()?;
         let lengths = self.every_length()?;
         let answer = self.session.add_compaction(summary.as_str(), &first_id, &last_id);
-        assert_eq!(self.every_raw()?, raw, "a summary changes nothing that is stored");
+        assert_eq!(self.every_raw()?, raw, "a compaction changes nothing that is stored");
         match (answer, expected) {
             (Ok(id), Ok(())) => {
                 let model = &mut self.models[self.at];
-                model.spans.push(Span {
+                model.compactions.push(Compaction {
                     id: id.to_string(),
                     first,
                     last,
@@ -408,7 +408,7 @@ impl World {
                     summary,
                 });
                 for (before, after) in lengths.iter().zip(self.every_length()?) {
-                    assert!(after <= *before, "a summary lengthened a history");
+                    assert!(after <= *before, "a compaction made a history longer");
                 }
             }
             (Err(Error::NotAncestor { .. }), Err(Refusal::NotAncestor))
@@ -425,13 +425,13 @@ impl World {
         self.session.all_messages().collect()
     }
 
-    /// The lengths of the histories at every message.
+    /// Returns the lengths of the histories at every message.
     fn every_length(&self) -> Result<Vec<usize>> {
         let living = self.models[self.at].living();
         living.map(|at| Ok(self.session.at(&self.id(at)).history()?.len())).collect()
     }
 
-    /// Compares what is read most.
+    /// Compares the most common reads of the current session.
     fn compare(&self) -> Result<()> {
         let (chat, model) = (&self.session, &self.models[self.at]);
         assert_eq!(lines(&chat.raw_history()?), model.raw(model.head));
@@ -456,7 +456,7 @@ impl World {
         });
         let compactions = compactions.collect::<Vec<_>>();
         let expected: Vec<_> = model
-            .spans
+            .compactions
             .iter()
             .cloned()
             .map(|f| (f.id, f.first_id, f.last_id, f.count, f.summary))
@@ -465,7 +465,7 @@ impl World {
         Ok(())
     }
 
-    /// Compares everything.
+    /// Compares everything in every session.
     fn compare_all(&mut self) -> Result<()> {
         let at = self.at;
         for session in 0..self.models.len() {
@@ -514,7 +514,7 @@ impl World {
             }
             self.compare_streams(&chat.at(&id), true)?;
         }
-        for (at, compaction) in model.spans.iter().enumerate() {
+        for (at, compaction) in model.compactions.iter().enumerate() {
             let id = CompactionId::from(compaction.id.as_str());
             let under = model.under(compaction.first, compaction.last);
             assert_eq!(lines(&chat.expand_raw(&id)?), ids(under));
@@ -523,7 +523,7 @@ impl World {
         Ok(())
     }
 
-    /// Compares every way to read a path with the path read whole.
+    /// Compares every way of reading a path with the whole path.
     fn compare_streams(&self, path: &Path, has_leaf: bool) -> Result<()> {
         let chat = &self.session;
         let histories =
@@ -550,7 +550,7 @@ impl World {
         Ok(())
     }
 
-    /// Compares what is found, and what is said of where it lies, with the tree.
+    /// Compares the hits of a search, and their positions, with the model.
     fn compare_search(&self) -> Result<()> {
         let (chat, model) = (&self.session, &self.models[self.at]);
         let found = chat.search("text OR updated OR upserted").limit(10_000).run()?;
@@ -563,7 +563,7 @@ impl World {
         let items = model.items(model.head);
         let under = |at: usize| {
             let compactions = items.iter().filter_map(|item| match item {
-                Item::Span(compaction) => Some(&model.spans[*compaction]),
+                Item::Compaction(compaction) => Some(&model.compactions[*compaction]),
                 Item::Node(_) => None,
             });
             let mut covering =
@@ -600,7 +600,10 @@ impl World {
         assert_eq!(stats.branching_messages, fans.iter().filter(|fan| **fan > 1).count() as u64);
         assert_eq!(stats.max_children, fans.iter().copied().max().unwrap_or(0));
         assert_eq!(stats.max_depth, depths.max().unwrap_or(0) as u64);
-        assert_eq!(stats.compactions, all().map(|model| model.spans.len() as u64).sum::<u64>());
+        assert_eq!(
+            stats.compactions,
+            all().map(|model| model.compactions.len() as u64).sum::<u64>()
+        );
         Ok(())
     }
 }
@@ -628,13 +631,13 @@ fn pages_forth(path: &Path, whole: &[Message]) -> Result<Vec<Message>> {
     Ok(read)
 }
 
-/// By the verb for one message or the one for several.
-fn append_at(chat: &Session, place: &Parent, mut messages: Vec<Message>) -> Result<()> {
-    match (place, messages.len()) {
+/// Appends by the verb for one message or by the one for several.
+fn append_at(chat: &Session, parent: &Parent, mut messages: Vec<Message>) -> Result<()> {
+    match (parent, messages.len()) {
         (Parent::Head, 1) => chat.append(messages.remove(0))?,
         (Parent::Root, 1) => chat.append_root(messages.remove(0))?,
         (Parent::Message(id), 1) => chat.append_to(id, messages.remove(0))?,
-        _ => return chat.append_all_to(place, messages).map(|_| ()),
+        _ => return chat.append_all_to(parent, messages).map(|_| ()),
     };
     Ok(())
 }
@@ -701,12 +704,12 @@ fn run(ops: impl Strategy<Value = Vec<Op>>, cases: u32) -> std::result::Result<(
 }
 
 #[test]
-fn any_operations_leave_the_store_as_the_model_has_it() -> std::result::Result<(), String> {
+fn any_operations_leave_the_store_equal_to_the_model() -> std::result::Result<(), String> {
     run(prop::collection::vec(any_op(), 1..60), 64)
 }
 
 #[test]
-fn branches_compactions_and_deletes_leave_the_store_as_the_model_has_it()
+fn branches_compactions_and_deletions_leave_the_store_equal_to_the_model()
 -> std::result::Result<(), String> {
     run(prop::collection::vec(knotty_op(), 20..60), 48)
 }

@@ -1,6 +1,6 @@
-//! Threads that work on numbered cases, and someone who watches the clock.
+//! Threads that run numbered cases under a time limit.
 //!
-//! A case that panics is told as such. One that goes on for ever cannot be stopped: the work ends with an error.
+//! A case that panics is counted as such. A case that hangs cannot be stopped: the process aborts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// How a case ended, and after how long.
+/// The result of a case and the time it took.
 pub(super) struct Ended<T> {
-    /// `None` for a case that panicked.
+    /// `None` if the case panicked.
     pub(super) answer: Option<Result<T>>,
     pub(super) took: Duration,
 }
 
-/// How often the clock is looked at.
+/// How often the time limit is checked.
 const TICK: Duration = Duration::from_millis(200);
-/// How often people are told how far the work is.
-const TOLD_EVERY: u64 = 500;
+/// After how many cases progress is printed.
+const PROGRESS_EVERY: u64 = 500;
 
-/// Runs the cases `0 .. count`, each told to `done` in the order they end.
-pub(super) fn work<T: Send>(
+/// Runs the cases `0 .. count` and calls `done` with each, in the order in which they end.
+pub(super) fn run_cases<T: Send>(
     threads: usize,
     count: u64,
     limit: Duration,
@@ -60,7 +60,7 @@ pub(super) fn work<T: Send>(
                 Ok((round, case)) => {
                     done(round, case);
                     ended += 1;
-                    if ended % TOLD_EVERY == 0 {
+                    if ended % PROGRESS_EVERY == 0 {
                         eprintln!("{ended} of {count} cases");
                     }
                 }
@@ -70,9 +70,9 @@ pub(super) fn work<T: Send>(
                         let begun = *begun.lock().unwrap_or_else(PoisonError::into_inner);
                         if let Some((round, _)) = begun.filter(|(_, begin)| begin.elapsed() > limit)
                         {
-                            // Its thread would be waited for, for ever: only the end of the process stops it.
+                            // The scope would join the hanging thread forever, so only an abort stops it.
                             eprintln!(
-                                "FAILED: case {round} goes on for over {limit:?}; again with --round {round}"
+                                "FAILED: case {round} runs for more than {limit:?}; replay with --round {round}"
                             );
                             std::process::abort();
                         }

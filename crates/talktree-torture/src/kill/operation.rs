@@ -1,8 +1,8 @@
-//! What a worker does, and the log of it.
+//! The operations of a worker, and the log of them.
 //!
-//! A worker writes a line before each verb and one after it returned. So the log of a killed worker ends in at most
-//! one deed of which nobody knows whether it was committed: the reader finds out from the store, and settles the log
-//! with a line of its own. Each line is one write to a file opened for appending, which a killed process leaves whole.
+//! A worker writes one line before each verb and one after it returned. So the log of a killed worker ends in at most
+//! one operation that may or may not be committed: the check finds out from the store and completes the log. Each line
+//! is one write to a file opened for appending, so a killed process leaves whole lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,58 +11,58 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::text::Said;
+use crate::text::MessageSpec;
 
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Deed {
-    /// Opens the store, which is made if it is not there.
+pub(crate) enum Operation {
+    /// Opens the store, or creates it.
     Open,
-    /// Appends a chain, at the head or to a message.
+    /// Appends a chain of messages to the head or to a message.
     Append {
         to: Option<String>,
-        messages: Vec<Said>,
+        messages: Vec<MessageSpec>,
     },
     Update {
-        message: Said,
+        message: MessageSpec,
     },
     Delete {
         id: String,
     },
-    Compact {
+    ImportCompaction {
         id: String,
         first: String,
         last: String,
     },
-    /// Commits a compaction plan; the plan chose the range.
+    /// Plans a compaction and commits it; the plan chooses the range.
     CommitPlan {
         id: String,
         first: String,
         last: String,
     },
-    /// Updates a message under a plan, whose commit is refused then.
-    StaleCompaction {
-        message: Said,
+    /// Updates a message that a plan covers, and commits the plan, which must be refused.
+    CommitStalePlan {
+        message: MessageSpec,
     },
-    /// Appends to a session that compacts by itself; each compaction that follows is a deed of its own.
+    /// Appends to a session that compacts automatically; each compaction that follows is an operation too.
     AppendAndCompact {
-        message: Said,
+        message: MessageSpec,
     },
     RemoveCompaction {
         id: String,
     },
-    /// Ends the session and makes the one it goes on in.
+    /// Ends the session and continues in a new one.
     Split {
         session: String,
     },
-    /// Goes to a message, and appends there what was left behind.
-    Leave {
+    /// Checks out a message and appends there a summary of the abandoned branch.
+    BranchSummary {
         to: String,
-        message: Said,
+        message: MessageSpec,
     },
-    /// Asks how many tokens are seen, by talktree's estimate or by words: both may store what they count.
-    Tokens {
+    /// Counts the visible tokens by talktree's estimate or by words; both may store their counts.
+    VisibleTokens {
         are_words: bool,
     },
     Label {
@@ -76,33 +76,33 @@ pub(crate) enum Deed {
         session: String,
         at: String,
     },
-    /// Appends to the session that all workers write to.
-    Share {
-        message: Said,
+    /// Appends to the session that all workers share.
+    AppendShared {
+        message: MessageSpec,
     },
-    /// Searches for a word that stands in this message; the index catches up first.
+    /// Searches for a word of this message, after the index has caught up.
     Search {
         id: String,
         word: String,
     },
-    /// Imports a file of so many messages, which makes this session.
+    /// Imports a file with this many messages into a new session.
     Import {
         session: String,
         count: u32,
     },
-    /// Copies the store to a file.
+    /// Backs up the store to a file.
     Backup {
         file: String,
     },
-    /// Makes a further store, with one message.
+    /// Creates an additional store with one message.
     Create {
         file: String,
-        message: Said,
+        message: MessageSpec,
     },
 }
 
-impl Deed {
-    /// Returns the verb.
+impl Operation {
+    /// Returns the name of the verb.
     pub(crate) fn verb(&self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -110,18 +110,18 @@ impl Deed {
             Self::Append { .. } => "append",
             Self::Update { .. } => "update",
             Self::Delete { .. } => "delete",
-            Self::Compact { .. } => "import of a compaction",
+            Self::ImportCompaction { .. } => "import_compaction",
             Self::CommitPlan { .. } => "commit",
-            Self::StaleCompaction { .. } => "commit of a stale plan",
-            Self::AppendAndCompact { .. } => "append that compactions",
+            Self::CommitStalePlan { .. } => "commit of a stale plan",
+            Self::AppendAndCompact { .. } => "append with automatic compaction",
             Self::RemoveCompaction { .. } => "remove_compaction",
             Self::Split { .. } => "compact_and_split",
-            Self::Leave { .. } => "checkout_with_summary",
-            Self::Tokens { .. } => "visible_tokens",
+            Self::BranchSummary { .. } => "checkout_with_summary",
+            Self::VisibleTokens { .. } => "visible_tokens",
             Self::Label { .. } => "label",
             Self::Checkout { .. } => "checkout",
             Self::Fork { .. } => "fork",
-            Self::Share { .. } => "append to a shared session",
+            Self::AppendShared { .. } => "append to a shared session",
             Self::Search { .. } => "search",
             Self::Import { .. } => "import",
             Self::Backup { .. } => "backup",
@@ -134,17 +134,17 @@ impl Deed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// The verb is called.
-    Begin(Deed),
-    /// It has returned, or was found committed.
+    /// The verb is about to be called.
+    Begin(Operation),
+    /// The verb has returned, or was found committed.
     Done,
-    /// It was found not committed.
+    /// The verb was found not committed.
     Undone,
-    /// It returned what it should not.
+    /// The verb returned something wrong.
     Wrong(String),
 }
 
-/// A log that is written.
+/// A log that is being written.
 #[derive(Debug)]
 pub(crate) struct Log(File);
 
@@ -160,7 +160,7 @@ impl Log {
     }
 }
 
-/// Returns the lines of a log; none where there is no log.
+/// Returns the lines of a log; none if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Vec<Line>> {
     if !path.exists() {
         return Ok(Vec::new());

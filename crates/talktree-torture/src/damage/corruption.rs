@@ -1,13 +1,13 @@
-//! One harm done to the bytes of a file.
+//! One corruption of the bytes of a file.
 
 use std::fmt;
 
-use super::case::Ground;
+use super::case::Baseline;
 
-/// SQLite's size of a page, as talktree uses it.
+/// The page size that talktree uses.
 pub(super) const PAGE: usize = 4_096;
 
-/// How many of each kind there are.
+/// How many corruptions of each kind there are.
 pub(super) struct Counts {
     pub(super) flips: u64,
     pub(super) lengths: u64,
@@ -15,40 +15,40 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns how many harms there are in all; each kind of page harm comes as often.
+    /// Returns the number of all corruptions; pages are zeroed and swapped equally often.
     pub(super) fn total(&self) -> u64 {
         self.flips + self.lengths + 2 * self.pages
     }
 }
 
-/// What is done to a file.
+/// What is done to the bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Harm {
-    /// The bits of the mask are turned over.
+pub(super) enum Corruption {
+    /// Flips the bits of the mask.
     Flip { place: usize, mask: u8 },
-    /// The file ends here.
+    /// Truncates the file.
     Cut { length: usize },
-    /// These bytes are zero.
+    /// Overwrites bytes with zeroes.
     Zero { from: usize, length: usize },
-    /// Two pages lie in each other's place.
+    /// Swaps two pages.
     Swap { page: usize, other: usize },
 }
 
-impl Harm {
-    /// Returns the harm of a round; the same one for the same seed.
-    pub(super) fn of_round(seed: u64, round: u64, counts: &Counts, ground: &Ground) -> Self {
+impl Corruption {
+    /// Returns the corruption of a round, which depends only on the seed and the round.
+    pub(super) fn of_round(seed: u64, round: u64, counts: &Counts, baseline: &Baseline) -> Self {
         let mut dice =
             fastrand::Rng::with_seed(seed ^ (round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let (length, pages) = (ground.bytes.len(), ground.bytes.len() / PAGE);
+        let (length, pages) = (baseline.bytes.len(), baseline.bytes.len() / PAGE);
         let (lengths, zeros) = (counts.flips, counts.flips + counts.lengths);
         let swaps = zeros + counts.pages;
         match round {
             _ if round < lengths => {
-                // A byte that is another one, and a single bit, in turn.
+                // Alternately a whole byte and a single bit.
                 let mask = if round.is_multiple_of(2) { dice.u8(1..) } else { 1 << dice.u8(..8) };
                 Self::Flip { place: dice.usize(..length), mask }
             }
-            // Short ends, whole pages, and any length.
+            // Short files, whole pages, and any length.
             _ if round < zeros => Self::Cut {
                 length: match round % 3 {
                     0 => dice.usize(..600),
@@ -63,7 +63,7 @@ impl Harm {
         }
     }
 
-    /// Does the harm.
+    /// Corrupts the bytes.
     pub(super) fn apply(self, bytes: &mut Vec<u8>) {
         match self {
             Self::Flip { place, mask } => bytes[place] ^= mask,
@@ -77,18 +77,18 @@ impl Harm {
         }
     }
 
-    /// Returns what this kind of harm is called.
+    /// Returns the name of this kind of corruption.
     pub(super) fn kind(self) -> &'static str {
         match self {
-            Self::Flip { mask, .. } if mask.is_power_of_two() => "a flipped bit",
-            Self::Flip { .. } => "a flipped byte",
-            Self::Cut { .. } => "a cut file",
+            Self::Flip { mask, .. } if mask.is_power_of_two() => "flipped bit",
+            Self::Flip { .. } => "flipped byte",
+            Self::Cut { .. } => "truncated file",
             Self::Zero { .. } => "zeroed bytes",
-            Self::Swap { .. } => "exchanged pages",
+            Self::Swap { .. } => "swapped pages",
         }
     }
 
-    /// Returns the page it touches first; `None` for a file that is cut.
+    /// Returns the first page it changes; `None` for a truncation.
     pub(super) fn page(self) -> Option<usize> {
         match self {
             Self::Flip { place, .. } => Some(place / PAGE),
@@ -99,13 +99,13 @@ impl Harm {
     }
 }
 
-impl fmt::Display for Harm {
+impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flip { place, mask } => write!(f, "byte {place} turned by {mask:#04x}"),
-            Self::Cut { length } => write!(f, "cut to {length} bytes"),
+            Self::Flip { place, mask } => write!(f, "byte {place} flipped by {mask:#04x}"),
+            Self::Cut { length } => write!(f, "truncated to {length} bytes"),
             Self::Zero { from, length } => write!(f, "{length} bytes zeroed from {from}"),
-            Self::Swap { page, other } => write!(f, "pages {page} and {other} exchanged"),
+            Self::Swap { page, other } => write!(f, "pages {page} and {other} swapped"),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! What does catching up with 10 000 messages cost, beside a bare insert of the same text?
+//! What does it cost to index 10 000 pending messages, beside a bare insert of the same text?
 //!
-//! The library indexes what is pending after every 512 appends, and before a search. Here a fork
-//! leaves its copies pending, and a search pays for them.
+//! The library indexes pending messages every 512 appends, and before a search. Here all messages are made pending, and
+//! a search indexes them.
 
 use std::time::Duration;
 
 use rusqlite::Connection;
 use talktree::{Durability, Message};
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor};
@@ -36,7 +36,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Indexes texts and nothing else.
+/// Inserts the texts into the index.
 pub(crate) fn insert(conn: &Connection, texts: &[String]) -> Result<()> {
     let mut insert = conn.prepare("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, '')")?;
     for (n, text) in texts.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) fn insert(conn: &Connection, texts: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Returns texts that are indexed as they are: without scripts that are cut.
+/// Returns ASCII texts: talktree indexes them unchanged.
 fn texts() -> Vec<String> {
     let mut speaker = Speaker::new(10, Length::Chat);
     std::iter::repeat_with(|| speaker.text()).filter(|text| text.is_ascii()).take(COUNT).collect()
@@ -55,7 +55,7 @@ fn catch_up(bench: &Bench, texts: &[String]) -> Result<Duration> {
     let path = bench.stores.fresh("index-ours.db")?;
     let store = open(&path, Durability::Normal)?;
     store.session("chat")?.append_all(texts.iter().map(Message::user))?;
-    // As if none of it had been indexed yet.
+    // Make all messages pending again.
     let conn = floor::open(&path, Durability::Normal)?;
     conn.execute_batch(
         "INSERT INTO search (search) VALUES ('delete-all');

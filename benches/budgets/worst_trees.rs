@@ -1,10 +1,10 @@
-//! The worst trees: do they read no slower than by the best recursive query?
+//! Are the worst trees read as fast as by the best recursive query?
 
 use rusqlite::Connection;
 use talktree::{Durability, Message, MessageId, Session};
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor};
@@ -42,7 +42,7 @@ fn address(conn: &Connection, id: &MessageId) -> Result<i64> {
         .query_row("SELECT address FROM message WHERE id = ?1", [id.as_str()], |row| row.get(0))?)
 }
 
-/// Returns the quicker of the two queries.
+/// Returns the faster of the two queries.
 fn best_query(conn: &Connection, leaf: i64) -> Result<&'static str> {
     let queries = [floor::PATH_BY_PARENT, floor::PATH_BY_PARENT_THEN_FETCH];
     let pair = alternate(
@@ -62,7 +62,7 @@ fn by_parent(conn: &Connection, query: &str, leaf: i64) -> Result<Vec<floor::Pla
     Ok(path)
 }
 
-/// Every other message is a reply that was given twice; the second one was kept.
+/// Builds a path on which every other message is the second of two replies.
 fn regenerated(chat: &Session, speaker: &mut Speaker) -> Result<MessageId> {
     let mut at = chat.append(Message::user(speaker.text()))?.id;
     for depth in 1..DEPTH {
@@ -74,7 +74,7 @@ fn regenerated(chat: &Session, speaker: &mut Speaker) -> Result<MessageId> {
     Ok(at)
 }
 
-/// All branches hang from one root.
+/// Builds branches from one root that are appended to in turn.
 fn in_turn(chat: &Session, speaker: &mut Speaker, branches: usize) -> Result<MessageId> {
     let root = chat.append(speaker.message())?.id;
     let mut tips = vec![root; branches];

@@ -1,44 +1,43 @@
-//! The works, for the rivals written in Rust. `rivals/works.mjs` and `rivals/works.py` do the same
-//! in the same order for the others.
+//! The tasks of the rivals written in Rust. `rivals/tasks.mjs` and `rivals/tasks.py` run the same tasks in the same order
+//! for the others.
 //!
-//! A store is filled one message at a time; copies of its files serve the works that change it.
-//! Opening is timed only where a work says so. Every answer is checked outside the clock: how many
-//! messages, and what the last one says.
+//! A store is filled one message at a time; tasks that change it run on copies of its files. Opening is timed only where
+//! the task says so. Every result is checked outside the clock: the number of messages, and the text of the last one.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::Result;
-use crate::plan::{Plan, WORKS};
-use crate::texts::Said;
+use crate::messages::TestMessage;
+use crate::plan::{Plan, TASKS};
 use crate::timing::{Line, Times, repeat};
 
-/// What a rival does with a chat. A store is one folder and holds one chat and its forks.
+/// What a rival does with a chat. A store is one folder with one chat and its forks.
 pub(crate) trait Chat: Sized {
     /// A message as it is read.
     type Item;
-    /// What names a message.
+    /// What identifies a message.
     type Id: Clone;
 
-    /// Works it cannot do, and why.
+    /// The tasks it cannot run, and why.
     const LACKS: &'static [(&'static str, &'static str)];
-    /// Works that are not the same work, and how.
+    /// How its tasks differ from those of the others.
     const NOTES: &'static [(&'static str, &'static str)];
     /// How many of the 20 summaries its compacted history shows.
     const SUMMARIES: usize;
 
     fn versions() -> String;
     fn open(folder: &Path, is_full: bool) -> Result<Self>;
-    fn append(&mut self, said: &Said) -> Result<()>;
-    /// Appends many, as fast as it can.
-    fn fill(&mut self, said: &[Said]) -> Result<()>;
+    fn append(&mut self, message: &TestMessage) -> Result<()>;
+    /// Appends many messages as fast as possible.
+    fn fill(&mut self, messages: &[TestMessage]) -> Result<()>;
     fn history(&mut self) -> Result<Vec<Self::Item>>;
     fn last(&mut self, count: usize) -> Result<Vec<Self::Item>>;
     fn text(item: &Self::Item) -> String;
     fn ids(&mut self) -> Result<Vec<Self::Id>>;
     /// Appends to a message that has a child.
-    fn branch(&mut self, at: &Self::Id, said: &Said) -> Result<()>;
-    /// Makes a chat of the path to a message; returns its name.
+    fn branch(&mut self, at: &Self::Id, message: &TestMessage) -> Result<()>;
+    /// Creates a chat with the path to a message; returns its name.
     fn fork(&mut self, at: &Self::Id) -> Result<String>;
     fn fork_length(&mut self, name: &str) -> Result<usize>;
     fn compact(&mut self, ids: &[Self::Id], next: &Self::Id, summary: &str) -> Result<()>;
@@ -47,17 +46,17 @@ pub(crate) trait Chat: Sized {
 
 struct Run<'a> {
     plan: &'a Plan,
-    said: Vec<Said>,
+    messages: Vec<TestMessage>,
 }
 
-/// Does all works and prints what they took.
+/// Runs all tasks and prints their times.
 pub(crate) fn run<C: Chat>(plan: &Plan) -> Result<()> {
-    let said: Vec<Said> = serde_json::from_slice(&std::fs::read(&plan.texts)?)?;
-    let run = Run { plan, said };
+    let messages: Vec<TestMessage> = serde_json::from_slice(&std::fs::read(&plan.texts)?)?;
+    let run = Run { plan, messages };
     Line::Versions { versions: C::versions() }.print()?;
-    for (work, why) in C::LACKS {
-        if plan.wants(work) {
-            Line::Why { work: (*work).to_owned(), why: (*why).to_owned() }.print()?;
+    for (task, why) in C::LACKS {
+        if plan.wants(task) {
+            Line::Why { task: (*task).to_owned(), why: (*why).to_owned() }.print()?;
         }
     }
     let large = run.append::<C>()?;
@@ -73,14 +72,14 @@ pub(crate) fn run<C: Chat>(plan: &Plan) -> Result<()> {
 }
 
 impl Run<'_> {
-    fn does<C: Chat>(&self, work: &str) -> bool {
-        debug_assert!(WORKS.iter().any(|known| known.name == work), "{work}");
-        self.plan.wants(work) && C::LACKS.iter().all(|lack| lack.0 != work)
+    fn does<C: Chat>(&self, task: &str) -> bool {
+        debug_assert!(TASKS.iter().any(|known| known.name == task), "{task}");
+        self.plan.wants(task) && C::LACKS.iter().all(|lack| lack.0 != task)
     }
 
-    fn print<C: Chat>(work: &str, times: Times) -> Result<()> {
-        let note = C::NOTES.iter().find(|note| note.0 == work).map(|note| note.1.to_owned());
-        times.line(work, note).print()
+    fn print<C: Chat>(task: &str, times: Times) -> Result<()> {
+        let note = C::NOTES.iter().find(|note| note.0 == task).map(|note| note.1.to_owned());
+        times.line(task, note).print()
     }
 
     fn folder(&self, name: &str) -> Result<PathBuf> {
@@ -89,7 +88,7 @@ impl Run<'_> {
         Ok(folder)
     }
 
-    /// Returns a copy of a closed store.
+    /// Copies a closed store.
     fn copy(&self, of: &Path, name: &str) -> Result<PathBuf> {
         let folder = self.folder(name)?;
         for file in std::fs::read_dir(of)? {
@@ -101,19 +100,21 @@ impl Run<'_> {
 
     fn filled<C: Chat>(&self, name: &str, count: usize) -> Result<PathBuf> {
         let folder = self.folder(name)?;
-        C::open(&folder, false)?.fill(&self.said[..count])?;
+        C::open(&folder, false)?.fill(&self.messages[..count])?;
         Ok(folder)
     }
 
     fn check<C: Chat>(&self, history: &[C::Item], count: usize, last: usize) -> Result<()> {
         let text = history.last().map(C::text).unwrap_or_default();
-        if history.len() != count || text != self.said[last].text {
-            return Err(format!("{} messages for {count}, the last {text:?}", history.len()).into());
+        if history.len() != count || text != self.messages[last].text {
+            return Err(
+                format!("{} messages, expected {count}; last {text:?}", history.len()).into()
+            );
         }
         Ok(())
     }
 
-    /// Fills stores one message at a time; returns the last of them, closed.
+    /// Fills stores one message at a time; returns the last one, closed.
     fn append<C: Chat>(&self) -> Result<PathBuf> {
         let count = self.plan.large;
         if !self.does::<C>("append") {
@@ -125,8 +126,8 @@ impl Run<'_> {
             filled = self.folder(&format!("append-{round}"))?;
             let mut chat = C::open(&filled, false)?;
             let start = Instant::now();
-            for said in &self.said[..count] {
-                chat.append(said)?;
+            for message in &self.messages[..count] {
+                chat.append(message)?;
             }
             times.push(start.elapsed().as_secs_f64() / count as f64);
             self.check::<C>(&chat.history()?, count, count - 1)?;
@@ -137,7 +138,7 @@ impl Run<'_> {
 
     fn write<C: Chat>(&self, large: &Path) -> Result<()> {
         let Plan { large: count, deep, rounds, .. } = *self.plan;
-        let next = &self.said[count..count + deep];
+        let next = &self.messages[count..count + deep];
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..rounds {
             if self.does::<C>("append-deep") {
@@ -151,23 +152,23 @@ impl Run<'_> {
             }
             if self.does::<C>("append-full") {
                 let mut chat = C::open(&self.folder(&format!("full-{round}"))?, true)?;
-                times[1].push(appends(&mut chat, &self.said[..deep])?);
+                times[1].push(appends(&mut chat, &self.messages[..deep])?);
                 self.check::<C>(&chat.history()?, deep, deep - 1)?;
             }
             if self.does::<C>("branch") {
                 let mut chat = C::open(&self.copy(large, &format!("branch-{round}"))?, false)?;
                 let middle = chat.ids()?[count / 2 - 1].clone();
                 let start = Instant::now();
-                for said in next {
-                    chat.branch(&middle, said)?;
+                for message in next {
+                    chat.branch(&middle, message)?;
                 }
                 times[2].push(start.elapsed().as_secs_f64() / deep as f64);
                 self.check::<C>(&chat.history()?, count / 2 + 1, count + deep - 1)?;
             }
         }
-        for (work, times) in ["append-deep", "append-full", "branch"].into_iter().zip(times) {
+        for (task, times) in ["append-deep", "append-full", "branch"].into_iter().zip(times) {
             if !times.is_empty() {
-                Self::print::<C>(work, Times::of(times))?;
+                Self::print::<C>(task, Times::of(times))?;
             }
         }
         Ok(())
@@ -233,13 +234,13 @@ impl Run<'_> {
             return Ok(());
         }
         let mut chat = C::open(&self.copy(large, "compacted")?, false)?;
-        let (ids, stretch) = (chat.ids()?, self.plan.stretch());
-        for place in 0..self.plan.compactions {
-            let (first, end) = (place * stretch, (place + 1) * stretch);
-            let summary = format!("Summary {place}: {}", self.said[first].text);
+        let (ids, covered) = (chat.ids()?, self.plan.covered());
+        for number in 0..self.plan.compactions {
+            let (first, end) = (number * covered, (number + 1) * covered);
+            let summary = format!("Summary {number}: {}", self.messages[first].text);
             chat.compact(&ids[first..end], &ids[end], &summary)?;
         }
-        let shown = self.plan.large - stretch * self.plan.compactions + C::SUMMARIES;
+        let shown = self.plan.large - covered * self.plan.compactions + C::SUMMARIES;
         let times = repeat(
             &mut chat,
             self.plan.seconds,
@@ -250,11 +251,11 @@ impl Run<'_> {
         Self::print::<C>("compacted", times)
     }
 
-    fn fork<C: Chat>(&self, store: &Path, count: usize, work: &str) -> Result<()> {
-        if !self.does::<C>(work) {
+    fn fork<C: Chat>(&self, store: &Path, count: usize, task: &str) -> Result<()> {
+        if !self.does::<C>(task) {
             return Ok(());
         }
-        let mut chat = C::open(&self.copy(store, work)?, false)?;
+        let mut chat = C::open(&self.copy(store, task)?, false)?;
         let at = chat.ids()?[count - 1].clone();
         let times = repeat(
             &mut chat,
@@ -263,10 +264,10 @@ impl Run<'_> {
             |chat, ()| chat.fork(&at),
             |chat, name| match chat.fork_length(&name)? {
                 length if length == count => Ok(()),
-                length => Err(format!("a fork of {length} messages for {count}").into()),
+                length => Err(format!("the fork has {length} messages, expected {count}").into()),
             },
         )?;
-        Self::print::<C>(work, times)
+        Self::print::<C>(task, times)
     }
 
     fn search<C: Chat>(&self, large: &Path) -> Result<()> {
@@ -289,11 +290,11 @@ impl Run<'_> {
         }
         if self.does::<C>("search-huge") || self.does::<C>("search-common") {
             let mut chat = C::open(&self.filled::<C>("huge", huge)?, false)?;
-            for (work, word, expected) in [
+            for (task, word, expected) in [
                 ("search-huge", &self.plan.usual, self.plan.usual_huge),
                 ("search-common", &self.plan.common, self.plan.common_huge),
             ] {
-                self.searches(&mut chat, work, word, expected)?;
+                self.searches(&mut chat, task, word, expected)?;
             }
         }
         Ok(())
@@ -302,11 +303,11 @@ impl Run<'_> {
     fn searches<C: Chat>(
         &self,
         chat: &mut C,
-        work: &str,
+        task: &str,
         word: &str,
         expected: usize,
     ) -> Result<()> {
-        if !self.does::<C>(work) {
+        if !self.does::<C>(task) {
             return Ok(());
         }
         let hits = self.plan.hits;
@@ -317,7 +318,7 @@ impl Run<'_> {
             |chat, ()| chat.search(word, hits),
             |_, found| check_hits(&found, word, expected, hits),
         )?;
-        Self::print::<C>(work, times)
+        Self::print::<C>(task, times)
     }
 }
 
@@ -328,11 +329,11 @@ fn check_hits(found: &[String], word: &str, expected: usize, limit: usize) -> Re
     Ok(())
 }
 
-/// Returns the time of one append, in seconds.
-fn appends<C: Chat>(chat: &mut C, said: &[Said]) -> Result<f64> {
+/// Appends messages and returns the mean time of one append, in seconds.
+fn appends<C: Chat>(chat: &mut C, messages: &[TestMessage]) -> Result<f64> {
     let start = Instant::now();
-    for said in said {
-        chat.append(said)?;
+    for message in messages {
+        chat.append(message)?;
     }
-    Ok(start.elapsed().as_secs_f64() / said.len() as f64)
+    Ok(start.elapsed().as_secs_f64() / messages.len() as f64)
 }

@@ -1,8 +1,8 @@
-//! What a model is given of random trees: every provider would take it, and nothing that a model
-//! should see is missing, out of order or of another call.
+//! Random trees as requests: every request is valid for its provider, and nothing that a model should see is missing, out
+//! of order or in the wrong call.
 //!
-//! What is said, called, answered and meant for nobody holds a mark of its own: `<w1>`, `<c2>`, `<r3>`,
-//! `<x4>`. What should be seen is told from the view alone, by looking at all of it.
+//! Texts, calls, results and hidden parts have unique marks: `<w1>`, `<c2>`, `<r3>`, `<x4>`. What a model should see is
+//! computed by brute force from the view alone.
 
 mod common;
 #[path = "common/expected.rs"]
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use common::{Scratch, random};
-use expected::{Expected, Told, is_summary, marks};
+use expected::{Expected, Outcome, is_summary, marks};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::model::{
@@ -22,10 +22,10 @@ use talktree::model::{
 };
 use talktree::{Block, Budget, Document, Error, Message, MessageId, Part, Result, Session};
 
-/// Stands for one of the things there are, whatever their number.
+/// Selects one of the existing things, however many there are.
 type Pick = u16;
 
-/// Few, so that calls and results meet and ids are used again; some that no provider takes.
+/// Few ids, so that calls and results meet and ids are reused; some are invalid for every provider.
 const CALL_IDS: [&str; 5] = ["1", "2", "3", "functions.get:0", ""];
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ enum Thing {
     /// A text that JSON can hold and a Rust string cannot.
     LoneSurrogate,
     Reasoning(bool),
-    /// One that is named in brackets, an image of the web, a picture.
+    /// A file named in brackets, an image by its URL, an image as data.
     Notes,
     Image,
     Picture,
@@ -46,11 +46,11 @@ enum Thing {
     /// A call and its result in one part.
     Whole(usize, usize),
     Failed(usize),
-    /// A call whose input has not come.
+    /// A call whose input is incomplete.
     Streaming(usize),
-    /// A call whose input was no JSON.
+    /// A call whose input is not JSON.
     Unread(usize),
-    /// A call that does not fit the typed shape: a program wrote every field it knows.
+    /// A call that does not have the typed shape: a program wrote every field it knows.
     Untyped(usize),
 }
 
@@ -62,7 +62,7 @@ enum Op {
         things: Vec<Thing>,
         is_hidden: bool,
     },
-    /// Calls of one step and their results, as programs store them.
+    /// The calls of one step and their results, as programs store them.
     Work {
         ids: Vec<usize>,
         is_split: bool,
@@ -146,7 +146,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..40)
 }
 
-/// How often each thing that the test is there for was met.
+/// How often each situation that this test must cover has occurred.
 type Seen = RefCell<BTreeMap<&'static str, usize>>;
 
 fn saw(seen: &Seen, what: &'static str, times: usize) {
@@ -157,7 +157,7 @@ struct World<'a> {
     scratch: Scratch,
     sessions: usize,
     chat: Session,
-    /// Of every message there ever was, whatever session it is in.
+    /// The ids of all messages ever appended, in any session.
     ids: Vec<MessageId>,
     marks: usize,
     seen: &'a Seen,
@@ -177,14 +177,14 @@ impl<'a> World<'a> {
         format!("<{kind}{}>", self.marks)
     }
 
-    /// A mark with enough behind it to be cut.
+    /// Returns a text that begins with a mark and may be long enough to be truncated.
     fn long(&mut self, kind: char) -> String {
         let mark = self.mark(kind);
         let rest = if self.marks.is_multiple_of(3) { "y".repeat(300) } else { "y".to_owned() };
         format!("{mark} {rest}")
     }
 
-    /// A message of the present session; `None` if there is none.
+    /// Returns a message of the current session; `None` if there is none.
     fn pick(&self, pick: Pick) -> Result<Option<MessageId>> {
         let mut living = Vec::new();
         for id in &self.ids {
@@ -255,7 +255,7 @@ impl<'a> World<'a> {
             json["input"] = self.input(*kind);
         }
         match thing {
-            // An older shape calls it `result`.
+            // An older format calls it `result`.
             Thing::Result(_, 5) => json["result"] = self.output(0),
             Thing::Result(_, kind) | Thing::Whole(_, kind) => json["output"] = self.output(*kind),
             Thing::Failed(_) => json["errorText"] = self.long('r').into(),
@@ -306,7 +306,7 @@ impl<'a> World<'a> {
                 for _ in 0..*between {
                     self.append("user", &[Thing::Words])?;
                 }
-                // Some are never answered, others twice.
+                // Some calls get no result, others two.
                 let results = ids.iter().cycle().take((*answered).into());
                 let mut results: Vec<_> = results.map(|id| Thing::Result(*id, 0)).collect();
                 if *is_backward {
@@ -373,9 +373,9 @@ impl<'a> World<'a> {
                 let input = json!({"label": "skills", "key": "book", "mark": self.mark('c')});
                 question.parts.push(Part::tool_call(name, id.as_str(), input));
                 self.chat.append(question)?;
-                let mut told = self.message("tool", &[]);
-                told.parts.push(Part::tool_result(name, id, json!(answer)));
-                self.chat.append(told)?;
+                let mut answer_message = self.message("tool", &[]);
+                answer_message.parts.push(Part::tool_result(name, id, json!(answer)));
+                self.chat.append(answer_message)?;
             }
             Op::Fork(at) => {
                 let Some(id) = self.pick(*at)? else { return Ok(()) };
@@ -391,7 +391,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Lays a summary over a stretch of the view at a message, which may hold others.
+    /// Compacts a range of the view at a message; the range may contain compactions.
     fn compact(&mut self, at: Pick, first: Pick, last: Pick) -> Result<()> {
         let Some(leaf) = self.pick(at)? else { return Ok(()) };
         let view = self.chat.at(&leaf).history()?;
@@ -407,7 +407,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Holds every path of every session to what a model should see of it; returns what was written.
+    /// Checks every path of every session; returns the requests.
     fn check(&self) -> Result<Vec<String>> {
         let hash = self.scratch.store.content_hash()?;
         let mut written = Vec::new();
@@ -422,11 +422,11 @@ impl<'a> World<'a> {
                     saw(self.seen, "windows", usize::from(window.len() < shown.len()));
                     check_view(&window, self.seen);
                 }
-                // And one that begins anywhere.
+                // A window that begins at any message.
                 check_view(&shown[shown.len() / 2..], self.seen);
             }
         }
-        assert_eq!(self.scratch.store.content_hash()?, hash, "stored rows change");
+        assert_eq!(self.scratch.store.content_hash()?, hash, "a read changed stored rows");
         Ok(written)
     }
 }
@@ -436,7 +436,7 @@ fn open(scratch: &Scratch, session: usize) -> Result<Session> {
     builder.block("skills", Block::stored_skills()).open()
 }
 
-/// Holds a view to what a model should see of it; returns what was written.
+/// Checks the requests made from a view; returns them.
 fn check_view(view: &[Message], seen: &Seen) -> Vec<String> {
     let expected = Expected::of(view);
     let sane = sanitize(view);
@@ -460,9 +460,9 @@ fn check_view(view: &[Message], seen: &Seen) -> Vec<String> {
     saw(seen, "elided", view.iter().filter(unloaded).count());
     for call in &expected.calls {
         saw(seen, "calls", 1);
-        match &call.told {
-            Some(Told::Nothing(None)) => saw(seen, "stubs", 1),
-            Some(Told::Nothing(Some(_))) => saw(seen, "stubs that name a summary", 1),
+        match &call.outcome {
+            Some(Outcome::Nothing(None)) => saw(seen, "stubs", 1),
+            Some(Outcome::Nothing(Some(_))) => saw(seen, "stubs that name a summary", 1),
             _ if call.is_direct => saw(seen, "results right behind", 1),
             _ => saw(seen, "results later", 1),
         }
@@ -485,7 +485,7 @@ fn check_view(view: &[Message], seen: &Seen) -> Vec<String> {
     written
 }
 
-/// Holds a request to what a model should see.
+/// Checks a request against what a model should see.
 fn check_request(provider: Provider, request: &Value, expected: &Expected) {
     let of = |kind: char, value: &Value| -> Vec<String> {
         marks(value).into_iter().filter(|mark| mark.starts_with(kind)).collect()
@@ -505,22 +505,22 @@ fn check_request(provider: Provider, request: &Value, expected: &Expected) {
 
     let (calls, results) = calls_and_results(request);
     assert_eq!(calls.len(), expected.calls.len(), "{request:#}");
-    let mut told = Vec::new();
+    let mut expected_results = Vec::new();
     for ((id, input), call) in calls.iter().zip(&expected.calls) {
-        // Those of a skill are called with marks, too, and nothing is called twice.
+        // Calls of skills have marks, too, and no call occurs twice.
         assert_eq!(marks(input), [call.mark.as_str()], "{request:#}");
         let result = &results[id];
         let text = result.to_string();
-        match call.told.as_ref().unwrap() {
-            Told::Nothing(summary) => {
+        match call.outcome.as_ref().unwrap() {
+            Outcome::Nothing(summary) => {
                 assert!(text.contains("[the result is not here"), "{call:?}: {text}");
                 let names = |id: &MessageId| text.contains(id.as_str());
                 assert!(summary.as_ref().is_none_or(names), "{call:?}: {text}");
                 assert_eq!(text.contains("compaction_"), summary.is_some(), "{call:?}: {text}");
             }
-            Told::Result(mark) => {
+            Outcome::Result(mark) => {
                 assert!(!text.contains("[the result is not here"), "{call:?}: {text}");
-                told.extend(mark.clone());
+                expected_results.extend(mark.clone());
                 if let Some(mark) = mark
                     && (call.is_direct || !marks(result).is_empty())
                 {
@@ -529,14 +529,14 @@ fn check_request(provider: Provider, request: &Value, expected: &Expected) {
             }
         }
     }
-    // Each result is told once, if not right behind its call then later.
+    // Each result occurs once: directly after its call or later.
     let mut found = of('r', request);
     found.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(found, told, "{request:#}");
+    expected_results.sort_unstable();
+    assert_eq!(found, expected_results, "{request:#}");
 }
 
-/// Returns the calls of a request, each with its id and its arguments, and the results by id.
+/// Returns the calls of a request with their ids and arguments, and the results by id.
 fn calls_and_results(request: &Value) -> (Vec<(String, Value)>, BTreeMap<String, Value>) {
     let (mut calls, mut results) = (Vec::new(), BTreeMap::new());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -580,13 +580,13 @@ fn run(ops: &[Op], seen: &Seen) -> Result<()> {
     }
     let written = world.check()?;
     world.run(&Op::Reopen)?;
-    assert_eq!(world.check()?, written, "a store that is opened anew tells the same");
+    assert_eq!(world.check()?, written, "a reopened store gives the same requests");
     Ok(())
 }
 
 #[test]
-fn whatever_the_tree_a_model_sees_what_it_should() -> std::result::Result<(), String> {
-    // Fewer would not meet everything that is asked for at the end.
+fn a_model_sees_what_it_should_of_random_trees() -> std::result::Result<(), String> {
+    // Fewer cases would not cover every situation that is required at the end.
     let seen = Seen::default();
     random::check_all(random::cases(48).max(48), &ops(), |ops| run(&ops, &seen))?;
     let seen = seen.into_inner();
@@ -603,7 +603,7 @@ fn whatever_the_tree_a_model_sees_what_it_should() -> std::result::Result<(), St
         "summaries",
         "windows",
     ] {
-        assert!(seen.get(what).is_some_and(|times| *times > 0), "{what} never came: {seen:?}");
+        assert!(seen.get(what).is_some_and(|times| *times > 0), "{what} never occurred: {seen:?}");
     }
     Ok(())
 }

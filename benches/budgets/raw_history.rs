@@ -1,9 +1,9 @@
-//! What does it cost to read 10 000 messages, beside a bare scan of them?
+//! What does it cost to read 10 000 messages, beside a bare scan of their rows?
 
 use talktree::Durability;
 
-use crate::data::{Length, Speaker};
 use crate::measure::{Rounds, alternate, timed};
+use crate::messages::{Length, Speaker};
 use crate::stores::open;
 use crate::table::Row;
 use crate::{Bench, Result, floor};
@@ -24,7 +24,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let row = Row::seconds("raw history of 10k", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()).within(1.3));
     let pair = alternate(Rounds::default(), floor, || timed(|| Ok(chat.history()?)))?;
-    let row = Row::seconds("history of 10k, nothing compacted", pair.ours.median());
+    let row = Row::seconds("history of 10k without compactions", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));
     Ok(())
 }

@@ -1,4 +1,4 @@
-// The works, as src/works.rs does them, for the rivals written in JavaScript.
+// The tasks of src/tasks.rs, for the rivals written in JavaScript.
 
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const plan = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const said = JSON.parse(readFileSync(plan.texts, "utf8"));
+const messages = JSON.parse(readFileSync(plan.texts, "utf8"));
 const now = () => Number(process.hrtime.bigint()) / 1e9;
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n");
 
-/** Where the rivals are installed. */
+/** Resolves modules in the folder where the rivals are installed. */
 export const require = createRequire(join(process.env.RIVALS, "index.js"));
 export const load = (name) => import(pathToFileURL(require.resolve(name)));
 export const message = ({ id, role, text }) => ({ id, role, parts: [{ type: "text", text }] });
@@ -22,7 +22,7 @@ function expect(isTrue, what) {
 
 function checkHistory(history, count, last) {
   const text = history.length > 0 ? textOf(history.at(-1)) : "";
-  expect(history.length === count && text === said[last].text, `${history.length} messages for ${count}, the last ${text}`);
+  expect(history.length === count && text === messages[last].text, `${history.length} messages, expected ${count}; last ${text}`);
 }
 
 function checkHits(found, word, expected) {
@@ -45,16 +45,16 @@ function copy(of, name) {
 }
 
 /**
- * One round to warm up, then at least five and for so many seconds; none begins after ten times as
- * long, but for the first that counts. What is cold each time has nothing to warm up.
+ * Times a task: one round to warm up, then at least five rounds and enough to fill `plan.seconds`. After ten times
+ * `plan.seconds` no further round begins, except the first that counts. A cold task has no round to warm up.
  */
-async function repeat(work, check, isWarmedUp = true) {
+async function repeat(task, check, isWarmedUp = true) {
   const times = [];
   const begin = now();
   let spent = 0;
   for (let round = 0; round <= 500; round++) {
     const start = now();
-    const answer = await work();
+    const answer = await task();
     const time = now() - start;
     await check(answer);
     if (round === 0 && isWarmedUp) continue;
@@ -66,27 +66,27 @@ async function repeat(work, check, isWarmedUp = true) {
   return times;
 }
 
-/** Does all works and prints what they took. */
+/** Runs all tasks and prints their times. */
 export async function run(rival) {
   print({ versions: rival.versions });
-  const wants = (work) => plan.only.length === 0 || plan.only.includes(work);
-  const does = (work) => wants(work) && !(work in rival.lacks);
-  for (const [work, why] of Object.entries(rival.lacks)) if (wants(work)) print({ work, why });
-  const told = (work, times) => {
+  const wants = (task) => plan.only.length === 0 || plan.only.includes(task);
+  const does = (task) => wants(task) && !(task in rival.lacks);
+  for (const [task, why] of Object.entries(rival.lacks)) if (wants(task)) print({ task, why });
+  const report = (task, times) => {
     times.sort((a, b) => a - b);
-    print({ work, seconds: times[Math.floor(times.length / 2)], rounds: times.length, note: rival.notes[work] });
+    print({ task, seconds: times[Math.floor(times.length / 2)], rounds: times.length, note: rival.notes[task] });
   };
-  const using = async (path, isFull, work) => {
+  const using = async (path, isFull, task) => {
     const chat = await rival.open(path, isFull);
     try {
-      return await work(chat);
+      return await task(chat);
     } finally {
       await chat.close();
     }
   };
   const filled = (name, count) => {
     const path = folder(name);
-    return using(path, false, (chat) => chat.fill(said.slice(0, count))).then(() => path);
+    return using(path, false, (chat) => chat.fill(messages.slice(0, count))).then(() => path);
   };
   const appends = async (chat, messages) => {
     const start = now();
@@ -102,19 +102,19 @@ export async function run(rival) {
     for (let round = 0; round < plan.rounds; round++) {
       large = folder(`append-${round}`);
       await using(large, false, async (chat) => {
-        times.push(await appends(chat, said.slice(0, plan.large)));
+        times.push(await appends(chat, messages.slice(0, plan.large)));
         checkHistory(await chat.history(), plan.large, plan.large - 1);
       });
       if (now() - begin > 20) break;
     }
-    told("append", times);
+    report("append", times);
   } else {
     large = await filled("large", plan.large);
   }
   const small = await filled("small", plan.small);
 
   // Other writes.
-  const next = said.slice(plan.large, plan.large + plan.deep);
+  const next = messages.slice(plan.large, plan.large + plan.deep);
   const begin = now();
   const writes = { "append-deep": [], "append-full": [], branch: [] };
   for (let round = 0; round < plan.rounds; round++) {
@@ -129,13 +129,13 @@ export async function run(rival) {
     }
     if (does("append-full")) {
       await using(folder(`full-${round}`), true, async (chat) => {
-        writes["append-full"].push(await appends(chat, said.slice(0, plan.deep)));
+        writes["append-full"].push(await appends(chat, messages.slice(0, plan.deep)));
         checkHistory(await chat.history(), plan.deep, plan.deep - 1);
       });
     }
     if (does("branch")) {
       await using(copy(large, `branch-${round}`), false, async (chat) => {
-        const middle = said[plan.large / 2 - 1].id;
+        const middle = messages[plan.large / 2 - 1].id;
         const start = now();
         for (const one of next) await chat.branch(middle, one);
         writes.branch.push((now() - start) / plan.deep);
@@ -144,7 +144,7 @@ export async function run(rival) {
     }
     if (now() - begin > 20) break;
   }
-  for (const [work, times] of Object.entries(writes)) if (times.length > 0) told(work, times);
+  for (const [task, times] of Object.entries(writes)) if (times.length > 0) report(task, times);
 
   // Reads.
   const reads = [
@@ -156,7 +156,7 @@ export async function run(rival) {
     const shown = warm === "last" ? plan.recent : count;
     if (does(warm)) {
       await using(path, false, async (chat) => {
-        told(warm, await repeat(() => read(chat), (history) => checkHistory(history, shown, count - 1)));
+        report(warm, await repeat(() => read(chat), (history) => checkHistory(history, shown, count - 1)));
       });
     }
     if (does(cold)) {
@@ -171,25 +171,25 @@ export async function run(rival) {
         },
         false,
       );
-      told(cold, times);
+      report(cold, times);
     }
   }
   if (does("compacted")) {
     await using(copy(large, "compacted"), false, async (chat) => {
-      const stretch = Math.floor((plan.large - plan.uncovered) / plan.compactions);
-      for (let place = 0; place < plan.compactions; place++) {
-        const [first, end] = [place * stretch, (place + 1) * stretch];
-        await chat.compact(said[first].id, said[end - 1].id, `Summary ${place}: ${said[first].text}`);
+      const covered = Math.floor((plan.large - plan.uncovered) / plan.compactions);
+      for (let number = 0; number < plan.compactions; number++) {
+        const [first, end] = [number * covered, (number + 1) * covered];
+        await chat.compact(messages[first].id, messages[end - 1].id, `Summary ${number}: ${messages[first].text}`);
       }
-      const shown = plan.large - stretch * plan.compactions + plan.compactions;
-      told("compacted", await repeat(() => chat.history(), (history) => checkHistory(history, shown, plan.large - 1)));
+      const shown = plan.large - covered * plan.compactions + plan.compactions;
+      report("compacted", await repeat(() => chat.history(), (history) => checkHistory(history, shown, plan.large - 1)));
     });
   }
 
   // Search.
-  const searches = async (chat, work, word, expected) => {
-    if (!does(work)) return;
-    told(work, await repeat(() => chat.search(word, plan.hits), (found) => checkHits(found, word, expected)));
+  const searches = async (chat, task, word, expected) => {
+    if (!does(task)) return;
+    report(task, await repeat(() => chat.search(word, plan.hits), (found) => checkHits(found, word, expected)));
   };
   if (does("search-first")) {
     const times = [];
@@ -202,7 +202,7 @@ export async function run(rival) {
         checkHits(found, plan.usual, plan.usual_large);
       });
     }
-    told("search-first", times);
+    report("search-first", times);
   }
   if (does("search")) {
     await using(copy(large, "search"), false, (chat) => searches(chat, "search", plan.usual, plan.usual_large));
@@ -215,17 +215,17 @@ export async function run(rival) {
   }
 
   // Forks.
-  for (const [path, count, work] of [[small, plan.small, "fork-small"], [large, plan.large, "fork"]]) {
-    if (!does(work)) continue;
-    await using(copy(path, work), false, async (chat) => {
+  for (const [path, count, task] of [[small, plan.small, "fork-small"], [large, plan.large, "fork"]]) {
+    if (!does(task)) continue;
+    await using(copy(path, task), false, async (chat) => {
       const times = await repeat(
-        () => chat.fork(said[count - 1].id),
+        () => chat.fork(messages[count - 1].id),
         async (name) => {
           const length = await chat.forkLength(name);
-          expect(length === count, `a fork of ${length} messages for ${count}`);
+          expect(length === count, `the fork has ${length} messages, expected ${count}`);
         },
       );
-      told(work, times);
+      report(task, times);
     });
   }
 }

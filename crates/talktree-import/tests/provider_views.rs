@@ -1,4 +1,4 @@
-//! Real conversations as providers take them: every path of every tree, whatever program wrote it.
+//! Real conversations as requests: every path of every tree is valid for every provider.
 
 #[path = "../../../tests/common/data.rs"]
 mod common;
@@ -38,7 +38,7 @@ fn check(view: &[Message], whose: &str) {
 }
 
 #[test]
-fn real_conversations_break_no_rule() -> Result<()> {
+fn real_conversations_are_valid_for_every_provider() -> Result<()> {
     let Some(folder) = folder() else { return Ok(()) };
     let mut paths = Vec::new();
     files(&folder, &mut paths);
@@ -58,7 +58,7 @@ fn real_conversations_break_no_rule() -> Result<()> {
                     let sane = sanitize(&view);
                     check(&sane, &whose);
                     check(&truncate(&sane, &TruncateOptions::default()), &whose);
-                    // A window may begin anywhere.
+                    // A window may begin at any message.
                     check(&sanitize(&view[view.len() / 2..]), &whose);
                     views += 1;
                 }
@@ -66,6 +66,6 @@ fn real_conversations_break_no_rule() -> Result<()> {
         }
     }
     println!("{read} files, {views} views");
-    assert!(read >= 18 && views > 1_000, "{read} files, {views} views were looked at");
+    assert!(read >= 18 && views > 1_000, "only {read} files and {views} views were checked");
     Ok(())
 }

@@ -1,33 +1,33 @@
-//! talktree, as its documents say.
+//! talktree, used as documented.
 
 use std::path::Path;
 
 use talktree::{Durability, Message, MessageId, Session, Store};
 
 use crate::Result;
-use crate::texts::Said;
-use crate::works::Chat;
+use crate::messages::TestMessage;
+use crate::tasks::Chat;
 
-const RANKED: &str = "ranked by reading what was found; with snippets, branch, summary, copies";
+const RANKED: &str = "reads and ranks all hits; returns snippets, branch, summary, copies";
 
-pub(crate) struct Ours {
+pub(crate) struct Talktree {
     store: Store,
     chat: Session,
 }
 
-fn message(said: &Said) -> Message {
-    let text = said.text.clone();
-    if said.role == "user" { Message::user(text) } else { Message::assistant(text) }
+fn to_message(message: &TestMessage) -> Message {
+    let text = message.text.clone();
+    if message.role == "user" { Message::user(text) } else { Message::assistant(text) }
 }
 
-impl Chat for Ours {
+impl Chat for Talktree {
     type Item = Message;
     type Id = MessageId;
 
     const LACKS: &'static [(&'static str, &'static str)] = &[];
     const NOTES: &'static [(&'static str, &'static str)] = &[
-        ("fork-small", "copies; the next search indexes them"),
-        ("fork", "copies; the next search indexes them"),
+        ("fork-small", "copies the messages; the next search indexes the copies"),
+        ("fork", "copies the messages; the next search indexes the copies"),
         ("search", RANKED),
         ("search-huge", RANKED),
         ("search-common", RANKED),
@@ -45,13 +45,13 @@ impl Chat for Ours {
         Ok(Self { store, chat })
     }
 
-    fn append(&mut self, said: &Said) -> Result<()> {
-        self.chat.append(message(said))?;
+    fn append(&mut self, message: &TestMessage) -> Result<()> {
+        self.chat.append(to_message(message))?;
         Ok(())
     }
 
-    fn fill(&mut self, said: &[Said]) -> Result<()> {
-        self.chat.append_all(said.iter().map(message))?;
+    fn fill(&mut self, messages: &[TestMessage]) -> Result<()> {
+        self.chat.append_all(messages.iter().map(to_message))?;
         Ok(())
     }
 
@@ -71,8 +71,8 @@ impl Chat for Ours {
         Ok(self.chat.raw_history()?.into_iter().map(|message| message.id).collect())
     }
 
-    fn branch(&mut self, at: &MessageId, said: &Said) -> Result<()> {
-        self.chat.append_to(at, message(said))?;
+    fn branch(&mut self, at: &MessageId, message: &TestMessage) -> Result<()> {
+        self.chat.append_to(at, to_message(message))?;
         Ok(())
     }
 

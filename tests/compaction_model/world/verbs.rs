@@ -1,25 +1,25 @@
-//! Summaries by hand, taken off, along with a branch that is left, and into another session.
+//! Given summaries, removed compactions, branch summaries and splits.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use talktree::{CompactionId, Error, Message, Result};
 
-use super::{Figures, World, all_said, marked, own_options};
+use super::{Figures, World, contents, marked, session_options};
 use crate::common::model::{Item, Model, Node, Refusal, State};
 use crate::op::Pick;
 
 impl World {
-    pub(super) fn span(&mut self, leaf: Option<Pick>, ends: (Pick, Pick)) -> Result<()> {
+    pub(super) fn compaction(&mut self, leaf: Option<Pick>, ends: (Pick, Pick)) -> Result<()> {
         let view = self.view(self.leaf(leaf));
         let item = |pick: Pick| view.get(usize::from(pick) % view.len().max(1));
         let (Some(a), Some(b)) = (item(ends.0), item(ends.1)) else { return Ok(()) };
-        let (first_id, last_id) = (self.item_said(a).0, self.item_said(b).0);
+        let (first_id, last_id) = (self.item_content(a).0, self.item_content(b).0);
         let model = &self.models[self.at];
         let first = model.start(a);
         let last = match b {
             Item::Node(at) => *at,
-            Item::Span(span) => model.spans[*span].last,
+            Item::Compaction(compaction) => model.compactions[*compaction].last,
         };
         let expected = model.check_compaction(first, last);
         let compacted: Vec<Item> = match expected {
@@ -35,18 +35,18 @@ impl World {
         match (self.chat().add_compaction(summary.as_str(), &first_id, &last_id), expected) {
             (Ok(id), Ok(())) => {
                 let made = self.chat().compaction(&id)?;
-                let spans = compacted.iter().filter_map(|item| match item {
-                    Item::Span(_) => CompactionId::from_message(&self.item_said(item).0),
+                let compactions = compacted.iter().filter_map(|item| match item {
+                    Item::Compaction(_) => CompactionId::from_message(&self.item_content(item).0),
                     Item::Node(_) => None,
                 });
-                let nested: Vec<CompactionId> = spans.collect();
+                let nested: Vec<CompactionId> = compactions.collect();
                 let figures = Figures {
                     before: if self.is_recounted { made.tokens_before } else { before },
                     after: self.count.of(&Message::assistant(summary.as_str())),
                     nested,
                     model: None,
                 };
-                self.lay(&id, (first, last), &summary, figures);
+                self.add_compaction(&id, (first, last), &summary, figures);
             }
             (Err(Error::NotAncestor { .. }), Err(Refusal::NotAncestor))
             | (Err(Error::NothingVisible { .. }), Err(Refusal::Nothing))
@@ -59,46 +59,50 @@ impl World {
     fn tokens_of(&self, items: &[Item]) -> u64 {
         let message = |item: &Item| match item {
             Item::Node(at) => self.to_message(&self.models[self.at].nodes[*at]),
-            Item::Span(_) => Message::new("assistant", self.item_said(item).2),
+            Item::Compaction(_) => Message::new("assistant", self.item_content(item).2),
         };
         items.iter().map(|item| self.count.of(&message(item))).sum()
     }
 
-    /// Takes a summary off: the views below it are as the model has them without it.
+    /// Removes a compaction; the histories then equal those of the model without it.
     pub(super) fn remove_compaction(&mut self, pick: Pick) -> Result<()> {
-        let count = self.model().spans.len();
+        let count = self.model().compactions.len();
         if count == 0 {
             return Ok(());
         }
         let at = usize::from(pick) % count;
-        let id = CompactionId::from(self.models[self.at].spans[at].id.as_str());
-        let below = all_said(&self.chat().expand(&id)?);
-        let before = all_said(&self.chat().history()?);
+        let id = CompactionId::from(self.models[self.at].compactions[at].id.as_str());
+        let below = contents(&self.chat().expand(&id)?);
+        let before = contents(&self.chat().history()?);
         self.chat().remove_compaction(&id)?;
-        let span = self.model().spans.remove(at);
-        let after = all_said(&self.chat().history()?);
-        // Where no other summary lies across its start, what it stood for comes in its place.
+        let compaction = self.model().compactions.remove(at);
+        let after = contents(&self.chat().history()?);
+        // If no other compaction crosses its start, its contents become visible in its position.
         if let Some(place) = before.iter().position(|item| item.0 == id.as_message())
-            && !self.models[self.at].spans.iter().any(|other| {
-                other.first < span.first && (span.first..span.last).contains(&other.last)
+            && !self.models[self.at].compactions.iter().any(|other| {
+                other.first < compaction.first
+                    && (compaction.first..compaction.last).contains(&other.last)
             })
         {
             let expected = [&before[..place], &below, &before[place + 1..]].concat();
-            assert_eq!(after, expected, "what a summary stood for comes back");
+            assert_eq!(after, expected, "the contents of the removed compaction are visible again");
         }
         Ok(())
     }
 
-    pub(super) fn leave(&mut self, to: Pick, is_asked: bool) -> Result<()> {
+    pub(super) fn branch_summary(&mut self, to: Pick, by_summarizer: bool) -> Result<()> {
         let Some(to) = self.pick(to) else { return Ok(()) };
         let model = &self.models[self.at];
         let from = model.nearest(model.head);
         let goal = model.path(Some(to));
         let is_shared = |item: &Item| match item {
             Item::Node(at) => goal.contains(at),
-            Item::Span(span) => {
-                let span = &model.spans[*span];
-                model.under(span.first, span.last).last().is_some_and(|last| goal.contains(last))
+            Item::Compaction(compaction) => {
+                let compaction = &model.compactions[*compaction];
+                model
+                    .under(compaction.first, compaction.last)
+                    .last()
+                    .is_some_and(|last| goal.contains(last))
             }
         };
         let view = self.view(from);
@@ -107,11 +111,11 @@ impl World {
         let name = self.new_name();
         let text = marked(&name, 2);
         let to_id = self.id(to);
-        let stored = if is_asked {
-            self.voice.words.store(4, Ordering::SeqCst);
+        let stored = if by_summarizer {
+            self.summarizer.words.store(4, Ordering::SeqCst);
             self.chat().checkout_summarized(&to_id)?
         } else {
-            let plan = self.chat().plan_branch_summary(&to_id, &own_options())?;
+            let plan = self.chat().plan_branch_summary(&to_id, &session_options())?;
             if let Some(plan) = &plan {
                 assert_eq!(plan.messages(), left.len());
                 assert_eq!((plan.from(), plan.to()), (&self.id(from.unwrap()), &to_id));
