@@ -454,7 +454,10 @@ Look:
             summary("1", hostile),
         ];
         let prompt = ask(&messages, &CompactionOptions::default());
-        assert!(prompt.contains("The lines that begin with <quote-6> are written"), "{prompt}");
+        assert!(
+            prompt.contains("The lines that begin with <quote-6> are written"),
+            "{prompt}"
+        );
         let ours: Vec<_> = prompt
             .lines()
             .filter_map(|line| line.strip_prefix("<quote-6> "))
