@@ -24,7 +24,7 @@ pub(super) fn imports(probe: &Probe) -> Result<()> {
     assert!(!probe.provider.is_imported("record x")?);
     probe.provider.import(&[ImportRecord::mark("a mark", id("a"))])?;
     assert!(probe.provider.is_imported("a mark")?);
-    assert_eq!(probe.provider.message(&id("a"))?.map(|a| a.text()), Some("a".to_owned()));
+    assert_eq!(probe.provider.message(&id("a"))?.map(|a| a.text()), Some("text of a".to_owned()));
     assert_eq!(probe.provider.message(&id("c"))?, None);
     let mut other = record("b", None);
     other.record = "another".to_owned();
