@@ -53,7 +53,7 @@ pub(super) fn import(
 
 /// Where in an export a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Before a header.
     Outside,
     Inside,
@@ -70,7 +70,7 @@ struct Driver<'a> {
     progress: &'a mut dyn FnMut(Progress),
     lines: Lines<'a>,
     report: ImportReport,
-    place: Place,
+    position: Position,
     /// What the export held so far.
     counts: Counts,
     checksum: Uuid,
@@ -102,7 +102,7 @@ impl<'a> Driver<'a> {
             progress,
             lines: Lines::open(source).map_err(failed)?,
             report: ImportReport::new(path, FORMAT),
-            place: Place::Outside,
+            position: Position::Outside,
             counts: Counts::default(),
             checksum: Uuid::nil(),
             is_damaged: false,
@@ -151,22 +151,22 @@ impl<'a> Driver<'a> {
                 return Ok(());
             }
         };
-        match (record, self.place) {
+        match (record, self.position) {
             (Record::Header(version), _) => {
                 self.close_session()?;
                 self.begin(line, text, version);
             }
-            (_, Place::Newer) => {
+            (_, Position::Newer) => {
                 self.report.lose(line, "part of an export of an unknown version");
             }
-            (_, Place::Outside) => {
+            (_, Position::Outside) => {
                 self.report.lose(line, "outside of an export: no header comes before it");
             }
-            (Record::End { counts, checksum }, Place::Inside) => {
+            (Record::End { counts, checksum }, Position::Inside) => {
                 self.close_session()?;
                 self.end(line, counts, &checksum);
             }
-            (Record::Of(kind, text), Place::Inside) => {
+            (Record::Of(kind, text), Position::Inside) => {
                 self.checksum = chain(self.checksum, text);
                 self.count(kind);
                 if let Err(why) = self.take_of_session(line, kind, text)? {
@@ -182,19 +182,19 @@ impl<'a> Driver<'a> {
         self.warn_if_cut(line);
         (self.counts, self.checksum, self.is_damaged) = (Counts::default(), Uuid::nil(), false);
         if version == f64::from(FORMAT_VERSION) {
-            self.place = Place::Inside;
+            self.position = Position::Inside;
             self.checksum = chain(self.checksum, text);
             self.report.converted += 1;
             return;
         }
-        self.place = Place::Newer;
+        self.position = Position::Newer;
         let why = format!("an export of version {version}; this build reads {FORMAT_VERSION}");
         self.report.lose(line, why);
     }
 
     fn end(&mut self, line: u64, told: Counts, checksum: &str) {
         self.report.converted += 1;
-        self.place = Place::Outside;
+        self.position = Position::Outside;
         if self.is_damaged {
             return;
         }
@@ -207,7 +207,7 @@ impl<'a> Driver<'a> {
     }
 
     fn warn_if_cut(&mut self, line: u64) {
-        if self.place == Place::Inside {
+        if self.position == Position::Inside {
             self.report.fault(line, "the export has no end record: it was cut off");
         }
     }

@@ -1,6 +1,6 @@
 //! The rows of the tables for sessions, messages and compactions, each column listed once.
 //!
-//! [`columns!`] takes the fields of a struct. From that one list come the text of the SQL and the positions at which
+//! `columns!` takes the fields of a struct. From that one list come the text of the SQL and the positions at which
 //! values are read and bound, so a column that is added cannot be read as another one. The text is a literal: statements
 //! stay constants, and `prepare_cached` finds them without any formatting.
 
