@@ -603,7 +603,7 @@ fn an_extra_field_with_the_name_of_a_message_field_is_refused() -> Result<()> {
         let mut message = Message::user("ho").with_id("m");
         message.extra.insert(name.to_owned(), Json::parse("1")?);
         let refused =
-            |error: Error| matches!(error, Error::InvalidName { what: "further field", .. });
+            |error: Error| matches!(error, Error::InvalidName { what: "extra field", .. });
         assert!(chat.update(message.clone()).is_err_and(refused), "{name}");
         assert!(chat.append(message.with_id("n")).is_err_and(refused), "{name}");
     }

@@ -220,7 +220,7 @@ fn an_extra_field_with_a_name_of_its_own_part_is_refused() -> Result<()> {
             let part = with_extra(part.clone(), one(field, &value));
             let message = Message::user("ho").with_id("m").with_part(part);
             let text = format!(
-                "further field {field:?} cannot be used: \
+                "extra field {field:?} cannot be used: \
                  parts[1], of type {kind:?}, has a field of this name"
             );
             let refused = |error: Error| {

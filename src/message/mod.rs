@@ -84,7 +84,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns a message of these parts, with a new id and the present time.
+    /// Returns a message of these parts, with a new id and the current time.
     ///
     /// ```
     /// use talktree::{Message, Part};
@@ -273,12 +273,12 @@ impl Message {
     }
 }
 
-/// Returns the present time to the microsecond, the precision of a row.
+/// Returns the current time to the microsecond, the precision of a row.
 pub(crate) fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
-/// Returns how many bytes the parts, metadata and further fields of the message take when stored.
+/// Returns how many bytes the parts, metadata and extra fields of the message take when stored.
 pub(crate) fn stored_bytes(message: &Message) -> crate::error::Result<u64> {
     let parts = parts_to_text(&message.parts)?.len();
     let metadata = message.metadata.as_ref().map_or(0, |json| json.as_str().len());

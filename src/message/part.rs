@@ -1,6 +1,6 @@
 //! Parts: the typed pieces of a message.
 //!
-//! JSON that fits one of the typed shapes becomes that shape, with further fields in `extra`. All
+//! JSON that fits one of the typed shapes becomes that shape, with extra fields in `extra`. All
 //! other JSON becomes [`Part::Other`], which keeps its text unchanged.
 
 use std::borrow::Cow;

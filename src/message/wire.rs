@@ -44,7 +44,7 @@ pub(crate) fn single_text(parts: &str) -> Option<&str> {
         .then_some(text)
 }
 
-/// Writes the further fields for a row; `None` if there are none.
+/// Writes the extra fields for a row; `None` if there are none.
 pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
     if extra.is_empty() {
         return Ok(None);
@@ -53,13 +53,13 @@ pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
     text.map(Some).map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Reads the further fields of a row.
+/// Reads the extra fields of a row.
 pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
     text.map_or(Ok(Extra::new()), serde_json::from_str)
         .map_err(|source| Error::Json { what: "message fields", source })
 }
 
-/// Checks that the message can be read back: no further field has the name of a field that the
+/// Checks that the message can be read back: no extra field has the name of a field that the
 /// message or its part itself has, and every part is a JSON object.
 pub(crate) fn check_shape(message: &Message) -> Result<()> {
     if let Some(name) = reserved_field(&message.extra) {
@@ -87,10 +87,10 @@ pub(crate) fn check_shape(message: &Message) -> Result<()> {
 }
 
 fn reserved(name: &str, why: String) -> Error {
-    Error::InvalidName { what: "further field", given: name.to_owned(), why }
+    Error::InvalidName { what: "extra field", given: name.to_owned(), why }
 }
 
-/// Returns the name of an further field that every message has.
+/// Returns this name if every message has a field of this name.
 fn reserved_field(extra: &Extra) -> Option<&'static str> {
     if extra.is_empty() {
         return None;
@@ -342,7 +342,7 @@ impl Serialize for Message {
 }
 
 /// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`. A missing
-/// id is generated, and a missing time is the present one.
+/// id is generated, and a missing time is the current time.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)

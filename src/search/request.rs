@@ -1,13 +1,13 @@
-//! What is asked of a search.
+//! The request of a search: a query, a scope and a page.
 
 use chrono::{DateTime, Utc};
 
 use crate::id::{MessageId, SessionId};
 
-/// How many hits a search answers with when no limit is given.
+/// The default limit of a search.
 pub(crate) const DEFAULT_LIMIT: usize = 20;
 
-/// How many messages a conversation is found with at most.
+/// The maximum number of messages in a [`SessionHit`](super::SessionHit).
 pub(crate) const HITS_PER_SESSION: usize = 3;
 
 /// Where to search.
@@ -26,17 +26,17 @@ pub(crate) const HITS_PER_SESSION: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Every session of the store.
+    /// All sessions of the store.
     #[default]
     Store,
-    /// These sessions, all their branches; none of them: nothing.
+    /// All branches of these sessions; an empty list finds nothing.
     Sessions(Vec<SessionId>),
-    /// The path to one message of a session; `None`: to its head.
+    /// The path to one message of a session, or to its head if `None`.
     Path(SessionId, Option<MessageId>),
 }
 
 impl Scope {
-    /// Returns the scope of one session, all its branches.
+    /// Returns the scope of all branches of one session.
     ///
     /// ```
     /// use talktree::Scope;
@@ -48,7 +48,7 @@ impl Scope {
         Self::Sessions(vec![id.into()])
     }
 
-    /// Returns the part of the scope that lies in these sessions.
+    /// Returns the scope, narrowed to these sessions.
     pub(crate) fn within(&self, ids: &[SessionId]) -> Self {
         match self {
             Self::Store => Self::Sessions(ids.to_vec()),
@@ -61,7 +61,7 @@ impl Scope {
     }
 }
 
-/// A query and how to answer it.
+/// A query with its scope, page and time.
 ///
 /// ```
 /// use talktree::{Scope, SearchRequest};
@@ -73,20 +73,20 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchRequest {
-    /// What a person typed; see [`Query`](super::Query) for the language.
+    /// The query as typed; see [`Query`](super::Query) for the language.
     pub text: String,
     /// Where to search.
     pub scope: Scope,
-    /// How many hits to answer with at the most.
+    /// The maximum number of hits.
     pub limit: usize,
-    /// How many of the best to leave out, for the pages after the first.
+    /// How many of the best hits to skip, for the pages after the first.
     pub offset: usize,
-    /// When it is asked, for questions that speak of `last week`; `None` for now.
+    /// The current time, for queries like `last week`; `None` for the system clock.
     pub now: Option<DateTime<Utc>>,
 }
 
 impl SearchRequest {
-    /// Returns a request for the 20 best hits within a scope.
+    /// Returns a request for the 20 best hits in a scope.
     ///
     /// ```
     /// use talktree::{Scope, SearchRequest};

@@ -58,7 +58,7 @@ impl Snippet {
             .filter(|(piece, _)| !piece.is_empty())
     }
 
-    /// Returns the text with `open` and `close` with_context each match. Nothing is escaped.
+    /// Returns the text with `open` and `close` around each match. Nothing is escaped.
     ///
     /// ```
     /// # use talktree::Snippet;
@@ -194,7 +194,7 @@ fn is_boundary(text: &str, at: usize) -> bool {
     !is_combining(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
 }
 
-/// Returns whether `c` is_combining with the character before it. An approximation that needs no table of marks.
+/// Returns whether `c` combines with the character before it. An approximation that needs no table of marks.
 fn is_combining(c: char) -> bool {
     // Vowel signs of Thai, Khmer or Devanagari are alphabetic but not tokens; the tone marks of Thai are neither.
     matches!(c, '\u{300}'..='\u{36F}' | '\u{E47}'..='\u{E4E}' | '\u{3099}' | '\u{309A}' | '\u{FE00}'..='\u{FE0F}')

@@ -80,7 +80,7 @@ impl Session {
 
     /// Moves the head back to where it was before its last move; `false` if no move is left.
     ///
-    /// An append at the head is not a move: undo goes back over checkouts and appends elsewhere.
+    /// An append at the head is not a move: undo reverts checkouts, and appends below other messages.
     ///
     /// ```
     /// use talktree::{Message, Store};

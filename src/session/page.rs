@@ -1,8 +1,7 @@
-//! Pages: a conversation read in pieces that hold still.
+//! Pages: stable pieces of a conversation.
 //!
-//! A page is bounded by a message, not by a number, so it does not shift while others append. What
-//! comes before a message is read along that message's own path: it stays the same wherever the head
-//! goes.
+//! A page is bounded by a message, not by a number, so it does not shift while others append. A page before a message
+//! follows that message's own path, so it stays the same while the head moves.
 
 use super::{Path, Session};
 use crate::error::Result;

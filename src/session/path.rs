@@ -161,7 +161,7 @@ impl Path {
         self.session.provider.raw_history(self.leaf())
     }
 
-    /// Returns the figures of each stored message of the path, oldest first, without content.
+    /// Returns the statistics of each stored message of the path, oldest first, without content.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -78,7 +78,7 @@ impl Session {
         self.provider.raw_history(None)
     }
 
-    /// Returns the figures of each stored message on the path to the head, oldest first, without
+    /// Returns the statistics of each stored message on the path to the head, oldest first, without
     /// content.
     ///
     /// ```

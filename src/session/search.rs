@@ -9,7 +9,7 @@ use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsF
 use crate::storage::SessionProvider;
 
 impl Session {
-    /// Returns a builder of a search within this session, all its branches.
+    /// Returns a builder of a search in all branches of this session.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -24,7 +24,7 @@ impl Session {
         self.search_in(SearchRequest::new(text, Scope::session(self.id().clone())))
     }
 
-    /// Returns a search of the path to `leaf`; `None`: to the head.
+    /// Returns a search of the path to `leaf`, or to the head if `None`.
     pub(super) fn search_within(&self, text: String, leaf: Option<&MessageId>) -> Search {
         self.search_in(SearchRequest::new(text, Scope::Path(self.id().clone(), leaf.cloned())))
     }

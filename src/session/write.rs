@@ -92,7 +92,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::HeadMoved`](crate::Error::HeadMoved) with the expected head and the present one; as [`append`](Self::append).
+    /// [`Error::HeadMoved`](crate::Error::HeadMoved) with the expected and the actual head; as
+    /// [`append`](Self::append).
     pub fn append_if_head(
         &self,
         expected: Option<&MessageId>,

@@ -68,7 +68,7 @@ pub trait SessionProvider: Send + Sync {
     /// Returns how many messages are on the path to `leaf` (`None`: the head), hidden ones included.
     fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64>;
 
-    /// Appends messages, each the child of the one before, and moves the head to the last new one. Returns one answer
+    /// Appends messages, each the child of the one before, and moves the head to the last new one. Returns one result
     /// per message. A known id is a no-op, and the chain continues from it.
     fn append(
         &self,
@@ -77,7 +77,7 @@ pub trait SessionProvider: Send + Sync {
         messages: &[Message],
     ) -> Result<Vec<Appended>>;
 
-    /// Replaces the content of the message with this id: role, parts, metadata, further fields. Its parent, time and
+    /// Replaces the content of the message with this id: role, parts, metadata, extra fields. Its parent, time and
     /// hidden flag do not change.
     fn update(&self, message: &Message) -> Result<Updated>;
 
@@ -99,7 +99,7 @@ pub trait SessionProvider: Send + Sync {
 
     // The verbs below have a default built on those above, or are unsupported unless overridden.
 
-    /// Returns what is known of the session; `None` before its first write.
+    /// Returns the details of the session; `None` before its first write.
     fn info(&self) -> Result<Option<SessionInfo>> {
         Err(Error::Unsupported { what: "session info" })
     }
@@ -133,7 +133,7 @@ pub trait SessionProvider: Send + Sync {
         None
     }
 
-    /// Searches within the request's scope for whole conversations: this one, if it has a hit.
+    /// Searches within the request's scope for whole sessions: this one, if it has a hit.
     fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let best = SearchRequest { limit: HITS_PER_SESSION, offset: 0, ..request.clone() };
         let Found { hits, matched, notices } = self.search(&best)?;
@@ -322,7 +322,7 @@ pub trait SessionProvider: Send + Sync {
         Ok(CompactionStatus::OffPath)
     }
 
-    /// Stores historical messages as they are, in one transaction; returns one answer per record.
+    /// Stores historical messages as they are, in one transaction; returns one result per record.
     ///
     /// The head moves only to a message whose parent is the head.
     fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {

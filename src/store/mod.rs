@@ -270,7 +270,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the figures of the store.
+    /// Returns the statistics of the store.
     ///
     /// The read costs the shape of every tree, not the content.
     ///
@@ -391,7 +391,7 @@ impl Store {
         self.database.recount_tokens()
     }
 
-    /// Returns a hash of the content of every session: equal for two stores that hold the same.
+    /// Returns a hash of the content of every session: equal for two stores with the same content.
     ///
     /// It covers ids, trees, messages, heads, labels, compactions and session details, not addresses,
     /// the head's log or import records. It is many reads, so it may see part of a concurrent write.
@@ -484,14 +484,14 @@ impl InterruptHandle {
         self.0.raise();
     }
 
-    /// Returns what long work of your own asks whether it is to stop; it begins now.
+    /// Returns a watch for long work of your own, which asks it whether to stop; the watch begins now.
     #[must_use]
     pub fn watch(&self) -> InterruptWatch {
         InterruptWatch(self.0.watch())
     }
 }
 
-/// Tells long work over a store that it is to stop.
+/// Says whether long work on a store must stop.
 ///
 /// ```
 /// use talktree::{Error, Store};

@@ -65,7 +65,7 @@ impl StoreOptions {
         self
     }
 
-    /// The largest message, in bytes of the JSON of its parts, metadata and further fields; 64 MiB
+    /// The largest message, in bytes of the JSON of its parts, metadata and extra fields; 64 MiB
     /// if it is not called.
     pub fn max_message_bytes(mut self, max: usize) -> Self {
         self.0.max_message_bytes = max;

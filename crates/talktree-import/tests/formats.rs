@@ -134,7 +134,7 @@ fn chains_of_claude_code_are_mended_and_compacted() -> Result<()> {
         ("A<- X<-s B<gone", "A B", 1),
         ("A<- B<A D<Bb E<Dc F<E", "compaction_E F", 0),
         ("A<- D<Ab E<Dc F<E G<Fb H<Gc I<H", "compaction_H I", 0),
-        // A boundary whose end is lost compactions what lies before it.
+        // A boundary whose end is lost replaces everything before it.
         ("A<- B<A D<goneb E<Dc F<E", "compaction_E F", 1),
         // A summary of what another file holds is all there is.
         ("D<goneb E<Dc F<E", "E F", 1),

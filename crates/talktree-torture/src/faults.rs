@@ -1,6 +1,6 @@
 //! Failing system calls: every n-th one, under every verb.
 //!
-//! The store of [`Fixture`] is copied into a fresh file, a fault is armed, and a verb runs. If the verb succeeds, its
+//! The store of the fixture is copied into a fresh file, a fault is armed, and a verb runs. If the verb succeeds, its
 //! whole effect must be there; if it fails, nothing may have changed. A write that fails after its commit (the log was
 //! written, its sync failed) may be there as a whole. Then the fault is disarmed: the same handle must keep working,
 //! and the reopened file must hold the same and be sound.

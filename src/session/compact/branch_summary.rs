@@ -1,4 +1,4 @@
-//! Branch summaries: a checkout that records, on the branch it goes to, what was tried on the other.
+//! Branch summaries: a checkout that leaves a summary of the old branch on the new one.
 
 use serde_json::json;
 
@@ -72,8 +72,8 @@ impl BranchSummaryPlan {
 }
 
 impl Session {
-    /// Returns a plan to check out `to` with a summary of what is only on the present branch; `None` if
-    /// nothing is, because the head is on the path to `to`.
+    /// Returns a plan to check out `to` with a summary of what is only on the current branch; `None` if nothing is,
+    /// because the head is on the path to `to`.
     ///
     /// The prompt of a very long branch quotes its end, up to
     /// [`max_step_tokens`](CompactionOptions::max_step_tokens).

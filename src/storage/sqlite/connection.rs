@@ -57,7 +57,7 @@ pub(crate) struct Database {
     /// `None` for a database in memory.
     log: Option<Wal>,
     signal: InterruptSignal,
-    /// How many messages this handle has appended since it last indexed what is pending.
+    /// How many messages this handle has appended since it last indexed the pending messages.
     pub(super) unindexed: AtomicU64,
 }
 

@@ -27,7 +27,7 @@ impl InterruptSignal {
     }
 }
 
-/// Tells long work whether to stop.
+/// Says whether long work must stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     signal: Arc<AtomicU64>,

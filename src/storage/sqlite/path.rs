@@ -50,7 +50,7 @@ pub(super) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Backe
     }
     let (Some(low), Some(high)) = (low, high) else { return Ok(total) };
     for (condition, is_counted) in [(TOMBSTONES, true), (HIDDEN, omits_hidden)] {
-        // Most sessions have no such rows: one query for the whole plan saves one per stretch.
+        // Most sessions have no such rows: one query for the whole plan saves one per range.
         let mut statement = conn.prepare_cached(condition)?;
         let mut within = |low: Address, high: Address| -> BackendResult<u64> {
             Ok(statement.query_row([low, high], |row| row.get(0))?)

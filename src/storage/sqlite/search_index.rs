@@ -21,7 +21,7 @@ use crate::message::parts_from_text;
 use crate::search::indexed_text;
 use crate::tree::Address;
 
-/// After this many appends a handle indexes what is pending.
+/// After this many appends a handle indexes the pending messages.
 const APPENDS_BETWEEN: u64 = 512;
 /// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.
 const FIRST_CHUNK: usize = 1_024;
@@ -172,7 +172,7 @@ fn count_pending(conn: &Connection, max: usize) -> BackendResult<usize> {
     Ok(found)
 }
 
-/// Checks that the index was built by this version of the text cutting.
+/// Checks that the index holds the current version of the indexed text.
 ///
 /// Otherwise the index is emptied and everything is pending: the store opens at once, and the following writes and
 /// searches index a chunk at a time.
@@ -207,7 +207,7 @@ fn has_current_version(conn: &Connection) -> BackendResult<bool> {
     Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
 }
 
-/// Records the version of the text cutting.
+/// Records the version of the indexed text.
 pub(super) fn store_version(conn: &Connection) -> BackendResult<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
@@ -232,16 +232,16 @@ impl Database {
         self.write_long(rebuild)
     }
 
-    /// Counts appends, and indexes what is pending after many of them.
+    /// Counts appends, and indexes the pending messages after many of them.
     pub(super) fn appended(&self, count: u64) {
         let before = self.unindexed.fetch_add(count, Ordering::Relaxed);
         if before + count >= APPENDS_BETWEEN {
-            // What cannot be indexed now stays pending, and a search still finds it.
+            // Messages that cannot be indexed now stay pending, and a search still finds them.
             let _ = self.index_some();
         }
     }
 
-    /// Indexes a few chunks of what is pending; returns whether nothing is left.
+    /// Indexes a few chunks of pending messages; returns whether none is left.
     ///
     /// Yields to other writers: if the lock is not free at once, the rest stays pending.
     fn index_some(&self) -> Result<bool> {
@@ -253,7 +253,7 @@ impl Database {
         })
     }
 
-    /// Indexes what is pending before a search; what cannot be indexed now stays pending.
+    /// Indexes the pending messages before a search; those that cannot be indexed now stay pending.
     ///
     /// # Errors
     /// [`Error::Interrupted`] between two chunks.

@@ -1,4 +1,4 @@
-//! The SQL functions that the schema calls: the text of a message or of a document, cut for the index.
+//! The SQL functions that the schema calls: the text of a message or of a document, segmented for the index.
 
 use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};

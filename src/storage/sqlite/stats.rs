@@ -1,4 +1,4 @@
-//! The figures of a store, from its runs and branches.
+//! The statistics of a store, from its runs and branches.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! Transactions: begun, committed after the work, rolled back after an error or a panic.
 //!
 //! A write polls for SQLite's write lock. SQLite's own busy handler backs off, to ten attempts a second in the end, and
-//! the lock has no queue: whoever asks first after it is released gets it. So those who have waited longest are the
-//! least likely to get it, and among many processes that write without a pause some starve. Here the poll interval
-//! stays at a few milliseconds and shrinks again with the time waited, and jitter keeps processes from polling in step.
+//! the lock has no queue: the first to ask after its release gets it. So those who have waited longest are the least
+//! likely to get it, and among many processes that write without a pause some starve. Here the poll interval stays at a
+//! few milliseconds and shrinks again with the time waited, and jitter keeps processes from polling in step.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
 
-/// Replaces role, parts, metadata and further fields; parent, time and hidden flag do not change.
+/// Replaces role, parts, metadata and extra fields; parent, time and hidden flag do not change.
 pub(super) fn update(
     conn: &Connection,
     name: &SessionId,
@@ -75,7 +75,7 @@ fn recount(
         true => Some(tokens),
         false => tokens.checked_sub(before.tokens)?.checked_add(after.tokens),
     };
-    // Whoever counts at this moment must not store an older count.
+    // A concurrent count must not store an older total.
     session.changes = session.changes.wrapping_add(1);
     session.set_visible_tokens(session.visible_tokens.0.filter(|_| is_known).and_then(changed));
     Ok(())

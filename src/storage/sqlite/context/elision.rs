@@ -135,8 +135,8 @@ pub(in super::super) const REMOVE_RANGE: &str =
 
 /// Removes the elisions of outputs that an update changes.
 ///
-/// A marker stands for the output that was there. Other changes to the message keep it: a program may rewrite a
-/// message with every step of a turn, also after a skill was unloaded.
+/// A marker is valid only for the output that it replaced. Other changes to the message keep it: a program may rewrite
+/// a message at every step of a turn, also after a skill was unloaded.
 pub(in super::super) fn remove_changed(
     conn: &Connection,
     address: Address,

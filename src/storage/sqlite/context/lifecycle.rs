@@ -1,4 +1,4 @@
-//! What a fork copies of a session's context, and what is removed with a session.
+//! Copying a session's context into a fork, and removing it with the session.
 
 use rusqlite::{Connection, params};
 

@@ -1,7 +1,8 @@
-//! Searching the texts of one block, by the search of messages: see [`ranked`](super::super::search::ranked).
+//! Searching the texts of one block, with the code that searches messages: see
+//! [`ranked`](super::super::search::ranked).
 //!
-//! Everything is asked for within the block's range of addresses, which FTS5 skips to. How common a word is, is counted in
-//! the block alone: FTS5's own figures are those of all blocks.
+//! Every query is limited to the block's range of addresses, to which FTS5 skips. The frequency of a word is counted in
+//! the block alone, because FTS5's own totals cover all blocks.
 
 use rusqlite::{Connection, params};
 
@@ -18,7 +19,7 @@ use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
 
-/// Returns the texts of a block that match, best first, and how.
+/// Returns the matching texts of a block, best first, and whether they have all words.
 pub(super) fn search(
     conn: &Connection,
     block: i64,
@@ -31,7 +32,8 @@ pub(super) fn search(
     };
     let search = Search { conn, reading: &reading, range: Address::range_of(block), watch };
     let ranked = Ranked::find(&search, &all, limit)?;
-    // Only the best are read again: a thousand are ranked, each as large as the store allows.
+    // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
+    // allows.
     let best = ranked.messages.iter().take(limit);
     let found: Vec<Entry> = best
         .map(|(address, _)| entry::at(conn, *address))
@@ -45,7 +47,7 @@ pub(super) fn search(
 
 fn read(text: &str) -> Analysis {
     let mut query = Query::parse(text);
-    // Roles, sessions and times are of messages; names and texts of documents are searched together.
+    // Filters for roles, sessions and times apply only to messages, and documents are searched in all columns.
     query.filters = Filters { columns: Columns::All, ..Filters::default() };
     Analysis::of(query, text)
 }

@@ -100,7 +100,7 @@ use rusqlite::{Connection, Row, Statement};
 pub(super) use self::column::time;
 use super::error::BackendResult;
 
-/// What one column or several beside each other hold.
+/// A value of one or several adjacent columns.
 pub(super) trait Read<'r>: Sized {
     /// How many columns it takes.
     const WIDTH: usize = 1;
@@ -109,7 +109,7 @@ pub(super) trait Read<'r>: Sized {
     fn read(row: &'r Row<'_>, at: usize) -> BackendResult<Self>;
 }
 
-/// What is bound to one parameter or several beside each other.
+/// A value that is bound to one or several adjacent parameters.
 pub(super) trait Bind {
     /// Binds it to the parameters that begin at this number, and returns the number after them.
     fn bind(&self, statement: &mut Statement<'_>, at: usize) -> rusqlite::Result<usize>;

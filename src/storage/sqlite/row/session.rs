@@ -137,7 +137,7 @@ const SET_DETAILS: &str = concat!(
     "updated_at = max(updated_at, ?) WHERE key = ?"
 );
 
-/// Returns what is known of a session.
+/// Returns the details of a session.
 pub(in super::super) fn info(
     conn: &Connection,
     id: &SessionId,
@@ -165,7 +165,7 @@ pub(in super::super) const ALL: &str = concat!(
     " FROM session ORDER BY updated_at DESC, key DESC"
 );
 
-/// Returns the present time as rows hold it.
+/// Returns the current time as rows hold it.
 pub(in super::super) fn now() -> i64 {
     Utc::now().timestamp_micros()
 }

@@ -85,7 +85,7 @@ pub(super) struct HitMaker<'c> {
     has_copies: bool,
     columns: Columns,
     has_terms: bool,
-    /// What is marked, where all words stand and where not.
+    /// What is marked in a message, whether it has all words or not.
     shown: [Matcher; 2],
     /// What stands in a message that matches without being relaxed.
     words: Scanner,

@@ -1,9 +1,9 @@
 //! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
-//! A search first indexes what is pending. It then reads one snapshot: the index and, beside it, a temporary index of
-//! what is still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
-//! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others
-//! follow in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used alone.
+//! A search first indexes the pending messages. It then reads one snapshot: the index and a temporary index of messages
+//! that are still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
+//! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others follow
+//! in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used unchanged.
 
 mod candidates;
 mod frequency;
@@ -39,9 +39,9 @@ use crate::search::{
 };
 use crate::tree::Address;
 
-/// Up to so many are always ranked here: it takes no longer.
+/// Up to this many matches are always ranked here: FTS5 would not be faster.
 const MAX_FEW: usize = 20;
-/// How many messages are looked for, for each conversation that is wanted.
+/// How many messages are searched for per requested session.
 const MESSAGES_PER_SESSION: usize = 5;
 
 impl Database {
@@ -128,7 +128,7 @@ struct Search<'c> {
     reading: &'c Analysis,
     range: Range,
     bounds: Bounds,
-    /// The time the question speaks of.
+    /// The date range that the query mentions.
     window: Option<DateRange>,
     indexes: Vec<Index>,
     watch: &'c Watch,
@@ -170,11 +170,11 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    /// Returns the session's stretch if FTS5's order of what was found in it will do: by one word, at any time, ours
-    /// differs only in how long a message is and how long messages are in the mean.
+    /// Returns the session's range if FTS5's own ranking is good enough there. For one word and without a date range it
+    /// differs from ours only in the length of the message and the mean length.
     ///
-    /// FTS5 reads less of each message, but of the whole store where the word stands: it is asked where too much was
-    /// found for us, and where the session is much of the store.
+    /// FTS5 reads less of each message, but it reads the posting list of the whole store. So it ranks if there are too
+    /// many matches to rank here, or if the session is a large part of the store.
     fn range_for_index(
         &self,
         all: Option<&[Address]>,
@@ -193,7 +193,7 @@ impl Search<'_> {
         Ok(is_cheap.then_some(range))
     }
 
-    /// Returns what to read: each stretch of the place in each index.
+    /// Returns what to read: each range of addresses in each index.
     fn stretches(&self) -> Vec<(Index, (Address, Address))> {
         let ranges = self.range.ranges();
         let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
@@ -259,7 +259,7 @@ impl Texts for Search<'_> {
             rests.push(found.split_off(found.len().min(RANKED)));
             gathered.best.extend(found);
         }
-        // One of each in turn: so what is found for an earlier page begins what is found for a later one.
+        // The ranges take turns, so the matches of an earlier page are a prefix of those of a later one.
         let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..longest {
             gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));

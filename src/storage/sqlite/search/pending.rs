@@ -1,4 +1,4 @@
-//! A temporary index of what is pending, for one search.
+//! A temporary index of the pending messages, for one search.
 //!
 //! If the index could not be brought up to date (others hold the lock, or the store is read-only), the pending
 //! messages are indexed in the connection's temporary schema and searched there.

@@ -1,7 +1,7 @@
-//! Finding what matches and ranking it: one way for messages and for the texts of context blocks.
+//! Finding and ranking matches, for messages and for the texts of context blocks.
 //!
-//! All words are looked for first; where nothing has them all, any of them. Up to [`MAX_ALL`] matches are all ranked
-//! here; of more, those that FTS5 ranks best.
+//! A text must have all words; if none has, any of the words is enough. Up to [`MAX_ALL`] matches are all ranked here.
+//! Of more matches, only those that FTS5 ranks best are.
 
 use std::collections::HashSet;
 
@@ -13,39 +13,40 @@ use crate::search::rank::{Candidate, Corpus, Ranking, rank};
 use crate::search::scanner::Scan;
 use crate::tree::Address;
 
-/// Up to so many matches are all ranked here; of more FTS5 chooses the best.
+/// Up to this many matches are all ranked here; of more matches FTS5 chooses the best.
 ///
-/// However many are wanted: pages of one answer must come from one order.
+/// Does not depend on the limit of the search: all pages must have one order.
 pub(in super::super) const MAX_ALL: usize = 1_000;
-/// How many of those that FTS5 chose are ranked here. More was measured and is no better.
+/// How many of the matches that FTS5 chose are ranked here. More was measured and is no better.
 pub(in super::super) const RANKED: usize = 200;
-/// How much of a text is read for ranking, in bytes.
+/// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
 
-/// Texts in an index of FTS5, as one search reads them.
+/// Texts in an FTS5 index, as one search reads them.
 pub(in super::super) trait Texts {
     fn reading(&self) -> &Analysis;
 
-    /// Returns whether any word is looked for at once, without looking for all words first.
+    /// Returns whether the search is for any word from the start, without a search for all words before.
     fn is_relaxed_at_once(&self) -> bool;
 
-    /// Returns all that match an expression, in ascending order; `None` if they are more than [`MAX_ALL`], or if FTS5 is
-    /// to choose however many there are.
+    /// Returns all matches of an expression, in ascending order; `None` if there are more than [`MAX_ALL`], or if FTS5
+    /// must choose whatever their number.
     fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>>;
 
-    /// Returns the best that match an expression by FTS5's own ranking.
+    /// Returns the best matches of an expression by FTS5's own ranking.
     fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered>;
 
     fn figures(&self) -> BackendResult<Figures>;
 
-    /// Returns those of the texts that are to be ranked, and what of the query each of them has.
+    /// Returns the texts to rank, with the counts of the units of the query in each.
     fn candidates(
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
 
-    /// Returns what FTS5 alone ranks, where its order will do; `all` is what [`all_of`](Self::all_of) returned.
+    /// Returns the matches in FTS5's own order where that is good enough; `all` is what [`all_of`](Self::all_of)
+    /// returned.
     fn ranked_by_index(
         &self,
         expression: &str,
@@ -57,18 +58,18 @@ pub(in super::super) trait Texts {
     }
 }
 
-/// How common each unit of a query is in an index, and how much the index holds.
+/// How common each unit of a query is in an index, and the size of the index.
 #[derive(Debug)]
 pub(in super::super) struct Figures {
-    /// In how many texts each unit is.
+    /// The number of texts with each unit.
     pub(in super::super) frequencies: Vec<f64>,
     pub(in super::super) texts: f64,
     pub(in super::super) sessions: f64,
-    /// `None` where the index does not tell it: that of the candidates is used.
+    /// `None` if the index does not have it; then that of the candidates is used.
     pub(in super::super) mean_length: Option<f64>,
 }
 
-/// What was found, best first.
+/// The matches, best first.
 #[derive(Debug)]
 pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
@@ -76,12 +77,12 @@ pub(in super::super) struct Ranked {
     pub(in super::super) matched: Matched,
 }
 
-/// What matches, before it is ranked.
+/// The matches before ranking.
 #[derive(Debug, Default)]
 pub(in super::super) struct Gathered {
-    /// What is to be ranked.
+    /// The matches to rank.
     pub(in super::super) best: Vec<Address>,
-    /// What comes after, in this order.
+    /// The matches after those, in this order.
     pub(in super::super) rest: Vec<Address>,
 }
 
@@ -90,7 +91,7 @@ impl Ranked {
         Self { messages: Vec::new(), sessions: Vec::new(), matched }
     }
 
-    /// Returns what matches, best first; `all` is the expression for all words.
+    /// Returns the matches, best first; `all` is the expression for all words.
     pub(in super::super) fn find(
         texts: &impl Texts,
         all: &str,
@@ -117,7 +118,7 @@ impl Ranked {
         Self::of_best(texts, &found, Matched::Relaxed, figures)
     }
 
-    /// Returns what has all words.
+    /// Returns the matches of all words.
     fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> BackendResult<Self> {
         let all = texts.all_of(expression)?;
         if let Some(ranked) = texts.ranked_by_index(expression, all.as_deref(), wanted)? {
@@ -133,7 +134,7 @@ impl Ranked {
         Self::of_best(texts, &best, Matched::All, texts.figures()?)
     }
 
-    /// Ranks all that matches; how common each unit is among these needs no index.
+    /// Ranks all matches; how common each unit is among them needs no index.
     fn of_all(texts: &impl Texts, all: &[Address], matched: Matched) -> BackendResult<Self> {
         let pairs = texts.reading().pairs(|_| true);
         let (found, candidates) = texts.candidates(all, &pairs)?;
@@ -142,7 +143,7 @@ impl Ranked {
         Ok(Self::of(&found, ranking, matched))
     }
 
-    /// Ranks the best of what matches.
+    /// Ranks the best matches.
     fn of_best(
         texts: &impl Texts,
         gathered: &Gathered,
@@ -160,7 +161,7 @@ impl Ranked {
         Ok(ranked)
     }
 
-    /// Returns what was ranked, best first; of equals the oldest.
+    /// Returns the ranked matches, best first; of equal ones the oldest first.
     fn of(found: &[Address], ranking: Ranking, matched: Matched) -> Self {
         let mut messages: Vec<_> = found.iter().copied().zip(ranking.messages).collect();
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -169,7 +170,7 @@ impl Ranked {
         Self { messages, sessions, matched }
     }
 
-    /// Adds messages in their order, with scores that fall from `floor` on, and the sessions that are new with them.
+    /// Adds messages in the given order, with scores that fall from `floor` on, and their sessions if those are new.
     pub(in super::super) fn follow(&mut self, rest: &[Address], floor: f64) {
         let known = self.messages.len();
         let mut seen: HashSet<i64> = self.sessions.iter().map(|session| session.0).collect();
@@ -184,7 +185,7 @@ impl Ranked {
     }
 }
 
-/// Returns how common each unit is among candidates that are all there are.
+/// Returns how common each unit is, if the candidates are all matches.
 fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
     let scans = || found.iter().map(|candidate| &candidate.scan);
     let units = scans().next().map_or(0, |scan| scan.counts.len());

@@ -24,7 +24,7 @@ impl Database {
     }
 }
 
-/// The totals are computed on demand. The change to `changes` keeps whoever counts now from storing an old total.
+/// The totals are computed on demand. The change to `changes` keeps a concurrent count from storing an old total.
 const DISCARD: &str = "UPDATE session
     SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
 

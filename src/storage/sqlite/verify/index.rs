@@ -18,7 +18,7 @@ use crate::tree::Address;
 /// The remedy for a message that differs from its index entry.
 const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `talktree verify --rebuild-index`, \
                        indexes it as it is now";
-/// How many messages are cut into words at a time.
+/// How many messages are split into words at a time.
 const BATCH: u64 = 4_096;
 
 /// Compares the indexes with the texts of messages and of the context, which SQLite's `integrity_check` does not.
