@@ -259,6 +259,17 @@ pub enum Error {
         /// The newest version that this build supports.
         supported: u32,
     },
+    /// The file was written by an older build, and a store that is opened for reading only cannot
+    /// migrate it.
+    #[error(
+        "store has schema version {found}; open it once for writing to migrate it to {current}"
+    )]
+    OlderStore {
+        /// The version of the file.
+        found: u32,
+        /// The version that this build reads and writes.
+        current: u32,
+    },
     /// The store was opened as read-only, or its file is read-only.
     #[error("the store is read-only")]
     ReadOnly,

@@ -455,11 +455,10 @@ pub struct ImportRecord {
 }
 
 impl ImportRecord {
-    /// Returns a record that brings no message: only its name is kept, so that
+    /// Returns a record without a message: only its name is stored, so that
     /// [`Session::is_imported`](crate::Session::is_imported) knows it later.
     ///
-    /// For what an importer takes in beside messages. `at` is any message of the session; it stays as
-    /// it is.
+    /// For what an importer stores besides messages. `at` is any message of the session; it does not change.
     ///
     /// ```
     /// use talktree::{ImportRecord, Message, Store};
@@ -478,7 +477,7 @@ impl ImportRecord {
     }
 }
 
-/// What became of one historical message.
+/// The result of importing one message.
 ///
 /// ```
 /// use talktree::{Imported, Message, Store};

@@ -1,4 +1,5 @@
-//! What people, programs and models get wrong: a clear error, nothing half-written, and the other blocks as they were.
+//! Mistakes of people, programs and models: each gives a clear error, writes nothing, and leaves the other blocks
+//! unchanged.
 
 mod common;
 
@@ -15,7 +16,7 @@ use talktree::{
 
 type Answer<T> = std::result::Result<T, BoxError>;
 
-/// Labels, keys and sessions that a store which writes them one behind the other would mix up.
+/// Labels, keys and sessions that would collide if a store concatenated them.
 const NAMES: [&str; 9] = [
     "memory",
     "memory_s",
@@ -55,7 +56,7 @@ fn a_label_is_one_short_line_that_is_not_blank() -> Result<()> {
 }
 
 #[test]
-fn a_label_stands_once() -> Result<()> {
+fn a_label_is_unique() -> Result<()> {
     let store = Store::open_in_memory()?;
     let first = || store.session_builder("s").block("memory", Block::stored());
     let twice = first().block("memory", Block::text("x")).open().unwrap_err();
@@ -131,7 +132,7 @@ fn names_that_were_chosen_to_collide_do_not() -> Result<()> {
     Ok(())
 }
 
-/// A provider of every kind that fails where it is told to.
+/// A provider of every kind that fails on request.
 #[derive(Debug, Clone, Default)]
 struct Weak(Arc<Mutex<State>>);
 
@@ -220,7 +221,7 @@ fn with_weak(store: &Store, weak: &Weak) -> Result<Session> {
     Ok(chat)
 }
 
-/// Checks that an answer is the failure of a provider, told with the label and its own words.
+/// Checks that a result is the failure of a provider, with the label and the provider's own error.
 #[track_caller]
 fn assert_failed<T: std::fmt::Debug>(answer: Result<T>, label: &str, call: &str) {
     let error = answer.unwrap_err();
@@ -230,7 +231,7 @@ fn assert_failed<T: std::fmt::Debug>(answer: Result<T>, label: &str, call: &str)
 }
 
 #[test]
-fn a_provider_that_cannot_be_read_takes_no_other_block_with_it() -> Result<()> {
+fn a_provider_that_cannot_be_read_does_not_affect_other_blocks() -> Result<()> {
     let store = Store::open_in_memory()?;
     let weak = Weak::default();
     let chat = with_weak(&store, &weak)?;
@@ -255,7 +256,7 @@ fn a_provider_that_cannot_be_read_takes_no_other_block_with_it() -> Result<()> {
     assert!(frozen.contains("three"));
     weak.fail_at("get");
     chat.context().set("after", "four")?;
-    // What is frozen needs nobody, and stays where it cannot be rendered anew.
+    // A frozen prompt needs no provider, and stays if it cannot be rendered again.
     assert_eq!(chat.prompt()?, frozen);
     assert_failed(chat.refresh_prompt(), "note", "get");
     assert_failed(chat.drift(), "note", "get");
@@ -266,7 +267,7 @@ fn a_provider_that_cannot_be_read_takes_no_other_block_with_it() -> Result<()> {
 }
 
 #[test]
-fn a_provider_that_cannot_be_written_or_searched_says_so_and_keeps_what_it_had() -> Result<()> {
+fn a_provider_that_fails_to_write_or_search_is_an_error_and_keeps_its_content() -> Result<()> {
     let store = Store::open_in_memory()?;
     let weak = Weak::default();
     let chat = with_weak(&store, &weak)?;
@@ -284,7 +285,7 @@ fn a_provider_that_cannot_be_written_or_searched_says_so_and_keeps_what_it_had()
     assert_failed(context.search("lookup", "x", 5), "lookup", "search");
     weak.fail_at("nothing");
     assert_eq!(chat.block("note")?.unwrap_or_default().content, "old");
-    // One that does not say that it can be written is not asked to.
+    // A provider that does not support writes is not called.
     let refused = context.set_document("lookup", &document);
     assert!(matches!(refused, Err(Error::BlockReadOnly { .. })), "{refused:?}");
 
@@ -311,7 +312,7 @@ fn a_provider_that_cannot_be_written_or_searched_says_so_and_keeps_what_it_had()
 }
 
 #[test]
-fn a_provider_that_cannot_begin_is_asked_again_and_begins_once() -> Result<()> {
+fn a_failed_init_is_retried_and_succeeds_once() -> Result<()> {
     let store = Store::open_in_memory()?;
     let weak = Weak::default();
     let builder = store.session_builder("s").block("note", Block::write(weak.clone()));
@@ -384,7 +385,7 @@ fn a_text_over_the_limit_is_refused_with_both_figures() -> Result<()> {
     assert_over(context.import(&text), "house", 8);
     assert_eq!((chat.blocks()?, figures(&store)?), (before, hash));
 
-    // A limit that was lowered since holds for what is written from then on.
+    // A lowered limit applies to later writes.
     let lowered = store.context("s").block("memory", Block::stored().max_tokens(2)).open()?;
     assert_eq!(lowered.block("memory")?.unwrap_or_default().content, "Likes tea.");
     lowered.set("memory", "Tea")?;
@@ -393,7 +394,7 @@ fn a_text_over_the_limit_is_refused_with_both_figures() -> Result<()> {
     Ok(())
 }
 
-/// What the store holds, as far as it can be counted.
+/// The statistics of the store.
 fn figures(store: &Store) -> Result<StoreStats> {
     store.stats()
 }
@@ -450,7 +451,7 @@ fn a_block_of_ten_megabytes_is_kept_and_one_over_the_limit_of_the_store_refused(
 }
 
 #[test]
-fn keys_of_documents_are_held_to_the_limit_of_names() -> Result<()> {
+fn keys_of_documents_have_the_limit_of_names() -> Result<()> {
     let store = Store::open_in_memory()?;
     let context = store.context("s").block("facts", Block::knowledge()).open()?;
     let longest = "k".repeat(MAX_ID_BYTES);
@@ -514,7 +515,7 @@ fn no_skill_key_leads_out_of_the_folder() -> Result<()> {
     assert_eq!(chat.context().load("skills", "secret")?, None);
     assert_eq!(chat.context().load("skills", "pdf")?.as_deref(), Some("Use pdftotext."));
 
-    // The folder goes: the block says so, the others stay.
+    // The folder is removed: its block is an error, the others still work.
     let missing = SkillFolder::open(outer.path().join("missing")).unwrap_err();
     assert!(matches!(missing, Error::Io { .. }) && missing.to_string().contains("missing"));
     fs::remove_dir_all(&path).map_err(io)?;
@@ -550,11 +551,11 @@ fn every_kind(store: &Store) -> Result<Session> {
 }
 
 #[test]
-fn a_call_that_makes_no_sense_is_told_how_to_be_mended_and_does_nothing() -> Result<()> {
+fn an_invalid_call_does_nothing_and_its_error_says_how_to_correct_it() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = every_kind(&store)?;
     let memory = |content: Value| json!({"label": "memory", "content": content});
-    // The tool, its input, and what the answer tells.
+    // The tool, its input, and parts of the answer.
     let cases = [
         ("set_memory", json!({}), vec!["there is no tool \"set_memory\""]),
         ("set_contxt", memory(json!("x")), vec!["\"set_contxt\"; did you mean \"set_context\"?"]),
@@ -654,7 +655,7 @@ fn a_call_that_makes_no_sense_is_told_how_to_be_mended_and_does_nothing() -> Res
     assert_eq!((chat.blocks()?, store.stats()?, chat.prompt()?), (blocks, figures, prompt));
     assert!(chat.drift()?.is_empty());
 
-    // What makes sense is done, however it is given.
+    // Valid input is accepted in any form.
     let text = json!("{\"label\": \"memory\", \"content\": \"Likes \\\"coffee\\\".\"}");
     assert!(chat.tools().call("set_context", text)?.starts_with("Written to \"memory\": "));
     assert_eq!(chat.block("memory")?.unwrap_or_default().content, "Likes \"coffee\".");
@@ -664,7 +665,7 @@ fn a_call_that_makes_no_sense_is_told_how_to_be_mended_and_does_nothing() -> Res
 }
 
 #[test]
-fn a_call_of_any_size_and_depth_is_answered_shortly() -> Result<()> {
+fn a_call_of_any_size_and_depth_gets_a_short_answer() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = every_kind(&store)?;
     let before = figures(&store)?;
@@ -703,7 +704,7 @@ fn a_call_of_any_size_and_depth_is_answered_shortly() -> Result<()> {
 }
 
 #[test]
-fn what_a_kind_of_block_cannot_do_is_said() -> Result<()> {
+fn an_operation_that_a_block_does_not_support_is_an_error() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = every_kind(&store)?;
     let context = chat.context();
@@ -748,7 +749,7 @@ fn what_a_kind_of_block_cannot_do_is_said() -> Result<()> {
 }
 
 #[test]
-fn a_storage_without_a_place_for_texts_says_so() -> Result<()> {
+fn a_storage_without_texts_is_an_error() -> Result<()> {
     let chat = Session::builder(MemorySession::new("s".into()))
         .block("soul", Block::text("Be brief."))
         .block("memory", Block::stored())
@@ -763,10 +764,10 @@ fn a_storage_without_a_place_for_texts_says_so() -> Result<()> {
     Ok(())
 }
 
-/// A heading was checked only when its block was made, and a size when it was written: what stood before was stored by
-/// then.
+/// A heading was checked only when its block was made, and a size only when it was written: the blocks before it were
+/// stored by then.
 #[test]
-fn an_import_that_is_refused_has_written_nothing() -> Result<()> {
+fn a_refused_import_writes_nothing() -> Result<()> {
     let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
     let context = store.context("s").block("memory", Block::stored()).open()?;
     context.set("memory", "Likes tea.")?;
@@ -798,7 +799,7 @@ fn an_import_that_is_refused_has_written_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_failure_of_the_store_is_for_the_program_not_for_the_model() -> Result<()> {
+fn a_failure_of_the_store_is_an_error_and_not_an_answer() -> Result<()> {
     let scratch = Scratch::new()?;
     every_kind(&scratch.store)?;
     let read_only = Store::open_read_only(scratch.folder.path().join("talk.db"))?;
@@ -822,7 +823,7 @@ fn a_failure_of_the_store_is_for_the_program_not_for_the_model() -> Result<()> {
 }
 
 #[test]
-fn a_session_id_that_may_not_be_one_is_refused() -> Result<()> {
+fn an_invalid_session_id_is_refused() -> Result<()> {
     let store = Store::open_in_memory()?;
     for id in [String::new(), "x".repeat(MAX_ID_BYTES + 1)] {
         let opened: [Result<Context>; 2] = [

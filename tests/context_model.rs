@@ -1,9 +1,9 @@
-//! Random steps on the contexts of several sessions and on a plain model of them end equal.
+//! Random steps leave the contexts of several sessions equal to a plain model.
 //!
-//! Two sessions and their forks have the same labels and share two blocks. Some steps are bound to fail: a text over
-//! the limit, a label that cannot be written or is not there, a provider whose n-th call fails, a store that is open
-//! for reading only. After each step blocks, documents, versions, frozen prompt, drift and reminder of every session
-//! are what the model says: of a step that failed nothing is there.
+//! Two sessions and their forks have the same labels and share two blocks. Some steps must fail: a text over the limit,
+//! a label that cannot be written or does not exist, a provider whose n-th call fails, a store opened as read-only.
+//! After each step the blocks, documents, versions, frozen prompt, drift and reminder of every session equal the model;
+//! a failed step has no effect.
 
 mod common;
 
@@ -17,13 +17,13 @@ use talktree::{
     Session, Store, WriteProvider, estimate_tokens,
 };
 
-/// Stands for one of the things there are, whatever their number.
+/// Selects one of the existing things, however many there are.
 type Pick = u8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
-    /// A provider that may fail; all sessions have the same.
+    /// A provider that may fail; all sessions share it.
     Note,
     Stored,
     Skills,
@@ -115,7 +115,7 @@ impl Spec {
     }
 }
 
-/// What stands behind a block outside the store.
+/// The source of a block outside the store.
 #[derive(Debug, Default)]
 struct Note {
     state: Mutex<NoteState>,
@@ -124,7 +124,7 @@ struct Note {
 #[derive(Debug, Default)]
 struct NoteState {
     content: String,
-    /// The call from now on that fails, from 1.
+    /// The number of the call that will fail, from 1.
     fails_in: Option<u8>,
     has_failed: bool,
 }
@@ -180,7 +180,7 @@ enum Step {
     Compact,
     Fork(Pick),
     Forget,
-    /// Takes a block out of the handle, or puts it back behind the others.
+    /// Removes a block from the handle, or adds it again after the others.
     Take(&'static str),
     Give(&'static str),
     Reopen {
@@ -192,7 +192,7 @@ enum Step {
 struct Move {
     chat: Pick,
     step: Step,
-    /// The call of the note that fails in this step.
+    /// The call of the provider that fails in this step.
     fails_in: Option<u8>,
 }
 
@@ -243,7 +243,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (keyed(), prop::collection::vec(document(), 1..4))
             .prop_map(|(label, all)| Step::SetDocuments(label, all)),
         4 => (keyed(), document()).prop_map(|(label, mut document)| {
-            // One without a key would be another document each time.
+            // Without a key it would be a new document each time.
             if document.key.is_empty() {
                 document.key = "a".to_owned();
             }
@@ -277,7 +277,7 @@ struct Words {
     content: String,
 }
 
-/// The versions of a text, the present one last; `None` where it was removed.
+/// The versions of a text, the current one last; `None` is a removal.
 type Versions = Vec<(u64, Option<Words>)>;
 type Texts = BTreeMap<(&'static str, String), Versions>;
 
@@ -288,7 +288,7 @@ struct Section {
     content: String,
 }
 
-/// A session and its handle, as the model has them.
+/// A session and its handle in the model.
 #[derive(Debug, Clone, Default)]
 struct Chat {
     id: String,
@@ -296,7 +296,7 @@ struct Chat {
     texts: Texts,
     frozen: Option<Vec<Section>>,
     messages: Vec<String>,
-    /// What the handle has, in its order.
+    /// The blocks of the handle, in order.
     blocks: Vec<&'static Spec>,
 }
 
@@ -309,7 +309,7 @@ struct Model {
     count: usize,
 }
 
-/// What a step came to: nothing, or the name of an error.
+/// The result of a step: success, or the name of an error.
 type Outcome = std::result::Result<(), &'static str>;
 
 fn joined(content: &str, text: &str) -> String {
@@ -473,7 +473,7 @@ impl Model {
             return Ok(());
         }
         self.can_write()?;
-        // A text that was never written is empty, and yet none: writing it is a version.
+        // A text that was never written reads as empty, but writing an empty text is a version.
         self.put(chat, spec, "", Some(Words { title: None, description: None, content }));
         Ok(())
     }
@@ -541,7 +541,7 @@ impl Model {
         Ok(())
     }
 
-    /// Does a step; one that fails does nothing.
+    /// Runs a step; a failed one has no effect.
     fn run(&mut self, chat: usize, step: &Step) -> Outcome {
         match step {
             Step::Set(label, text) => self.write(chat, label, text, false),
@@ -551,7 +551,7 @@ impl Model {
             Step::RemoveDocument(label, key) => self.remove_document(chat, label, key),
             Step::Restore(label, key, version) => self.restore(chat, label, *key, *version),
             Step::Prompt => {
-                // What cannot be kept is still told.
+                // A prompt that cannot be stored is still returned.
                 if self.chats[chat].frozen.is_none() && !self.is_readonly {
                     self.chats[chat].frozen = Some(self.sections(chat));
                     self.chats[chat].is_there = true;
@@ -651,7 +651,7 @@ fn name(error: &Error) -> &'static str {
     }
 }
 
-/// A store beside its model.
+/// A store and its model.
 struct World {
     scratch: Scratch,
     note: Arc<Note>,
@@ -722,7 +722,7 @@ impl World {
         Ok(())
     }
 
-    /// Does a step on the store; documents get the keys that were made for them.
+    /// Runs a step on the store; documents get their generated keys.
     fn perform(&mut self, at: usize, step: &mut Step) -> Result<()> {
         let handle = self.handles[at].clone();
         let (context, chat) = (handle.context(), &self.model.chats[at]);
@@ -883,6 +883,6 @@ fn check(moves: &[Move]) -> Result<()> {
 }
 
 #[test]
-fn any_steps_leave_the_contexts_as_the_model_has_them() -> std::result::Result<(), String> {
+fn random_steps_leave_the_contexts_equal_to_the_model() -> std::result::Result<(), String> {
     random::check_all(random::cases(64), &steps(), |moves| check(&moves))
 }

@@ -1,7 +1,7 @@
-//! Contexts of several sessions in several processes: each sees its own at once and no other's, no added line is lost,
-//! and a frozen prompt is the same bytes everywhere.
+//! Contexts of several sessions in several processes: each session sees its own content at once and nothing of others,
+//! no appended line is lost, and a frozen prompt has the same bytes everywhere.
 //!
-//! What a process does that a test has started is in [`child`].
+//! [`child`] is what the child processes run.
 
 mod common;
 
@@ -17,7 +17,7 @@ use talktree::{Block, Document, Durability, Error, Result, Session, Store};
 const THREADS: usize = 4;
 const LINES: usize = 200;
 
-/// Returns the next thing a child says, which is JSON; null when it has ended.
+/// Returns the next line of a child as JSON; null when it has ended.
 fn hear(child: &mut Other) -> Value {
     child.hear().map_or(Value::Null, |line| serde_json::from_str(&line).unwrap())
 }
@@ -40,7 +40,7 @@ fn open(store: &Store, id: &str) -> Result<Session> {
         .open()
 }
 
-/// What a child process does; nothing where this is run as a test.
+/// Runs the task of a child process; does nothing as a test.
 #[test]
 fn child() -> Result<()> {
     let Some((task, path)) = task() else { return Ok(()) };
@@ -53,7 +53,7 @@ fn child() -> Result<()> {
     }
 }
 
-/// Writes what each line says, and answers with all that the session's context holds.
+/// Writes the content of each line, and answers with the whole context of the session.
 fn serve(store: &Store, id: &str) -> Result<()> {
     let chat = open(store, id)?;
     for line in std::io::stdin().lines() {
@@ -73,7 +73,7 @@ fn serve(store: &Store, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns all that a session's context holds.
+/// Returns the whole context of a session.
 fn held(chat: &Session) -> Result<Value> {
     let context = chat.context();
     let prompt = chat.prompt()?;
@@ -95,7 +95,7 @@ fn add(store: &Store, name: &str) -> Result<()> {
     thread::scope(|scope| {
         let threads = (0..THREADS).map(|thread| {
             scope.spawn(move || -> Result<()> {
-                // Some share a handle with nobody.
+                // Some have a handle of their own.
                 let store = store.clone();
                 let chat = open(&store, "s")?;
                 for n in 0..LINES {
@@ -109,7 +109,7 @@ fn add(store: &Store, name: &str) -> Result<()> {
     })
 }
 
-/// How many prompts are frozen by several at once.
+/// How many prompts are frozen by several processes at once.
 const PROMPTS: usize = 60;
 
 fn frozen_by(store: &Store, name: &str, n: usize) -> Result<String> {
@@ -128,18 +128,18 @@ fn freeze(store: &Store, name: &str) -> Result<()> {
 }
 
 #[test]
-fn sessions_and_processes_see_their_own_at_once_and_no_others() -> Result<()> {
+fn each_session_sees_its_own_content_at_once_in_every_process() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     let store = open_store(&path)?;
-    // Their ids and the labels would collide if they were written one behind the other.
+    // Their ids and the labels would collide if they were concatenated.
     let ids = ["a", "a_memory"];
     let mut children = [Other::start("serve a", &path)?, Other::start("serve a_memory", &path)?];
     let here = [open(&store, ids[0])?, open(&store, ids[1])?];
     for round in 0..6 {
         for which in 0..2 {
             let text = |what: &str| format!("{what} {round} of {}", ids[which]);
-            // In turn it is this process that writes, and the other one.
+            // This process and the other one write in turn.
             if round % 2 == 0 {
                 let context = here[which].context();
                 context.set("memory", &text("memory"))?;
@@ -165,7 +165,7 @@ fn sessions_and_processes_see_their_own_at_once_and_no_others() -> Result<()> {
             }
         }
     }
-    // What the other session was asked for last: its own, whatever the first did.
+    // The other session still has its own content.
     assert_eq!(held(&here[0])?["document"], "fact 5 of a");
     assert_eq!(held(&here[1])?["document"], "fact 5 of a_memory");
     children.into_iter().for_each(|child| drop(child.wait()));
@@ -173,7 +173,7 @@ fn sessions_and_processes_see_their_own_at_once_and_no_others() -> Result<()> {
 }
 
 #[test]
-fn of_lines_that_processes_and_threads_add_at_once_none_is_lost() -> Result<()> {
+fn no_line_that_processes_and_threads_append_at_once_is_lost() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     open_store(&path)?;
@@ -215,7 +215,7 @@ fn a_frozen_prompt_is_the_same_bytes_in_another_process_and_after_reopening() ->
     assert_eq!(answer["blocks"][0]["content"], "Likes coffee.");
     drop((chat, store));
 
-    // Here it is another process that goes on, there it is this one.
+    // One is continued by another process, one by this process.
     let chat = open(&open_store(&path)?, "s")?;
     assert_eq!(chat.prompt()?, frozen);
     let refreshed = ask(&mut other, &json!({"refresh": true}));
@@ -242,7 +242,7 @@ fn processes_that_freeze_at_once_get_the_same_bytes() -> Result<()> {
     assert_eq!(left.as_array().map(Vec::len), Some(PROMPTS));
     assert_eq!(left, right);
     for (n, prompt) in left.as_array().into_iter().flatten().enumerate() {
-        // This process would render it otherwise, and comes too late.
+        // This process would render it differently, but comes too late.
         assert_eq!(*prompt, frozen_by(&store, "the parent", n)?);
         let text = prompt.as_str().unwrap_or_default();
         let by = ["left", "right"].map(|name| text.contains(&format!("frozen by {name}.")));

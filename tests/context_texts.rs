@@ -1,8 +1,7 @@
-//! What a block holds survives what happens around it.
+//! Faults that lost the content of a block, or let wrong content through.
 //!
-//! Each of these was lost or let through once: a marker over an unloaded skill when its message was written anew, the
-//! title of a document when a model wrote its text, what another thread wrote while a text was added to, a line of the
-//! prompt that a key or a description was not meant to be.
+//! Lost were: the marker of an unloaded skill when its message was updated, the title of a document when a model wrote
+//! its text, and a write of another thread during an append. A key or a description could add a line to the prompt.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -25,7 +24,7 @@ fn an_unloaded_skill_stays_hidden_when_its_message_grows() -> Result<()> {
             .with_part(Part::tool_call(name, id, input))
             .with_part(Part::tool_result(name, id, json!(answer))))
     };
-    // A program that keeps a whole turn in one message writes it anew with each step.
+    // A program that keeps a whole turn in one message updates it at each step.
     let mut turn = call("load_context", "1")?.with_id("turn");
     chat.append(turn.clone())?;
     turn.parts.extend(call("unload_context", "2")?.parts);
@@ -38,7 +37,7 @@ fn an_unloaded_skill_stays_hidden_when_its_message_grows() -> Result<()> {
 }
 
 #[test]
-fn a_model_that_rewrites_a_document_keeps_what_it_is_called() -> Result<()> {
+fn a_model_that_rewrites_a_document_keeps_its_title() -> Result<()> {
     let store = Store::open_in_memory()?;
     let context = store.context("s").block("skills", Block::stored_skills()).open()?;
     let pdf = Document::new("pdf", "old").titled("PDF").described("Reads PDFs");
@@ -83,7 +82,7 @@ fn a_version_of_another_kind_of_block_is_not_restored() -> Result<()> {
     assert!(matches!(refused, Err(Error::BlockKeyed { .. })), "{refused:?}");
     let refused = text.restore("memory", Some("shop"), 1);
     assert!(matches!(refused, Err(Error::BlockCannot { .. })), "{refused:?}");
-    // Each would have changed what is found.
+    // Each would have changed the search results.
     assert_eq!(knowledge.search("memory", "nine", 10)?.len(), 1);
     assert_eq!(knowledge.search("memory", "tea", 10)?.len(), 0);
     for version in [0, 2, u64::MAX] {
@@ -94,7 +93,7 @@ fn a_version_of_another_kind_of_block_is_not_restored() -> Result<()> {
     Ok(())
 }
 
-/// A text that takes its time to be read, and says when it begins.
+/// A text that is slow to read, and reports when reading begins.
 struct Slow {
     text: Arc<Mutex<String>>,
     reading: Mutex<Sender<()>>,
@@ -117,7 +116,7 @@ impl WriteProvider for Slow {
 }
 
 #[test]
-fn what_is_set_while_another_thread_adds_is_not_lost() -> Result<()> {
+fn a_text_set_while_another_thread_appends_is_not_lost() -> Result<()> {
     let text = Arc::new(Mutex::new("old".to_owned()));
     let (reading, is_reading) = channel();
     let slow = Slow { text: Arc::clone(&text), reading: Mutex::new(reading) };

@@ -32,7 +32,7 @@ fn chat(store: &Store) -> Result<Session> {
     Ok(chat)
 }
 
-/// Runs a call as a program does it: the call, then its answer, each in a message of its own.
+/// Runs a call as a program does: the call and its answer are two messages.
 fn play(chat: &Session, call: &str, name: &str, input: Value) -> Result<String> {
     let asked = Part::tool_call(name, call, input.clone());
     chat.append(Message::new(Role::Assistant, vec![asked]).with_id(format!("ask {call}")))?;
@@ -65,7 +65,7 @@ fn loaded(chat: &Session) -> Result<Vec<String>> {
 }
 
 #[test]
-fn only_what_something_is_there_for_is_offered_and_can_be_called() -> Result<()> {
+fn only_tools_with_something_to_do_are_offered_and_can_be_called() -> Result<()> {
     let store = Store::open_in_memory()?;
     let names = |builder: SessionBuilder| -> Result<String> {
         let tools = builder.open()?.tools();
@@ -140,7 +140,7 @@ fn set_context_writes_documents_by_title_and_by_key() -> Result<()> {
     assert_eq!(chat.context().documents("skills")?.len(), 2, "{answer}");
     assert_eq!(load("web")?.as_deref(), Some("Use wget."));
 
-    // By key, whatever the title; what is added keeps what it is called.
+    // By key, whatever the title; an append keeps the title.
     set("Use aria2.", "replace", json!({"key": "web", "title": "The web"}))?;
     let answer = set("And curl.", "append", json!({"key": "web"}))?;
     assert!(answer.starts_with("Written to \"skills\" under the key \"web\": "), "{answer}");
@@ -165,7 +165,7 @@ fn set_context_writes_documents_by_title_and_by_key() -> Result<()> {
 }
 
 #[test]
-fn what_is_unloaded_is_a_marker_in_histories_and_stays_stored() -> Result<()> {
+fn an_unloaded_skill_is_a_marker_in_histories_and_stays_stored() -> Result<()> {
     let mut scratch = Scratch::new()?;
     let chat = chat(&scratch.store)?;
     assert_eq!(play(&chat, "1", "load_context", pdf())?, SKILL);
@@ -187,7 +187,7 @@ fn what_is_unloaded_is_a_marker_in_histories_and_stays_stored() -> Result<()> {
     let again = play(&chat, "3", "unload_context", pdf())?;
     assert_eq!(again, "Error: document \"pdf\" of \"skills\" is not loaded");
 
-    // It can be loaded again; the first copy stays a marker, also in a store that is opened anew.
+    // It can be loaded again; the first copy stays a marker, also after the store is reopened.
     assert_eq!(play(&chat, "4", "load_context", pdf())?, SKILL);
     scratch.reopen()?;
     let chat = all(&scratch.store, "s").open()?;
@@ -202,14 +202,14 @@ fn what_is_unloaded_is_a_marker_in_histories_and_stays_stored() -> Result<()> {
 }
 
 #[test]
-fn unloading_takes_every_copy_also_one_under_a_summary() -> Result<()> {
+fn unloading_replaces_every_copy_even_one_under_a_summary() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = chat(&store)?;
     play(&chat, "1", "load_context", pdf())?;
     play(&chat, "2", "load_context", pdf())?;
     let compaction =
         chat.add_compaction("A skill was loaded.", &"ask 1".into(), &"told 1".into())?;
-    // A call that holds its own answer, as programs for the screen keep them.
+    // A call and its answer in one part, as UIs store them.
     let mut part = Part::tool_call("load_context", "3", pdf());
     if let Part::Tool(tool) = &mut part {
         tool.state = Some("output-available".to_owned());
@@ -246,7 +246,7 @@ fn a_program_unloads_as_a_model_does() -> Result<()> {
 }
 
 #[test]
-fn what_is_loaded_is_what_the_path_to_the_head_says() -> Result<()> {
+fn loaded_skills_are_those_of_the_path_to_the_head() -> Result<()> {
     let mut scratch = Scratch::new()?;
     let chat = chat(&scratch.store)?;
     let start = chat.append(Message::user("hello").with_id("start"))?.id;
@@ -270,7 +270,7 @@ fn what_is_loaded_is_what_the_path_to_the_head_says() -> Result<()> {
     assert_eq!(loaded(&chat)?, ["skills/pdf"], "the fork's unloading is its own");
     assert!(outputs(&chat.history()?).contains(&SKILL.to_owned()));
 
-    // Without a block of skills nothing is looked for.
+    // Without a block of skills no message is read.
     let bare = scratch.store.session("s")?;
     assert!(bare.context().loaded()?.is_empty());
     Ok(())
@@ -325,7 +325,7 @@ fn search_context_finds_all_words_then_any_in_every_script() -> Result<()> {
     assert_eq!(search("elephant")?, "Nothing found for \"elephant\".");
     assert_eq!(search("\" OR NEAR( *")?, "Nothing found for \"\\\" OR NEAR( *\".");
 
-    // Ten hits at most, and of the conversation itself too.
+    // At most ten hits, also for messages of the session itself.
     for n in 0..15 {
         let key = format!("fruit {n}");
         chat.context().set_document("facts", &Document::new(key, "A pear."))?;
@@ -339,7 +339,7 @@ fn search_context_finds_all_words_then_any_in_every_script() -> Result<()> {
 }
 
 #[test]
-fn session_search_reads_every_session_and_only_where_it_was_asked_for() -> Result<()> {
+fn session_search_reads_every_session_and_only_if_it_was_enabled() -> Result<()> {
     let store = Store::open_in_memory()?;
     let elsewhere = store.session("elsewhere")?;
     let id = elsewhere.append(Message::user("The umbrella is in the hall."))?.id;
@@ -369,7 +369,7 @@ fn branched(chat: &Session) -> Result<()> {
 }
 
 #[test]
-fn history_search_tells_branches_and_summaries() -> Result<()> {
+fn history_search_marks_branches_and_summaries() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = all(&store, "s").open()?;
     branched(&chat)?;
@@ -393,7 +393,7 @@ fn history_search_tells_branches_and_summaries() -> Result<()> {
 }
 
 #[test]
-fn history_expand_pages_through_what_a_summary_stands_for() -> Result<()> {
+fn history_expand_pages_through_the_messages_of_a_summary() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = all(&store, "s").max_answer_tokens(150).open()?;
     let message = |n: usize| {
@@ -403,7 +403,7 @@ fn history_expand_pages_through_what_a_summary_stands_for() -> Result<()> {
     chat.append_all((0..30).map(message))?;
     let compaction = chat.add_compaction("Numbers.", &"m0".into(), &"m29".into())?;
     let expand = |input: Value| chat.tools().call("history_expand", input);
-    // The id of the summary as a model sees it is as good as its own.
+    // The id of the summary in a history is accepted, too.
     let by_message = expand(json!({"id": compaction.as_message()}))?;
     assert_eq!(by_message, expand(json!({"id": compaction}))?);
 
@@ -438,7 +438,7 @@ fn history_expand_pages_through_what_a_summary_stands_for() -> Result<()> {
 }
 
 #[test]
-fn history_branches_lists_places_and_what_leads_here() -> Result<()> {
+fn history_branches_lists_places_and_the_current_branch() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = all(&store, "s").open()?;
     let branches = |input: Value| chat.tools().call("history_branches", input);
@@ -497,7 +497,7 @@ fn answers_are_cut_to_the_budget_and_say_so() -> Result<()> {
         let is_cut = answer.contains("[cut: ") && answer.contains(" tokens are left out]");
         assert_eq!(is_cut, !answer.starts_with("Error: "), "{name}: {answer}");
     }
-    // Without a limit of one's own there is one all the same.
+    // Without a custom limit the default applies.
     let chat = all(&store, "s").open()?;
     let long = "The elephant goes on. ".repeat(9_000);
     chat.context().set_document("skills", &Document::new("pdf", long.as_str()))?;
@@ -507,7 +507,7 @@ fn answers_are_cut_to_the_budget_and_say_so() -> Result<()> {
     Ok(())
 }
 
-/// `Error: ` is what a program and [`Context::loaded`](talktree::Context::loaded) tell failures by.
+/// A program and [`Context::loaded`](talktree::Context::loaded) recognise failures by `Error: `.
 #[test]
 fn every_error_begins_alike() -> Result<()> {
     let store = Store::open_in_memory()?;

@@ -1,4 +1,4 @@
-//! docs/reliability.md lists the limits that hold.
+//! The limits in docs/reliability.md are the real ones.
 
 use chrono::DateTime;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// Returns the rows of the table of limits: what is limited, and the number of its limit.
+/// Returns the rows of the table of limits: the name of the value, and its limit.
 fn documented() -> Vec<(String, u64)> {
     let page = document("docs/reliability.md");
     let (_, rows) = page.split_once("| what | limit |\n|---|---|\n").unwrap();
@@ -25,7 +25,7 @@ fn documented() -> Vec<(String, u64)> {
     .collect()
 }
 
-/// Returns the limit of what is listed in the document under these words.
+/// Returns the real limit of the value with this name.
 fn real(what: &str, documented: u64) -> Result<u64> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;

@@ -103,7 +103,7 @@ fn strict_refuses_before_anything_is_written() -> Result<()> {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_tells_all() -> Result<()> {
+fn a_dry_run_writes_nothing_and_reports_everything() -> Result<()> {
     let dry = JsonlOptions { is_dry_run: true, ..JsonlOptions::default() };
     let file = export("s", "a- ! ba cx a-");
     let store = Store::open_in_memory()?;
@@ -120,7 +120,7 @@ fn a_parent_that_is_nowhere_makes_a_reported_root() -> Result<()> {
     let store = Store::open_in_memory()?;
     assert_eq!(faults(&import(&store, &export("s", "a- bx cb"))), [4]);
     assert_eq!(paths(&store, "s")?, "a bc");
-    // A later export that brings it says so; what is there stays.
+    // A later export that contains it adds a note; stored messages do not change.
     let report = import(&store, &export("s", "a- xa bx cb dc"));
     assert_eq!((report.added, report.known), (2, 3), "{report:#?}");
     assert!(report.notes.iter().any(|note| note.why.contains("before its parent")));
@@ -170,7 +170,7 @@ fn two_exports_that_claim_one_session_are_not_merged() -> Result<()> {
 }
 
 #[test]
-fn what_follows_a_deleted_message_follows_the_nearest_that_is_left() -> Result<()> {
+fn the_child_of_a_deleted_message_goes_below_its_nearest_living_ancestor() -> Result<()> {
     for (deleted, grown, shape, lines) in [
         ("c", "a- ba cb dc", "abd", vec![6]),
         ("b c", "a- ba cb dc", "ad", vec![6]),
@@ -229,7 +229,7 @@ fn parents_in_a_circle_end_an_import_like_any_other() -> Result<()> {
 }
 
 #[test]
-fn a_file_that_is_no_export_becomes_nothing() -> Result<()> {
+fn a_file_that_is_not_an_export_imports_nothing() -> Result<()> {
     let store = Store::open_in_memory()?;
     for (file, dropped) in [("", 0), ("hello", 1), ("{\"role\":\"user\"}\n{}", 2)] {
         let report = import(&store, file);

@@ -28,7 +28,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "import", "export", "transcript", "manager", "testing"],
+    &["store", "import", "export", "testing"],
 ];
 
 /// The backends; only `store` may name them.

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::{Scratch, letters};
 use rusqlite::Connection;
-use talktree::{Message, Result, Store};
+use talktree::{Error, Message, Result, Store};
 
 fn database(error: rusqlite::Error) -> talktree::Error {
     talktree::Error::Storage { source: Box::new(error) }
@@ -216,6 +216,9 @@ fn a_store_of_version_1_is_migrated_and_verifies() -> Result<()> {
     )
     .map_err(database)?;
     drop(old);
+
+    let refused = Store::open_read_only(&file).map(drop);
+    assert!(matches!(refused, Err(Error::OlderStore { found: 1, current: 2 })), "{refused:?}");
 
     let store = Store::open(&file)?;
     let chat = store.session("s")?;

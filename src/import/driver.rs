@@ -34,7 +34,7 @@ pub(super) fn import(
         Driver::open(store, path, source, options, is_dry, &check, progress)?.run()
     };
     let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
-    // What forbids an import is found before anything is written.
+    // Reasons to refuse the import are found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
         let (report, sessions) = run(source, true)?;
         if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
@@ -71,10 +71,10 @@ struct Driver<'a> {
     lines: Lines<'a>,
     report: ImportReport,
     position: Position,
-    /// What the export held so far.
+    /// The counts of the export so far.
     counts: Counts,
     checksum: Uuid,
-    /// Whether a line could not be read; then the checksum tells nothing new.
+    /// Whether a line could not be read; then the checksum cannot match.
     is_damaged: bool,
     session: Option<Incoming>,
     /// The sessions of the report.
@@ -223,7 +223,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes a record of a session; the inner error says why it becomes nothing.
+    /// Stores a record of a session; the inner error says why it is dropped.
     fn take_of_session(
         &mut self,
         line: u64,

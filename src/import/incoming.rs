@@ -1,4 +1,4 @@
-//! One session of an export while it is stored.
+//! One session of an export during its import.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,12 +17,12 @@ const MAX_BATCH: usize = 1_000;
 /// .. and how many bytes of lines, so that long messages do not pile up in memory.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// One session of an export while it is stored.
+/// One session of an export during its import.
 ///
-/// Beside its messages a session remembers, as names of records: which compactions and labels were
-/// imported, so that they are not set again once they were removed; and that the import of these very
-/// messages began and ended, so that one that was cut off is completed and the head of one that was
-/// completed is left alone. No such name is that of a message, which ends in 16 hexadecimal digits.
+/// Besides its messages, a session keeps more record names: of imported compactions and labels, so that they are not
+/// added again after they were removed; and of the start and end of the import of these messages. So an interrupted
+/// import is completed, and a completed one does not move the head again. None of these names is that of a message,
+/// which ends in 16 hexadecimal digits.
 pub(super) struct Incoming {
     session: Session,
     mode: Mode,
@@ -32,8 +32,8 @@ pub(super) struct Incoming {
     entries: HashMap<MessageId, Entry>,
     batch: Vec<ImportRecord>,
     batch_bytes: usize,
-    /// Messages of the file, and parents in the store, that are not there: too large, or deleted
-    /// since they were imported.
+    /// Messages of the file, and parents in the store, that are missing: too large, or deleted since they were
+    /// imported.
     gone: HashSet<MessageId>,
     has_added: bool,
     last: Option<MessageId>,
@@ -44,7 +44,7 @@ pub(super) struct Incoming {
     closing: Vec<String>,
 }
 
-/// What is done with what comes.
+/// How records are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Store,
@@ -61,7 +61,7 @@ struct Entry {
 }
 
 impl Incoming {
-    /// Begins to store a session; `mark` tells its messages from those of another export.
+    /// Begins to store a session; `mark` distinguishes its messages from those of another export.
     pub(super) fn open(
         session: Session,
         has_messages: bool,
@@ -96,7 +96,7 @@ impl Incoming {
         Ok(incoming)
     }
 
-    /// Counts what comes as dropped.
+    /// Counts all further records as dropped.
     pub(super) fn refused(session: Session) -> Self {
         Self::new(session, Mode::Refuse)
     }
@@ -176,7 +176,7 @@ impl Incoming {
         }
         self.store_batch(report)?;
         let name = format!("{}#compaction", compaction.id);
-        // One that was removed since it was imported is not added again.
+        // A compaction that was removed since it was imported is not added again.
         let is_known = self.session.is_imported(&name)?
             || match self.session.compaction(&compaction.id) {
                 Ok(_) => true,
@@ -193,7 +193,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Adds a compaction; the inner error says why that cannot be done.
+    /// Adds a compaction; the inner error says why it cannot be added.
     fn compact(&self, compaction: &Compaction) -> Result<std::result::Result<(), String>> {
         for end in [&compaction.first, &compaction.last] {
             if !self.entries.contains_key(end) {
@@ -235,7 +235,7 @@ impl Incoming {
                 Ok(())
             }
             None if self.mode == Mode::Rehearse => Ok(()),
-            // One that was removed since it was imported is not set again.
+            // A label that was removed since it was imported is not set again.
             None if self.session.is_imported(&record)? => Ok(()),
             None => refusal(self.session.label(name, id))?,
         };
@@ -253,7 +253,7 @@ impl Incoming {
         self.head = Some(head);
     }
 
-    /// Stores what is left, sets the head, and notes that the import is complete.
+    /// Stores the remaining records, sets the head, and records that the import is complete.
     pub(super) fn close(mut self, report: &mut ImportReport) -> Result<()> {
         self.store_batch(report)?;
         if self.mode != Mode::Store {
@@ -266,7 +266,7 @@ impl Incoming {
         let names = self.closing.into_iter();
         let marks: Vec<_> = names.map(|name| ImportRecord::mark(name, leaf.id.clone())).collect();
         match self.session.import_messages(&marks) {
-            // Deleted in this moment; then less is remembered, and nothing is wrong.
+            // Deleted meanwhile: fewer names are kept, which does no harm.
             Err(Error::UnknownMessage { .. }) => Ok(()),
             stored => stored.map(drop),
         }
@@ -286,7 +286,7 @@ impl Incoming {
         let head = self.session.head()?;
         while let Some(id) = self.nearest(target.as_ref()).filter(|id| Some(id) != head.as_ref()) {
             match self.session.checkout(&id) {
-                // Imported before and deleted since: the nearest above that is left.
+                // Imported before and deleted since: its nearest living ancestor.
                 Err(Error::UnknownMessage { .. }) => self.gone.insert(id.clone()),
                 moved => return moved,
             };
@@ -305,7 +305,7 @@ impl Incoming {
         }
     }
 
-    /// Finds out what storing these would do.
+    /// Predicts the result of storing these, for a dry run.
     fn rehearse(&mut self, records: Vec<ImportRecord>, report: &mut ImportReport) -> Result<()> {
         for record in records {
             let message = &record.message;
@@ -325,7 +325,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Stores records in one transaction, or in smaller ones if one of them cannot be stored so.
+    /// Stores records in one transaction, or in smaller ones if one of them cannot be stored.
     fn store(&mut self, mut records: Vec<ImportRecord>, report: &mut ImportReport) -> Result<()> {
         for record in &mut records {
             record.parent = self.parent(&record.message.id);
@@ -354,7 +354,7 @@ impl Incoming {
         }
     }
 
-    /// Stores a record below the nearest ancestor that is left.
+    /// Stores a record below its nearest living ancestor.
     fn store_one(&mut self, mut record: ImportRecord, report: &mut ImportReport) -> Result<()> {
         let id = record.message.id.clone();
         let line = self.entries.get(&id).map_or(0, |entry| entry.line);
@@ -387,7 +387,7 @@ impl Incoming {
         }
     }
 
-    /// Returns what is to be stored together with the first messages.
+    /// Returns the names to store with the first messages.
     fn opening_marks(&self, first: &MessageId) -> Result<Vec<ImportRecord>> {
         if self.opening.is_empty() {
             return Ok(Vec::new());
@@ -399,7 +399,7 @@ impl Incoming {
         Ok(self.opening.iter().map(|name| ImportRecord::mark(name.as_str(), at.clone())).collect())
     }
 
-    /// Counts what became of a message.
+    /// Counts the result for a message.
     fn settle(&mut self, record: &ImportRecord, imported: Imported, report: &mut ImportReport) {
         let message = &record.message;
         let id = &message.id;
@@ -442,7 +442,7 @@ impl Incoming {
     fn nearest<'a>(&'a self, mut id: Option<&'a MessageId>) -> Option<MessageId> {
         let mut below = u64::MAX;
         while let Some(gone) = id.filter(|id| self.gone.contains(*id)) {
-            // Only up the file: a parent in the store may come again further down, in a circle.
+            // Only upward in the file: a parent in the store may occur again further down, in a cycle.
             let entry = self.entries.get(gone).filter(|entry| entry.line < below)?;
             (id, below) = (entry.parent.as_ref(), entry.line);
         }
@@ -450,7 +450,7 @@ impl Incoming {
     }
 }
 
-/// Turns an error that speaks of one record alone into the reason it is left out.
+/// Turns an error of one record alone into the reason why it is dropped.
 fn refusal(result: Result<()>) -> Result<std::result::Result<(), String>> {
     match result {
         Ok(()) => Ok(Ok(())),

@@ -1,11 +1,11 @@
-//! The lines of a file, with their numbers, and the way back to one that was passed.
+//! The lines of a file with their numbers; the reader can go back to an earlier line.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 /// The longest line that is read: 512 MiB. A longer one is damage.
 const MAX_LINE_BYTES: u64 = 512 << 20;
 
-/// What a file is read through.
+/// The size of the read buffer.
 pub(super) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
@@ -14,7 +14,7 @@ impl<T: Read + Seek> ReadSeek for T {}
 pub(super) struct Line {
     /// From 1.
     pub(super) number: u64,
-    /// The text, or why it has none.
+    /// The text, or why it cannot be read.
     pub(super) text: Result<String, String>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Lines<'a> {
     }
 
     pub(super) fn go_back(&mut self, place: Place) -> io::Result<()> {
-        // Keeps what is buffered where the place is near, as it mostly is.
+        // Keeps the buffer if the position is in it, as it usually is.
         self.reader.seek_relative(place.offset.wrapping_sub(self.place.offset) as i64)?;
         self.place = place;
         Ok(())

@@ -1,4 +1,5 @@
-//! What has to be known of a session before the first of its messages is written.
+//! Reads a session of the file to its end before its first message is written, to decide whether it is the same
+//! conversation as in the store.
 
 use super::lines::Lines;
 use super::record::{self, Kind, Record};
@@ -6,15 +7,15 @@ use crate::error::Result;
 use crate::id::MessageId;
 use crate::session::Session;
 
-/// How many messages of the store are compared to tell whether a session is the same conversation.
+/// How many messages of the store are compared to decide whether a session is the same conversation.
 const MAX_COMPARED: usize = 64;
 
-/// What the lines of one session hold.
+/// The result of reading ahead in one session.
 pub(super) struct LookAhead {
     pub(super) messages: u64,
-    /// What tells these messages from those of another export.
+    /// Distinguishes these messages from those of another export.
     pub(super) mark: u64,
-    /// Why the session of the store is another conversation, if it is.
+    /// The reason if the session of the store is another conversation.
     pub(super) conflict: Option<String>,
 }
 
@@ -52,7 +53,7 @@ pub(super) fn look_ahead(
     Ok(LookAhead { messages, mark, conflict })
 }
 
-/// Returns the name that a message's record has.
+/// Returns the name of a message's record.
 pub(super) fn record_name(id: &MessageId, content: u64) -> String {
     format!("{id}#{content:016x}")
 }
@@ -61,7 +62,7 @@ pub(super) fn record_name(id: &MessageId, content: u64) -> String {
 struct Comparison {
     equal: usize,
     other: usize,
-    /// Names of the first records, for a conversation whose messages were all deleted since.
+    /// The names of the first records, for a conversation whose messages were all deleted since.
     names: Vec<String>,
     continues: bool,
 }
@@ -84,7 +85,7 @@ impl Comparison {
                 self.equal += 1;
             }
             Some(_) => self.other += 1,
-            // It goes on from a message of the store.
+            // It continues from a message of the store.
             None if !self.continues => {
                 if let Some(parent) = &message.parent {
                     self.continues = stored.message(parent)?.is_some();

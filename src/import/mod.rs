@@ -1,17 +1,15 @@
 //! Reading talktree's own JSON lines back.
 //!
-//! An [`export`](crate::export) is exact and has parents before their children, so it is read from
-//! front to back, and each line becomes what it says: details of a session, messages (about a
-//! thousand in one transaction), compactions, labels, the head. The [`ImportReport`] counts what
-//! became of each line and says why. Files of other programs are read by the crate
-//! `talktree-import`, which reports the same way.
+//! An [`export`](crate::export) is exact and has parents before their children, so it is read from front to back. Each
+//! line is details of a session, a message (about a thousand are stored in one transaction), a compaction, a label or
+//! the head. The [`ImportReport`] counts the result of each line and gives reasons. Files of other programs are read by
+//! the crate `talktree-import`, which reports the same way.
 //!
-//! Invariant: importing again adds nothing, and what was deleted or removed since is not brought
-//! back. What the store keeps for that is the names of the records, see
-//! [`ImportRecord`](crate::ImportRecord).
+//! Invariant: importing again adds nothing, and does not restore what was deleted or removed since. For that the store
+//! keeps the names of the records, see [`ImportRecord`](crate::ImportRecord).
 //!
-//! Invariant: what a file cannot tell is never guessed in silence: a line that is damaged, a parent
-//! that is missing, a session id that another conversation has are all in the report.
+//! Invariant: nothing is guessed silently. A damaged line, a missing parent and a session id that another conversation
+//! has are all in the report.
 //!
 //! Invariant: no more than one batch of messages is in memory, and the ids of one session.
 
@@ -32,7 +30,7 @@ use crate::store::Store;
 
 pub use report::{ImportReport, MAX_NOTES, Note};
 
-/// The name of the own format in an [`ImportReport`].
+/// The name of talktree's own format in an [`ImportReport`].
 pub const FORMAT: &str = "talktree";
 
 /// How an export is imported.
@@ -50,18 +48,18 @@ pub struct JsonlOptions {
     /// Whether the first fault of the file (a damaged line, a missing parent, a wrong checksum, ..)
     /// is an error; then nothing of the file is written.
     pub is_strict: bool,
-    /// Whether to write nothing, and to report what would be done.
+    /// Whether to write nothing, and report what would be done.
     pub is_dry_run: bool,
 }
 
 impl Store {
-    /// Imports what [`export_jsonl`](Self::export_jsonl) wrote and returns what became of its lines.
+    /// Imports an export of [`export_jsonl`](Self::export_jsonl) and returns the counts of its lines.
     ///
-    /// A second import of the same file adds nothing, and one of a later export adds its tail. The
-    /// head stays where it is unless something was added. Messages, labels and compactions that were
-    /// deleted or removed since they were imported do not come back. Messages are written about a
-    /// thousand at a time: what was written before an error stays, and importing again completes it,
-    /// the head included. `name` is for the report and for errors; `progress` hears bytes.
+    /// A second import of the same file adds nothing, and an import of a later export adds its new messages. The head
+    /// stays where it is unless something was added. Messages, labels and compactions that were deleted or removed
+    /// since they were imported do not come back. Messages are written about a thousand at a time: those written before
+    /// an error stay, and a second import completes them and sets the head. `name` is for the report and for errors;
+    /// `progress` receives bytes.
     ///
     /// ```
     /// use std::io::Cursor;
@@ -85,8 +83,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read;
-    /// [`Error::Import`](crate::Error::Import) if [`JsonlOptions::is_strict`] is set and something is
-    /// wrong with it, or if [`JsonlOptions::session`] is set and it holds several sessions;
+    /// [`Error::Import`](crate::Error::Import) if [`JsonlOptions::is_strict`] is set and the file has a fault, or if
+    /// [`JsonlOptions::session`] is set and it holds several sessions;
     /// [`Error::Interrupted`](crate::Error::Interrupted); as every write.
     pub fn import_jsonl(
         &self,

@@ -1,4 +1,4 @@
-//! What a line of an export says.
+//! Parsing the lines of an export.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
 use crate::outcome::{Label, SessionDetails};
 
-/// What derived names are made under.
+/// The UUID namespace of derived names.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
 
-/// One line, taken apart as far as its type.
+/// One line, parsed as far as its type.
 pub(super) enum Record<'a> {
     /// The beginning of an export, with its version.
     Header(f64),
-    /// The end of an export, with what it holds and its checksum.
+    /// The end of an export, with its counts and its checksum.
     End { counts: Counts, checksum: String },
     /// Part of a session.
     Of(Kind, &'a str),
@@ -104,14 +104,15 @@ impl<'a> Record<'a> {
             labels: u64,
             checksum: String,
         }
-        // What is not there or of another shape does not fit what was counted, and is told so.
+        // A missing or invalid field reads as 0, so it differs from the counted value and is
+        // reported.
         let end: End = serde_json::from_str(line).unwrap_or_default();
         let End { sessions, messages, compactions, labels, checksum } = end;
         Self::End { counts: Counts { sessions, messages, compactions, labels }, checksum }
     }
 }
 
-/// Reads the session of a line; the error says why it is none.
+/// Parses the session of a line; the error says why it is invalid.
 pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String> {
     #[derive(Deserialize)]
     struct Session {
@@ -140,7 +141,7 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
     Ok((session.id, details))
 }
 
-/// Reads the message of a line, and what tells it from other content under the same id.
+/// Parses the message of a line. The number distinguishes it from other content under the same id.
 pub(super) fn message(line: &str) -> Result<(Message, u64), String> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -203,7 +204,7 @@ pub(super) fn label(line: &str) -> Result<Label, String> {
     read(line).map(|Line { name, id }| Label { name, id })
 }
 
-/// Reads where the head is.
+/// Parses the position of the head.
 pub(super) fn head(line: &str) -> Result<Option<MessageId>, String> {
     #[derive(Deserialize)]
     struct Line {
@@ -212,9 +213,9 @@ pub(super) fn head(line: &str) -> Result<Option<MessageId>, String> {
     read(line).map(|Line { id }| id)
 }
 
-/// Returns the id that these texts always give.
+/// Returns an id derived from these texts.
 pub(super) fn derive(texts: &[&str]) -> Uuid {
-    // With its length before it, no two lists of texts read the same.
+    // Each text has its length before it, so no two lists of texts give the same bytes.
     let name: String = texts.iter().map(|text| format!("{}:{text}", text.len())).collect();
     Uuid::new_v5(&NAMESPACE, name.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! What an import says about a file.
+//! The report of an import.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,14 @@ use serde::Serialize;
 
 use crate::id::SessionId;
 
-/// How many notes a report holds; what is beyond is counted in
+/// The maximum number of notes in a report; further ones are counted in
 /// [`notes_left_out`](ImportReport::notes_left_out).
 pub const MAX_NOTES: usize = 10_000;
 
-/// What became of a file's records.
+/// The counts of a file's records, with notes.
 ///
 /// `records = kept + converted + dropped`. In formats of lines a record is a line; in formats of
-/// whole conversations it is a message or a node of the tree. What could not be read is one record,
-/// whatever it would have held.
+/// whole conversations it is a message or a node of the tree. A part that could not be read counts as one record.
 ///
 /// An importer of your own fills one in: it counts each record once, as kept or converted when it is
 /// stored, or with [`lose`](Self::lose) and [`leave_out`](Self::leave_out).
@@ -32,17 +31,17 @@ pub const MAX_NOTES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// The file, or the name that was given for it.
+    /// The path or name of the file.
     pub path: PathBuf,
     /// The name of the format it was read as: `talktree`, `claude-code`, ..
     pub format: String,
     /// The records it holds.
     pub records: u64,
-    /// Records that are messages of the conversation.
+    /// Records that became messages of the conversation.
     pub kept: u64,
     /// Records that became something else: a hidden message, a compaction, a label, session details.
     pub converted: u64,
-    /// Records that became nothing; the notes say why.
+    /// Records that were dropped; the notes say why.
     pub dropped: u64,
     /// Messages, hidden included, that were stored now, or would be without a dry run.
     pub added: u64,
@@ -50,9 +49,9 @@ pub struct ImportReport {
     pub known: u64,
     /// The sessions of the file, in order.
     pub sessions: Vec<SessionId>,
-    /// What a person may want to know, in the order it was found.
+    /// Notes for people, in the order of the file.
     pub notes: Vec<Note>,
-    /// Notes beyond [`MAX_NOTES`].
+    /// The number of notes beyond [`MAX_NOTES`].
     pub notes_left_out: u64,
 }
 
@@ -62,14 +61,14 @@ pub struct ImportReport {
 pub struct Note {
     /// The line it begins on, from 1; `None` for a remark on the whole file.
     pub line: Option<u64>,
-    /// What was found there and what was done.
+    /// What was found and what was done.
     pub why: String,
-    /// Whether the source is at fault: what a strict import refuses.
+    /// Whether it is a fault of the source, which a strict import refuses.
     pub is_fault: bool,
 }
 
 impl ImportReport {
-    /// Returns the report of a file of which nothing was read yet.
+    /// Returns an empty report of a file.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, format: impl Into<String>) -> Self {
         Self {
@@ -116,7 +115,7 @@ impl ImportReport {
     }
 
     fn note(&mut self, note: Note) {
-        // A strict import must see a fault whatever was noted before it.
+        // A strict import needs the fault even if there are too many notes.
         if self.notes.len() < MAX_NOTES || (note.is_fault && self.first_fault().is_none()) {
             self.notes.push(note);
         } else {

@@ -90,7 +90,7 @@ fn reserved(name: &str, why: String) -> Error {
     Error::InvalidName { what: "extra field", given: name.to_owned(), why }
 }
 
-/// Returns this name if every message has a field of this name.
+/// Returns the name of an extra field that is also a field of every message.
 fn reserved_field(extra: &Extra) -> Option<&'static str> {
     if extra.is_empty() {
         return None;

@@ -95,7 +95,8 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// [`Error::OlderStore`] if an older talktree wrote it: only a store that is opened for writing is
+    /// migrated. As [`open`](Self::open).
     ///
     /// Where SQLite cannot create its lock files beside the file, the file is read as one that nobody
     /// writes: do not write to it from elsewhere at the same time.

@@ -137,6 +137,9 @@ impl From<Error> for Failure {
             }
             Error::Import { .. } => Self::Input(text),
             Error::Stale { .. } => Self::Summary(format!("{text}; run the command again")),
+            Error::OlderStore { .. } => {
+                Self::Store(format!("{text}, for example with `talktree verify`"))
+            }
             // The store or its disk is at fault: full, busy, read-only, missing, newer.
             _ => Self::Store(text),
         }
@@ -169,6 +172,7 @@ mod tests {
             (Error::StoreFull { max: 1 }, 3),
             (Error::SessionFull { session: "s".into(), max: 1 }, 3),
             (Error::NewerStore { found: 2, supported: 1 }, 3),
+            (Error::OlderStore { found: 1, current: 2 }, 3),
             (Error::DiskFull, 3),
             (Error::Corrupt { what: "x".to_owned() }, 4),
             (Error::Stale { why: Stale::Deleted { id: id() } }, 7),

@@ -71,7 +71,7 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
     if given.is_empty() {
         return Err(Failure::Usage("the message id is empty".to_owned()));
     }
-    // Before labels and ids: in a script `head` must mean the head whatever was imported.
+    // Before labels and ids: in a script `head` must mean the head, even if an imported message has this id.
     if given == HEAD {
         let head = session.head()?;
         return head.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What `context` does with what a model should know, and how it ends.
+//! `talktree context`: output and exit codes.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{Answer, Outcome, Rig, fields, text};
 use serde_json::{Value, json};
 use talktree::{Block, Context, Document, Store};
 
-/// Returns what a program has: a text, skills and knowledge of its own, a text of all sessions.
+/// Returns the context of a program: a text, skills and knowledge of the session, and a shared text.
 fn program(store: &Store) -> Context {
     let open = store
         .context("tour")
@@ -22,7 +22,7 @@ fn program(store: &Store) -> Context {
     open.open().unwrap()
 }
 
-/// Returns a rig whose session `tour` holds something under each label.
+/// Returns a rig whose session `tour` has content under each label.
 fn filled() -> Rig {
     let rig = Rig::toured();
     let store = Store::open(rig.store()).unwrap();
@@ -43,7 +43,7 @@ fn feed(rig: &Rig, args: &[&str], input: &str) -> Answer {
     let mut command = rig.command(args);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that is refused does not read.
+    // A refused command does not read stdin.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     Answer::of(child.wait_with_output().unwrap())
 }
@@ -53,7 +53,7 @@ fn show(rig: &Rig, label: &str) -> String {
 }
 
 #[test]
-fn list_tells_what_is_under_which_label() {
+fn list_shows_the_content_of_each_label() {
     let rig = filled();
     let list = rig.ok(["context", "list", "tour"]);
     let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split("  ").collect()).collect();
@@ -86,7 +86,7 @@ fn list_tells_what_is_under_which_label() {
 }
 
 #[test]
-fn what_is_of_all_needs_no_session() {
+fn shared_texts_need_no_session() {
     let rig = filled();
     let rows = rig.json(["context", "list", "nobody", "--shared"]);
     assert_eq!(rows.len(), 1);
@@ -104,7 +104,7 @@ fn what_is_of_all_needs_no_session() {
 }
 
 #[test]
-fn a_text_of_all_is_not_hidden_by_one_of_a_session() {
+fn a_session_cannot_hide_a_shared_text() {
     let rig = filled();
     let page = text(&rig.file("page.md", "# memory\n\nx\n\n# house rules\n\nShout.\n"));
     for (code, args) in [
@@ -120,9 +120,9 @@ fn a_text_of_all_is_not_hidden_by_one_of_a_session() {
     assert_eq!(show(&rig, "memory"), "Likes coffee.\nLives in Bern.\n");
 }
 
-/// The library says of such a label only what the session's own is.
+/// For such a label the library returns only the session's own content.
 #[test]
-fn a_label_of_a_session_and_of_all_is_two() -> Outcome {
+fn a_label_with_session_and_shared_texts_is_listed_twice() -> Outcome {
     let rig = filled();
     let store = Store::open(rig.store())?;
     let shared = Block::knowledge().across_sessions();
@@ -143,7 +143,7 @@ fn a_label_of_a_session_and_of_all_is_two() -> Outcome {
 }
 
 #[test]
-fn show_reads_texts_documents_and_lists_of_them() {
+fn show_prints_texts_documents_and_lists_of_documents() {
     let rig = filled();
     assert_eq!(show(&rig, "memory"), "Likes coffee.\nLives in Bern.\n");
     assert_eq!(rig.ok(["context", "show", "tour", "skills", "pdf"]), "Use pdftotext.\n");
@@ -177,7 +177,7 @@ fn show_reads_texts_documents_and_lists_of_them() {
 }
 
 #[test]
-fn set_writes_texts_and_adds_to_them() {
+fn set_writes_and_appends_to_texts() {
     let rig = filled();
     assert_eq!(
         rig.ok(["context", "set", "tour", "memory", "Likes water."]),
@@ -209,7 +209,7 @@ fn set_writes_texts_and_adds_to_them() {
 }
 
 #[test]
-fn a_text_that_did_not_come_empties_nothing() {
+fn an_empty_stdin_empties_nothing() {
     let rig = filled();
     for args in [&["memory"][..], &["memory", "-"], &["skills", "--key", "pdf"]] {
         let told = rig.fails(2, ["context", "set", "tour"].iter().chain(args));
@@ -219,7 +219,7 @@ fn a_text_that_did_not_come_empties_nothing() {
 }
 
 #[test]
-fn set_writes_documents_and_keeps_what_they_are_called() {
+fn set_writes_documents_and_keeps_their_titles() {
     let rig = filled();
     let set = |args: &[&str]| rig.ok(["context", "set", "tour"].iter().chain(args));
     let pdf = || rig.json(["context", "show", "tour", "skills", "pdf"]).remove(0);
@@ -244,7 +244,7 @@ fn set_writes_documents_and_keeps_what_they_are_called() {
 }
 
 #[test]
-fn set_refuses_what_does_not_go_with_what_is_there() {
+fn set_refuses_a_write_that_does_not_fit_the_label() {
     let rig = filled();
     let long = "l".repeat(81);
     for (args, why) in [
@@ -269,7 +269,7 @@ fn set_refuses_what_does_not_go_with_what_is_there() {
 }
 
 #[test]
-fn a_document_is_taken_away_and_brought_back() {
+fn a_document_is_removed_and_restored() {
     let rig = filled();
     assert_eq!(
         rig.ok(["context", "rm", "tour", "knowledge", "bus"]),
@@ -291,7 +291,7 @@ fn a_document_is_taken_away_and_brought_back() {
 }
 
 #[test]
-fn the_last_document_is_brought_back_too() {
+fn the_last_document_of_a_label_can_be_restored() {
     let rig = filled();
     for key in ["shop", "bus"] {
         rig.ok(["context", "rm", "tour", "knowledge", key]);
@@ -346,7 +346,7 @@ fn history_lists_versions_and_what_each_changed() {
 }
 
 #[test]
-fn a_difference_shows_that_a_line_ends_otherwise() {
+fn a_difference_shows_a_changed_line_ending() {
     let rig = Rig::toured();
     feed(&rig, &["context", "set", "tour", "memory"], "a\nb\n\n");
     feed(&rig, &["context", "set", "tour", "memory"], "a\r\nb\n\n");
@@ -355,7 +355,7 @@ fn a_difference_shows_that_a_line_ends_otherwise() {
 }
 
 #[test]
-fn restore_makes_a_former_version_the_newest() {
+fn restore_makes_an_old_version_the_newest() {
     let rig = filled();
     assert_eq!(
         rig.ok(["context", "restore", "tour", "memory", "1"]),
@@ -396,7 +396,7 @@ fn search_finds_knowledge_best_first() {
 }
 
 #[test]
-fn the_frozen_prompt_is_read_and_what_has_moved_on_since() -> Outcome {
+fn the_frozen_prompt_and_its_drift_are_printed() -> Outcome {
     let rig = filled();
     for verb in ["prompt", "drift"] {
         assert!(rig.fails(1, ["context", verb, "tour"]).contains("no prompt is frozen"));
@@ -433,7 +433,7 @@ fn the_frozen_prompt_is_read_and_what_has_moved_on_since() -> Outcome {
 }
 
 #[test]
-fn a_page_of_texts_goes_to_another_session() {
+fn a_page_of_texts_can_be_imported_into_another_session() {
     let rig = filled();
     let answer = rig.run(["context", "export", "tour"]);
     assert_eq!(answer.stdout, "# memory\n\nLikes coffee.\nLives in Bern.\n");
@@ -461,7 +461,7 @@ fn a_page_of_texts_goes_to_another_session() {
 }
 
 #[test]
-fn a_prompt_can_be_imported_under_the_labels_that_are_known() -> Outcome {
+fn a_prompt_is_imported_under_the_known_labels() -> Outcome {
     let rig = Rig::toured();
     let store = Store::open(rig.store())?;
     let blocks = store.context("tour").block("Notes", Block::stored());
@@ -475,7 +475,7 @@ fn a_prompt_can_be_imported_under_the_labels_that_are_known() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_imported_changes_nothing() {
+fn a_refused_import_changes_nothing() {
     let rig = filled();
     let long = "l".repeat(81);
     for (page, why) in [
@@ -495,7 +495,7 @@ fn what_cannot_be_imported_changes_nothing() {
 }
 
 #[test]
-fn what_is_not_there_is_one() {
+fn nothing_found_is_one() {
     let rig = filled();
     for args in [
         &["show", "tour", "nobody"][..],
@@ -534,7 +534,7 @@ fn what_is_not_there_is_one() {
 }
 
 #[test]
-fn where_nothing_is_stored_a_list_is_empty() {
+fn a_list_of_an_empty_scope_is_empty() {
     let rig = Rig::toured();
     let answer = rig.run(["context", "list", "tour"]);
     assert_eq!((answer.code, &*answer.stdout), (0, ""), "{answer:?}");
@@ -545,7 +545,7 @@ fn where_nothing_is_stored_a_list_is_empty() {
 }
 
 #[test]
-fn no_verb_makes_a_store() {
+fn no_verb_creates_a_store() {
     let rig = Rig::empty();
     for args in [
         &["list", "x"][..],
@@ -569,7 +569,7 @@ fn no_verb_makes_a_store() {
 }
 
 #[test]
-fn every_verb_of_it_has_a_help_text() {
+fn every_verb_of_context_has_a_help_text() {
     let rig = Rig::empty();
     let help = rig.ok(["context", "--help"]);
     let verbs = [

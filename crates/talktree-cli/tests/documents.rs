@@ -31,7 +31,7 @@ fn table(page: &str, head: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// Returns what stands between backquotes.
+/// Returns the texts between backquotes.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -113,7 +113,7 @@ fn every_verb_and_every_flag_has_its_line() {
             documented.entry(path).or_default().extend(flags(words));
         }
     }
-    // It only leads to others.
+    // It only has subcommands.
     real.remove(&vec!["context".to_owned()]);
     let heads: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     for (path, flags) in &real {
@@ -150,7 +150,7 @@ fn every_command_that_is_shown_exists() {
         let fenced = page.lines().filter_map(|line| line.strip_prefix("$ talktree "));
         let inline = code(&page).filter_map(|code| code.strip_prefix("talktree "));
         for words in fenced.chain(inline.filter(|words| !words.contains('\n'))) {
-            // A part of a pipe, or a remark, is another's.
+            // Stop at a pipe or a comment.
             let words = words.split([';', '#']).next().unwrap_or_default();
             let words = words.split(" | ").next().unwrap_or_default();
             let path = command_of(words, &real);
@@ -166,7 +166,7 @@ fn every_command_that_is_shown_exists() {
     assert!(shown > 10, "only {shown} were found");
 }
 
-/// A field of an object: whether it may be missing, and what the objects in it hold.
+/// A field of an object: whether it may be missing, and the fields of the objects in it.
 struct Field {
     name: String,
     is_optional: bool,
@@ -197,7 +197,7 @@ fn skip(text: &mut &str, start: &str) -> bool {
     rest.is_some()
 }
 
-/// Adds to `wrong` what is said of objects at a place and is not so.
+/// Adds to `wrong` the differences between the documented and the printed fields of objects.
 fn compare(place: &str, fields: &[Field], objects: &[&Value], wrong: &mut Vec<String>) {
     if objects.is_empty() {
         wrong.push(format!("{place}: nothing was printed to compare with"));
@@ -327,7 +327,7 @@ fn the_documented_json_fields_are_those_that_are_printed() {
     let mut wrong = Vec::new();
     for row in &rows {
         let [commands, _, fields] = &row[..] else { panic!("{row:?}") };
-        // `log`, `show` and `expand` print the same: what they print is under the first.
+        // `log`, `show` and `expand` print the same: their output is listed under the first.
         let first = code(commands).next().unwrap();
         let key = if commands.contains("without KEY") {
             "context show, of documents without KEY"
@@ -394,7 +394,7 @@ fn the_documented_exit_codes_are_those_that_come() -> Outcome {
     ] {
         seen.insert(rig.run(args).code);
     }
-    // Where there is no such device, nothing stands in its place.
+    // On a system without this device, code 6 is assumed.
     seen.insert(match full {
         Ok(full) => rig
             .command(["log", "tour"])

@@ -28,7 +28,7 @@ impl Writer<'_> {
             let line = compaction.line;
             let note = compaction_note(&compaction.id);
             let is_marker_new = work.fate_of(&compaction.marker) == Some(Fate::Added);
-            // One that was removed since it was imported is not added again.
+            // A compaction that was removed since it was imported is not added again.
             let is_done = known.contains(&compaction.id)
                 || (!past.is_open && !is_marker_new)
                 || (!self.is_dry && work.is_remembered(&note)?);
@@ -49,7 +49,7 @@ impl Writer<'_> {
 }
 
 impl Work<'_> {
-    /// Adds a compaction; the inner error says why that cannot be done.
+    /// Adds a compaction; the inner error says why it cannot be added.
     fn compact(
         &mut self,
         draft: DraftCompaction,
@@ -78,7 +78,7 @@ impl Work<'_> {
         let Some(last) = last else {
             return Ok(Err("all messages it covers are gone".to_owned()));
         };
-        // The path may go on above the file, or its first messages may be deleted.
+        // The path may begin before the file, or its first messages may be deleted.
         let first = match self.session.at(&last).raw().iter().next() {
             Some(Ok(root)) => root.id,
             Some(Err(error)) => return refusal(Err(error)),

@@ -7,11 +7,12 @@ use crate::fields::Fields;
 use crate::records::Records;
 use crate::work::{Fate, MISSING_PARENT, Work};
 
-/// How many messages of the store are compared to tell whether a session is the same conversation.
+/// How many messages of the store are compared to decide whether a session is the same
+/// conversation.
 const MAX_COMPARED: usize = 64;
 
 impl Work<'_> {
-    /// Returns why the session of the store is another conversation than this, if it is.
+    /// Returns the reason if the session of the store is another conversation than this one.
     pub(crate) fn conflict(
         &mut self,
         records: &mut Records<'_>,
@@ -52,7 +53,7 @@ impl Work<'_> {
         Ok(Some("no message is in both".to_owned()))
     }
 
-    /// Returns whether messages of this conversation were imported before, and all deleted since.
+    /// Returns whether messages of this conversation were imported before and all deleted since.
     fn was_imported(&self) -> Result<bool> {
         for node in self.order.iter().take(MAX_COMPARED) {
             if self.session.is_imported(&self.nodes[*node as usize].record())? {

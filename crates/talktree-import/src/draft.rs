@@ -1,4 +1,4 @@
-//! What a reader makes of a file: conversations, ready to be stored.
+//! Drafts: the conversations that a reader makes of a file, ready to be stored.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,37 @@ use uuid::Uuid;
 use crate::fields::Fields;
 use crate::records::Record;
 
-/// What derived ids are made under.
+/// The UUID namespace of derived ids.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
 
 /// Reads one format.
 ///
-/// A record that is a whole conversation is handed out at once; what comes in pieces is noted by
-/// id and place and handed out at the end, and each piece is read again when it is written. So no
-/// more than one record is in memory.
+/// A record that is a whole conversation is returned at once. Of a conversation in several records,
+/// only ids and positions are kept; it is returned at the end, and each record is read again when
+/// it is written. So at most one record is in memory.
 ///
 /// Invariant: of each record given to [`read`](Self::read), and each node within it, exactly one is
 /// counted: kept or converted when its node is written, or converted or dropped by the reader.
 pub(crate) trait Reader {
-    /// Takes note of a record; returns the conversation it holds, if it is a whole one.
+    /// Reads a record; returns the conversation if the record is a whole one.
     fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport)
     -> Option<Draft>;
 
-    /// Returns the conversations that came in pieces.
+    /// Returns the conversations of several records.
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft>;
 
-    /// Returns the message of a record that was noted before.
+    /// Returns the message of a record that was read before.
     fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message;
 }
 
-/// One conversation, ready to be put in order and stored.
+/// One conversation, ready to be sorted and stored.
 pub(crate) struct Draft {
     pub(crate) session: SessionId,
     pub(crate) details: SessionDetails,
     pub(crate) nodes: Vec<Node>,
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
-    /// Where the head is put; `None` for the node that was stored last.
+    /// The head; `None` for the node that is stored last.
     pub(crate) head: Option<MessageId>,
     /// The line it begins on.
     pub(crate) line: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Node {
     pub(crate) id: MessageId,
     pub(crate) parent: Option<MessageId>,
     pub(crate) line: u64,
-    /// What tells this content from other content under the same id.
+    /// Distinguishes this content from other content under the same id.
     pub(crate) mark: u64,
     /// Whether it belongs to a side chain, apart from the conversation.
     pub(crate) is_side: bool,
@@ -92,8 +92,8 @@ pub(crate) struct DraftLabel {
 pub(crate) enum Orphans {
     /// It begins a tree.
     BecomeRoots,
-    /// It hangs from the node before it in the file, of its own chain: the source loses parents now
-    /// and then, and a root would cut the history off.
+    /// It becomes a child of the node before it in the file, in the same chain: some sources lose
+    /// parents, and a new root would cut the history off.
     FollowTheNodeBefore,
 }
 
@@ -111,7 +111,7 @@ impl Draft {
         }
     }
 
-    /// Adds a node, sharing its parent's id where that is the node before.
+    /// Adds a node; shares its parent's id if that is the previous node.
     pub(crate) fn push(&mut self, mut node: Node) {
         if let (Some(parent), Some(before)) = (&node.parent, self.nodes.last())
             && *parent == before.id
@@ -144,22 +144,22 @@ impl Body {
     }
 }
 
-/// Returns the id that these texts always give.
+/// Returns an id derived from these texts.
 pub(crate) fn derive(texts: &[&str]) -> Uuid {
     let mut name = String::new();
     for text in texts {
-        // With its length before it, no two lists of texts read the same.
+        // Each text has its length before it, so no two lists of texts give the same bytes.
         name.push_str(&format!("{}:{text}", text.len()));
     }
     Uuid::new_v5(&NAMESPACE, name.as_bytes())
 }
 
-/// Returns JSON in one spelling, so that a source may write it otherwise the next time.
+/// Returns canonical JSON, so that a source may spell it differently the next time.
 pub(crate) fn canonical(json: &str) -> String {
     Json::parse(json).map_or_else(|_| json.to_owned(), |json| json.canonical())
 }
 
-/// Returns what tells this content from other content.
+/// Returns a hash that distinguishes this content from other content.
 pub(crate) fn mark(text: &str) -> u64 {
     derive(&[text]).as_u64_pair().0
 }
@@ -182,7 +182,7 @@ pub(crate) fn session_id(given: impl Into<SessionId>) -> SessionId {
     }
 }
 
-/// Returns the text cut to what fits a name.
+/// Returns the text, truncated to the length of a name.
 pub(crate) fn name(text: &str) -> Option<String> {
     let line = text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty())?;
     let end = line.char_indices().nth(200).map_or(line.len(), |(end, _)| end);

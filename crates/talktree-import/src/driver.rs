@@ -43,7 +43,7 @@ pub(crate) fn import(
     }
     let watch = store.interrupt_handle().watch();
     let mut run = Run { store, path, options, format, records: &mut records, progress, watch };
-    // What forbids an import is found before anything is written.
+    // Reasons to refuse the import are found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
         let (report, conversations) = run.run(true)?;
         if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
@@ -61,7 +61,7 @@ pub(crate) fn import(
     run.run(false).map(|(report, _)| report)
 }
 
-/// Returns the format that the first telling record is in.
+/// Returns the format of the first record that shows one.
 fn find_format(records: &mut Records<'_>) -> io::Result<Option<Format>> {
     let mut found = None;
     for _ in 0..MAX_LOOKS {
@@ -87,8 +87,8 @@ struct Run<'a, 'b> {
 }
 
 impl Run<'_, '_> {
-    /// Reads the file once, and its pieces a second time; returns the report and how many
-    /// conversations it holds.
+    /// Reads the file once, and the records of conversations of several records a second time.
+    /// Returns the report and the number of conversations.
     fn run(&mut self, is_dry: bool) -> Result<(ImportReport, u64)> {
         let path = self.path.to_owned();
         let io_error = |source| Error::Io { path: path.clone(), source };
@@ -160,13 +160,14 @@ impl Run<'_, '_> {
 fn damage_of(line: u64, error: &serde_json::Error) -> Damage {
     let why = match error.is_data() {
         true => "a record is a JSON object; this is none".to_owned(),
-        // Its line is 1 for a line of its own, and its column is what helps.
+        // The parser counts lines from the start of the record, so only the column is useful if the
+        // record is one line.
         false => format!("damaged JSON: {error}"),
     };
     Damage { line, why }
 }
 
-/// Gives an error of the second reading its file.
+/// Adds the path to an error of the second reading.
 fn at_path(error: Error, path: &Path) -> Error {
     match error {
         Error::Io { source, .. } => Error::Io { path: path.to_owned(), source },

@@ -1,7 +1,7 @@
 //! Reading foreign JSON without changing it.
 //!
-//! A record's fields are kept as the text they came as and read one by one. What a Rust value
-//! cannot hold (lone surrogates, long numbers, deep nesting) goes through unchanged that way.
+//! A record's fields are kept as text and parsed one by one. So JSON that a Rust value cannot hold (lone surrogates,
+//! long numbers, deep nesting) stays unchanged.
 
 use std::fmt;
 
@@ -59,13 +59,13 @@ impl Fields {
         self.get(name).and_then(time)
     }
 
-    /// Returns the fields but these.
+    /// Returns the fields except these.
     pub(crate) fn without(mut self, names: &[&str]) -> Self {
         self.0.retain(|(field, _)| !names.contains(&field.as_str()));
         self
     }
 
-    /// Returns the fields with one more, if there is a value for it.
+    /// Returns the fields with one more, if it has a value.
     pub(crate) fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
         if let Some(value) = value {
             self.0.push((name.to_owned(), value.into()));

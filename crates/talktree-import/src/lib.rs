@@ -18,28 +18,26 @@
 //! # Ok::<(), talktree::Error>(())
 //! ```
 //!
-//! A file is read as what it is, whatever its name: the [`Format`] is told from the content. Each of
-//! its *records* (a line, a message, a node of a tree) becomes a message, or something else that a
-//! session holds, or nothing; the [`ImportReport`] counts all three and says why. Ids that a source
-//! gives are kept to the letter, and others are derived from the content, so importing a file again
-//! adds nothing and importing one that has grown adds what is new. Trees stay trees. A compaction of
-//! the source becomes a compaction; the messages that its summary replaces are kept. talktree's own
-//! JSON lines are handed to [`Store::import_jsonl`](talktree::Store::import_jsonl).
+//! The [`Format`] of a file is detected from its content, not from its name. Each of its *records* (a line, a message,
+//! a node of a tree) becomes a message, or another part of a session, or is dropped; the [`ImportReport`] counts all
+//! three and gives reasons. Ids of the source are kept unchanged, and missing ones are derived from the content. So
+//! importing a file again adds nothing, and importing a file that has grown adds its new messages. Trees stay trees. A
+//! compaction of the source becomes a compaction; the messages that its summary replaces are kept. talktree's own JSON
+//! lines are passed to [`Store::import_jsonl`](talktree::Store::import_jsonl).
 //!
 //! # How it is built
 //!
-//! A *reader*, one file a format, turns records into *drafts*: conversations of nodes that name
-//! their parents, with compactions, labels and a head. The driver cuts the file into records, and
-//! puts each draft in order and stores it over talktree's public API. A reader decides what a record
-//! means; the driver decides what becomes of parents that are missing, circles, repeated records,
-//! and messages that the store already has.
+//! A *reader*, one per format, turns records into *drafts*: conversations of nodes that name their parents, with
+//! compactions, labels and a head. The driver splits the file into records, sorts each draft and stores it through
+//! talktree's public API. The reader decides what a record means. The driver handles missing parents, cycles, repeated
+//! records, and messages that the store already has.
 //!
-//! Invariant: parents are stored before their children, in the order of the file otherwise.
+//! Invariant: parents are stored before their children, and otherwise in the order of the file.
 //!
-//! Invariant: what a file cannot tell is never guessed in silence: a line that is damaged, a parent
-//! that is missing, a circle, a session id that another conversation has are all in the report.
+//! Invariant: nothing is guessed silently. A damaged line, a missing parent, a cycle, and a session id that another
+//! conversation has are all in the report.
 //!
-//! Invariant: no more than one record of a file is in memory, and an index of ids and places.
+//! Invariant: memory holds at most one record of a file, and an index of ids and positions.
 
 mod compactions;
 mod conflict;
@@ -74,7 +72,7 @@ pub use formats::Format;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportOptions {
-    /// The format of the file; `None` to tell it from the content.
+    /// The format of the file; `None` to detect it from the content.
     pub format: Option<Format>,
     /// The session to import into, for a file that holds one conversation; `None` for the id that
     /// the file gives, or one derived from its name and first words.
@@ -82,20 +80,19 @@ pub struct ImportOptions {
     /// Whether the first fault of the source (a damaged line, a missing parent, ..) is an error;
     /// then nothing of the file is written.
     pub is_strict: bool,
-    /// Whether to write nothing, and to report what would be done.
+    /// Whether to write nothing, and report what would be done.
     pub is_dry_run: bool,
-    /// Whether to keep each message's record as it came, under the metadata key `source`;
-    /// talktree's own records are the messages themselves.
+    /// Whether to keep each message's original record, under the metadata key `source`. talktree's own records are the
+    /// messages themselves.
     pub keeps_source: bool,
 }
 
-/// Imports the conversations of a file and returns what became of its records.
+/// Imports the conversations of a file and returns the counts of its records.
 ///
-/// A second import of the same file adds nothing, and one of a file that has grown adds its tail. The
-/// head stays where it is unless something was added. Messages, labels and compactions that were
-/// deleted or removed since they were imported do not come back. Messages are written about a thousand
-/// at a time: what was written before an error stays, and importing again completes it, the head
-/// included. `progress` hears bytes.
+/// A second import of the same file adds nothing, and an import of a file that has grown adds its new messages. The
+/// head stays where it is unless something was added. Messages, labels and compactions that were deleted or removed
+/// since they were imported do not come back. Messages are written about a thousand at a time: those written before an
+/// error stay, and a second import completes them and sets the head. `progress` receives bytes.
 ///
 /// ```
 /// use talktree::Store;
@@ -113,10 +110,9 @@ pub struct ImportOptions {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if it is in no format that is read
-/// here, if [`ImportOptions::is_strict`] is set and something is wrong with it, or if
-/// [`ImportOptions::session`] is set and it holds several conversations; [`Error::Interrupted`]; as
-/// every write.
+/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if its format is unknown, if
+/// [`ImportOptions::is_strict`] is set and the file has a fault, or if [`ImportOptions::session`] is set and it holds
+/// several conversations; [`Error::Interrupted`]; as every write.
 pub fn import(
     store: &Store,
     path: impl AsRef<Path>,
@@ -128,10 +124,9 @@ pub fn import(
     import_reader(store, path, file, options, progress)
 }
 
-/// Imports the conversations of anything that can be read and sought in: an entry of an archive,
-/// bytes in memory.
+/// Imports the conversations of any reader that can seek, such as an entry of an archive or bytes in memory.
 ///
-/// The name is for the report, and its last component for ids that are derived.
+/// `name` is for the report; derived ids use its last component.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -156,4 +151,11 @@ pub fn import_reader(
     mut progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
     driver::import(store, name.as_ref(), &mut reader, options, &mut progress)
+}
+
+/// Runs the examples of the document that needs this crate.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../docs/migrating.md")]
+    mod migrating {}
 }

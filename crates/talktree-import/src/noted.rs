@@ -1,28 +1,28 @@
-//! What a session remembers of its imports beside its messages.
+//! The record names that a session keeps of its imports besides those of messages.
 //!
 //! A store keeps the name of each record that it imports, so that a message that was deleted since
-//! does not come back. Compactions and labels are noted the same way, and so is how far an import
-//! came; see [`ImportRecord::mark`].
+//! does not come back. Compactions and labels are recorded the same way, and so are the start and
+//! end of an import; see [`ImportRecord::mark`].
 //!
-//! Invariant: no note has the name of a message's record, which ends in `#` and 16 hexadecimal
-//! digits.
+//! Invariant: none of these names is that of a message's record, which ends in `#` and 16
+//! hexadecimal digits.
 
 use talktree::{CompactionId, Error, ImportRecord, MessageId, Result};
 
 use crate::draft::{Node, derive};
 use crate::work::Work;
 
-/// That the session came to be by an import; noted together with its first messages.
+/// The session was created by an import; stored with its first messages.
 const BEGUN: &str = "#begun";
-/// That this import was completed.
+/// This import was completed.
 const ENDED: &str = "#ended";
 
-/// What was done before, by this import or another.
+/// The state left by earlier imports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Past {
-    /// Whether the session is this import's own: nothing was there, or an import that was cut off.
+    /// Whether this import owns the session: it is new, or an interrupted import created it.
     pub(crate) is_new: bool,
-    /// Whether the head, labels and compactions of this very file are still to be set.
+    /// Whether the head, labels and compactions of this file must still be set.
     pub(crate) is_open: bool,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn label_note(name: &str, target: &MessageId) -> String {
 }
 
 impl Work<'_> {
-    /// Returns how far imports came in a session that may be there, and has it noted with the first
-    /// messages that this one stores.
+    /// Returns the state of earlier imports into the session, if it exists, and prepares the names
+    /// to store with the first messages.
     pub(crate) fn begin(&mut self, is_there: bool) -> Result<Past> {
         self.has_past = is_there;
         let (begun, ended) = self.names();
@@ -53,7 +53,7 @@ impl Work<'_> {
         Ok(Past { is_new, is_open })
     }
 
-    /// Returns the notes to store with these messages.
+    /// Returns the names to store with these messages.
     pub(crate) fn opening(&self, messages: &[ImportRecord]) -> Result<Vec<ImportRecord>> {
         if self.opening.is_empty() {
             return Ok(Vec::new());
@@ -66,7 +66,7 @@ impl Work<'_> {
         Ok(self.opening.iter().map(|note| ImportRecord::mark(note.as_str(), at.clone())).collect())
     }
 
-    /// Stores what was noted, and that the import is complete.
+    /// Stores the remaining names, and that the import is complete.
     pub(crate) fn end(&mut self) -> Result<()> {
         let mut notes = std::mem::take(&mut self.notes);
         notes.extend([self.names().1, ENDED.to_owned()]);
@@ -74,18 +74,18 @@ impl Work<'_> {
         let notes = notes.into_iter().map(|note| ImportRecord::mark(note, leaf.id.clone()));
         let notes: Vec<_> = notes.collect();
         match self.session.import_messages(&notes) {
-            // Deleted in this moment; then less is remembered, and nothing is wrong.
+            // Deleted meanwhile: fewer names are kept, which does no harm.
             Err(Error::UnknownMessage { .. }) => Ok(()),
             stored => stored.map(drop),
         }
     }
 
-    /// Returns whether an import noted this before; in a new session none did.
+    /// Returns whether an earlier import stored this name; `false` in a new session.
     pub(crate) fn is_remembered(&self, note: &str) -> Result<bool> {
         Ok(self.has_past && self.session.is_imported(note)?)
     }
 
-    /// Returns the names under which the beginning and the end of importing these nodes are noted.
+    /// Returns the names for the start and the end of the import of these nodes.
     fn names(&self) -> (String, String) {
         let mix = |hash: u64, node: &Node| hash.rotate_left(5) ^ node.mark;
         let file = self.nodes.iter().fold(self.nodes.len() as u64, mix);

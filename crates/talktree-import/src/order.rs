@@ -1,9 +1,9 @@
-//! Putting records in an order in which parents come first.
+//! Sorts records so that parents come first.
 //!
-//! Nothing here recurses: a file may hold one chain of a million records, or a circle.
+//! Nothing here recurses: a file may hold a chain of a million records, or a cycle.
 
-/// Returns the records in an order in which parents come first, and in file order otherwise; and
-/// the records at which a circle was broken: they have lost their parent.
+/// Returns the records sorted so that parents come first, otherwise in the order of the file; and
+/// the records at which a cycle was broken, which lose their parent.
 pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -28,7 +28,8 @@ pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
                     let first = way[begin..].iter().copied().min().unwrap_or(record);
                     parents[first as usize] = None;
                     broken.push(first);
-                    // Only one circle can be reached from a record: this way is gone twice at most.
+                    // Only one cycle can be reached from a record, so this path is walked at most
+                    // twice.
                     for record in way.drain(..) {
                         states[record as usize] = State::New;
                     }
@@ -45,14 +46,14 @@ pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
     (order, broken)
 }
 
-/// The shape of a forest: what can be asked of two records without walking.
+/// The shape of a forest: answers questions about two records without walking.
 pub(crate) struct Shape {
     /// Each record's root.
     pub(crate) roots: Vec<u32>,
     depths: Vec<u32>,
-    /// How many records hang from each, itself included.
+    /// How many records are in the subtree of each, itself included.
     sizes: Vec<u32>,
-    /// Each record's number when a record is numbered before what hangs from it.
+    /// Each record's number in an order that numbers a record before its descendants.
     numbers: Vec<u32>,
 }
 
@@ -106,7 +107,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// Each letter is a record under the one after it: `ba` hangs b from a, `a-` is a root.
+    /// Each letter is a record, followed by its parent: `ba` is b below a, `a-` is a root.
     #[track_caller]
     fn arranged(records: &str) -> (String, String) {
         let ids: Vec<char> = records.split(' ').filter_map(|r| r.chars().next()).collect();

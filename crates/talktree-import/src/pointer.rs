@@ -1,4 +1,4 @@
-//! Labels and the head: what points at messages.
+//! Labels and the head, which point to messages.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Writer<'_> {
                     Ok(())
                 }
                 None if self.is_dry => Ok(()),
-                // One that was removed since it was imported is not set again.
+                // A label that was removed since it was imported is not set again.
                 None if work.is_remembered(&label_note(&name, &target))? => Ok(()),
                 None => refusal(work.session.label(&name, &target))?,
             };
@@ -62,7 +62,7 @@ impl Work<'_> {
         let mut target = target.or_else(|| last().map(|at| self.nodes[at as usize].id.clone()));
         while let Some(id) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) {
             target = match self.session.checkout(&id) {
-                // Imported before and deleted since: the nearest above that is left.
+                // Imported before and deleted since: its nearest living ancestor.
                 Err(Error::UnknownMessage { .. }) => {
                     self.index.get(&id).and_then(|at| self.living_parent(*at))
                 }

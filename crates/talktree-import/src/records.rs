@@ -1,8 +1,8 @@
-//! Cutting a file into records.
+//! Splits a file into records.
 //!
-//! A file is lines of JSON, one JSON array, or JSON objects that each run over several lines. Its
-//! first bytes say which; then it is read once from front to back, holding one record at a time. A
-//! record is known by its line and its place, so that it can be read a second time.
+//! A file is lines of JSON, one JSON array, or JSON objects that each run over several lines. Its first bytes say
+//! which. It is read once from front to back, and one record at a time is in memory. The line and position of a record
+//! are returned, so that it can be read a second time.
 //!
 //! Invariant: every byte that is not white space or punctuation between records is in exactly one
 //! record or one damage.
@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// The largest record that is read: 512 MiB. A longer one is damage.
 pub(crate) const MAX_RECORD_BYTES: usize = 512 << 20;
 
-/// What a file is read through.
+/// The size of the read buffer.
 pub(crate) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
@@ -24,38 +24,38 @@ impl<T: Read + Seek> ReadSeek for T {}
 pub(crate) struct Record {
     /// The line it begins on, from 1.
     pub(crate) line: u64,
-    /// Where its first byte is.
+    /// The position of its first byte.
     pub(crate) offset: u64,
     pub(crate) text: String,
 }
 
-/// A stretch of the file that is no record.
+/// A range of the file that is not a record.
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) line: u64,
     pub(crate) why: String,
 }
 
-/// How the records of a file are set apart.
+/// How the records of a file are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// One a line.
+    /// One per line.
     Lines,
     /// The elements of one array.
     Array,
-    /// Objects one after the other, over several lines each.
+    /// Objects one after the other, each on several lines.
     Values,
 }
 
-/// A file as a row of records.
+/// A file as a sequence of records.
 pub(crate) struct Records<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     shape: Shape,
-    /// Where the next byte is.
+    /// The position of the next byte.
     at: u64,
-    /// The line the next byte is on.
+    /// The line of the next byte.
     line: u64,
-    /// Where the records begin.
+    /// The position of the first record.
     start: u64,
     size: u64,
     is_over: bool,
@@ -80,7 +80,7 @@ impl<'a> Records<'a> {
         self.size
     }
 
-    /// Returns how many bytes have been passed.
+    /// Returns how many bytes were read.
     pub(crate) fn position(&self) -> u64 {
         self.at
     }
@@ -90,7 +90,7 @@ impl<'a> Records<'a> {
         self.reader.seek(SeekFrom::Start(self.start))?;
         (self.at, self.line, self.is_over) = (self.start, 1, false);
         if self.shape == Shape::Array {
-            // Past the bracket; only white space is before it.
+            // After the bracket; only white space is before it.
             while self.byte()?.is_some_and(|byte| byte != b'[') {}
         }
         Ok(())
@@ -104,9 +104,9 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Returns the text at a place that was read before.
+    /// Returns the text at a position that was read before.
     pub(crate) fn text_at(&mut self, offset: u64, bytes: usize) -> io::Result<String> {
-        // Keeps what is buffered where the next record is near, as it mostly is.
+        // Keeps the buffer if the next record is in it, as it usually is.
         self.reader.seek_relative(offset.wrapping_sub(self.at) as i64)?;
         self.at = offset;
         let mut text = vec![0; bytes];
@@ -134,9 +134,9 @@ impl<'a> Records<'a> {
         if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
             return Ok(Shape::Lines);
         }
-        // The second line of an object that goes on mostly begins with a field or its end, and a line
-        // of its own never does. What else it begins with may be either, as the first line may be
-        // damaged: then the object is tried.
+        // If an object continues on the second line, that line usually begins with a field or the closing brace; a line
+        // that is a record never does. Any other beginning may be either, because the first line may be damaged: then
+        // the object is tried.
         match self.byte_after_space()? {
             Some(b'"' | b'}') => Ok(Shape::Values),
             Some(_) if self.begins_with_an_object()? => Ok(Shape::Values),
@@ -146,7 +146,7 @@ impl<'a> Records<'a> {
 
     /// Returns whether the file begins with one whole object, over any number of lines.
     ///
-    /// Holds none of it in memory, and ends at the first byte that no object could have there.
+    /// Keeps none of it in memory, and ends at the first byte that is not valid there.
     fn begins_with_an_object(&mut self) -> io::Result<bool> {
         self.rewind()?;
         let mut values = serde_json::Deserializer::from_reader(&mut self.reader);
@@ -179,7 +179,7 @@ impl<'a> Records<'a> {
         Ok(byte)
     }
 
-    /// Reads to the end of the line, which is passed; keeps what fits.
+    /// Reads past the end of the line; keeps as much as the limit allows.
     fn line_into(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
         let mut fits = true;
         loop {
@@ -238,7 +238,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Reads what follows the end of the array.
+    /// Reads the rest of the file after the array.
     fn rest(&mut self) -> io::Result<Result<Record, Damage>> {
         let line = self.line;
         while self.byte()?.is_some() {}
@@ -308,7 +308,7 @@ fn too_long(line: u64) -> Damage {
     Damage { line, why: format!("longer than the limit of {MAX_RECORD_BYTES} bytes") }
 }
 
-/// The error of a file that does not hold what it held a moment ago.
+/// The error of a file that changed while it was read.
 pub(crate) fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it was imported")
 }

@@ -1,4 +1,4 @@
-//! The nodes of one conversation while they are stored: their order, and what becomes of each.
+//! The nodes of one conversation during its import: their order, and the result for each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,34 +10,34 @@ use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Record, Records, changed};
 
-/// Under which metadata key a root that lost its parent keeps the parent's id, so that a later file
-/// that brings the parent is known as a piece of the same conversation.
+/// The metadata key under which a root that lost its parent keeps the parent's id, so that a later file with the parent
+/// is recognised as a part of the same conversation.
 pub(crate) const MISSING_PARENT: &str = "missing_parent";
 
-/// One conversation while it is stored.
+/// One conversation during its import.
 pub(crate) struct Work<'a> {
     pub(crate) session: &'a Session,
     pub(crate) report: &'a mut ImportReport,
     pub(crate) nodes: Vec<Node>,
     pub(crate) index: HashMap<MessageId, u32>,
     pub(crate) parents: Vec<Option<u32>>,
-    /// Nodes that hang from a message of the store.
+    /// Nodes whose parent is a message of the store.
     pub(crate) outside: HashMap<u32, MessageId>,
-    /// Roots whose parent is nowhere.
+    /// Roots whose parent is missing.
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) fates: Vec<Fate>,
     /// Whether the session had messages before.
     pub(crate) has_messages: bool,
-    /// Whether the session was there before, so that something may be noted of it.
+    /// Whether the session existed before, so that record names can be stored in it.
     pub(crate) has_past: bool,
-    /// What is to be noted with the first messages that are stored ..
+    /// The names to store with the first messages ..
     pub(crate) opening: Vec<String>,
     /// .. and at the end.
     pub(crate) notes: Vec<String>,
 }
 
-/// What became of a node.
+/// The result for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Open,
@@ -72,7 +72,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Finds each node's parent, and puts the nodes in order.
+    /// Finds each node's parent, and sorts the nodes.
     pub(crate) fn connect(&mut self, orphans: Orphans) -> Result<()> {
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
@@ -93,7 +93,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        // Of each chain, the main one and the side ones.
+        // One for the main chain, one for side chains.
         let mut before = [None, None];
         for at in 0..self.nodes.len() as u32 {
             if self.fates[at as usize] == Fate::Gone {
@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns the message of a node, and gives up what is held of it.
+    /// Takes the message of a node out of memory and returns it.
     pub(crate) fn message(
         &mut self,
         at: u32,
@@ -168,13 +168,13 @@ impl<'a> Work<'a> {
         match &node.body {
             Body::Here(message) => Ok((**message).clone()),
             Body::There { offset, bytes } => {
-                // The reading of whole conversations goes on at its own place; pieces have none.
+                // The reader of whole conversations keeps its own position; that of several records has none.
                 read_again(node, *offset, *bytes, records, reader).map(|(message, _)| message)
             }
         }
     }
 
-    /// Stores a batch, leaving out what cannot be stored.
+    /// Stores a batch; drops messages that cannot be stored.
     pub(crate) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         while !batch.is_empty() {
             let (nodes, records): (Vec<u32>, Vec<ImportRecord>) = batch.into_iter().unzip();
@@ -205,12 +205,12 @@ impl<'a> Work<'a> {
                     self.report.lose(self.nodes[node as usize].line, error.to_string());
                     batch = nodes.into_iter().zip(records).filter(|(n, _)| *n != node).collect();
                 }
-                // The message that the notes were to be stored with was deleted: the messages matter more.
+                // The message to store the names with was deleted: the messages matter more.
                 Err(Error::UnknownMessage { .. }) if !self.opening.is_empty() => {
                     self.opening.clear();
                     batch = nodes.into_iter().zip(records).collect();
                 }
-                // A parent was imported before and deleted since: find out which, one by one.
+                // A parent was imported before and deleted since: store one by one to find it.
                 Err(Error::UnknownMessage { .. }) => {
                     for (node, record) in nodes.into_iter().zip(records) {
                         self.store_one(node, record)?;
@@ -265,7 +265,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Finds out what storing a batch would do.
+    /// Predicts the result of storing a batch, for a dry run.
     pub(crate) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
         for (node, record) in batch {
             let message = record.message;
@@ -285,7 +285,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Counts what became of a node.
+    /// Counts the result for a node.
     fn settle(&mut self, node: u32, imported: Imported, is_hidden: bool) {
         let Node { id, line, .. } = &self.nodes[node as usize];
         self.fates[node as usize] = Fate::Kept;
@@ -337,7 +337,7 @@ impl<'a> Work<'a> {
 }
 
 impl Node {
-    /// Returns what the store notes this node as.
+    /// Returns the record name of this node in the store.
     pub(crate) fn record(&self) -> String {
         format!("{}#{:016x}", self.id, self.mark)
     }

@@ -1,4 +1,5 @@
-//! Storing one conversation: in order, in bounded transactions, and what belongs to it after it.
+//! Stores one conversation: its nodes in order and in bounded transactions, then compactions,
+//! labels and the head.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ const MAX_BATCH: usize = 1_000;
 /// .. and how many bytes of records, so that long messages do not pile up in memory.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// Stores conversations, or finds out what storing them would do.
+/// Stores conversations, or predicts the result for a dry run.
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a Store,
     pub(crate) options: &'a ImportOptions,
@@ -28,7 +29,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Stores a conversation; `hear` gets how many nodes are done.
+    /// Stores a conversation; `hear` receives the number of finished nodes.
     pub(crate) fn write(
         &mut self,
         draft: Draft,
@@ -112,7 +113,7 @@ impl Writer<'_> {
     }
 }
 
-/// Sets what is not known of the session yet; a name given to it since stays.
+/// Sets the details that the session does not have yet; a name given since the last import stays.
 fn set_missing_details(
     session: &Session,
     details: SessionDetails,
@@ -130,7 +131,7 @@ fn set_missing_details(
     }
 }
 
-/// Turns an error that speaks of the record alone into the reason it is left out.
+/// Turns an error of the record alone into the reason why it is dropped.
 pub(crate) fn refusal(result: Result<()>) -> Result<std::result::Result<(), String>> {
     match result {
         Ok(()) => Ok(Ok(())),

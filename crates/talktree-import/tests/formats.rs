@@ -56,7 +56,8 @@ fn claude_code() -> Result<()> {
     assert_eq!(info.metadata.unwrap().value()["tag"], "ci");
     assert_eq!(info.created_at.to_rfc3339(), "2026-01-02T03:04:05+00:00");
 
-    // An entry without an id stands where it stood; progress is a link; a lost parent is mended.
+    // An entry without an id stays in its position; progress entries only link; a lost parent is
+    // repaired.
     let raw = chat.raw_history()?;
     let path: Vec<_> = raw.iter().map(|message| message.id.as_str()).collect();
     assert_eq!(
@@ -130,7 +131,7 @@ fn chains_of_claude_code_are_mended_and_compacted() -> Result<()> {
     for (drawn, shown, faults) in [
         ("A<- B<A C<B", "A B C", 0),
         ("A<- B<A C<gone", "A B C", 1),
-        // What is lost beside a side chain does not hang from it.
+        // An entry that lost its parent beside a side chain does not become part of it.
         ("A<- X<-s B<gone", "A B", 1),
         ("A<- B<A D<Bb E<Dc F<E", "compaction_E F", 0),
         ("A<- D<Ab E<Dc F<E G<Fb H<Gc I<H", "compaction_H I", 0),
@@ -272,7 +273,7 @@ fn openai() -> Result<()> {
         matches!(&history[4].parts[0], Part::Tool(tool) if tool.name == "get" && tool.call_id == "c2")
     );
 
-    // Written and read again it says the same.
+    // An export and its import give the same messages.
     let mut written = Vec::new();
     chat.export_openai(&mut written)?;
     let json: serde_json::Value = serde_json::from_slice(&written).unwrap();

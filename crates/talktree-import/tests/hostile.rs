@@ -98,7 +98,7 @@ fn strict_refuses_before_anything_is_written() -> Result<()> {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_tells_all() -> Result<()> {
+fn a_dry_run_writes_nothing_and_reports_everything() -> Result<()> {
     let dry = ImportOptions { is_dry_run: true, ..ImportOptions::default() };
     let file = pi("s", "a- ! ba cx");
     let store = Store::open_in_memory()?;
@@ -130,7 +130,7 @@ fn a_parent_that_is_nowhere_makes_a_reported_root() -> Result<()> {
     assert_eq!(faults(&report), [3]);
     assert_eq!(paths(&store, "s")?, "a bc");
 
-    // A later file that brings it says so; what stands stays.
+    // A later file that contains it adds a note; stored messages do not change.
     let report = import(&store, &pi("s", "a- xa bx cb dc"));
     assert_eq!((report.added, report.known), (2, 3), "{report:#?}");
     assert!(
@@ -191,7 +191,7 @@ fn a_grown_file_adds_its_tail_and_moves_the_head() -> Result<()> {
 }
 
 #[test]
-fn lists_without_ids_that_grow_or_part_ways_keep_what_they_share() -> Result<()> {
+fn lists_without_ids_keep_their_common_messages_when_they_grow_or_diverge() -> Result<()> {
     let list = |texts: &str| {
         let said: Vec<_> = texts
             .split(' ')
@@ -223,7 +223,7 @@ fn what_was_deleted_does_not_come_back() -> Result<()> {
     let report = import(&store, &file);
     assert_eq!((report.added, report.known, paths(&store, "s")?.as_str()), (0, 3, "ac"));
 
-    // What hangs from it in a grown file hangs from the nearest message above.
+    // Its child in a grown file goes below the nearest living ancestor.
     let report = import(&store, &pi("s", "a- ba cb db ec"));
     assert_eq!(report.added, 2, "{report:#?}");
     assert_eq!(paths(&store, "s")?, "ad ace");
@@ -233,7 +233,7 @@ fn what_was_deleted_does_not_come_back() -> Result<()> {
 }
 
 #[test]
-fn a_compaction_or_name_that_was_removed_stays_off() -> Result<()> {
+fn a_removed_compaction_or_label_stays_removed() -> Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pi_v3.jsonl");
     let file = std::fs::read_to_string(path).unwrap();
     let store = Store::open_in_memory()?;
@@ -260,7 +260,7 @@ fn two_sources_that_claim_one_session_are_not_merged() -> Result<()> {
         assert!(report.first_fault().unwrap().why.contains("another conversation"));
         assert_eq!(store.content_hash()?, hash);
     }
-    // Under an id of its own it goes in.
+    // Under another id it is imported.
     let options = ImportOptions { session: Some("t".into()), ..ImportOptions::default() };
     assert_eq!(try_import(&store, &pi("s", "x- yx"), &options)?.added, 2);
     Ok(())
@@ -337,7 +337,7 @@ fn a_message_too_large_is_left_out_and_what_hangs_from_it_is_not() -> Result<()>
 }
 
 #[test]
-fn text_that_a_rust_string_cannot_hold_goes_through() -> Result<()> {
+fn text_that_a_rust_string_cannot_hold_is_unchanged() -> Result<()> {
     let store = Store::open_in_memory()?;
     let file = pi("s", "a-").replace("\"content\":\"a\"", r#""content":"a\ud800\u0000""#);
     assert_eq!(import(&store, &file).kept, 1);
@@ -349,7 +349,7 @@ fn text_that_a_rust_string_cannot_hold_goes_through() -> Result<()> {
 }
 
 #[test]
-fn what_is_no_transcript_is_refused_by_name() -> Result<()> {
+fn a_file_that_is_not_a_transcript_is_refused() -> Result<()> {
     let store = Store::open_in_memory()?;
     for file in ["", "\n", "hello", "[]", "[1,2]", "{\"a\":1}", "[[[[", "\u{FEFF}"] {
         let error = try_import(&store, file, &ImportOptions::default()).unwrap_err();
@@ -511,7 +511,7 @@ fn rows_of_progress_entries_are_passed_over_in_little_time() -> Result<()> {
 }
 
 #[test]
-fn what_hangs_from_a_deleted_message_hangs_from_the_nearest_that_stands() -> Result<()> {
+fn the_child_of_a_deleted_message_goes_below_its_nearest_living_ancestor() -> Result<()> {
     for (deleted, grown, shape, lines) in [
         ("c", "a- ba cb dc", "abd", vec![5]),
         ("b c", "a- ba cb dc", "ad", vec![5]),
@@ -576,7 +576,7 @@ fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()
     Ok(())
 }
 
-/// Imports a file, and what is exported then into a second store; both hold the same.
+/// Imports a file, and its export into a second store; both have the same content.
 #[track_caller]
 fn comes_back_from_an_export(file: &str) -> Store {
     let (store, other) = (Store::open_in_memory().unwrap(), Store::open_in_memory().unwrap());

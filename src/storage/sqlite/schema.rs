@@ -55,12 +55,9 @@ pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
     refuse(conn, path)?;
     match identify(conn)? {
         Found::Store { version: VERSION } => Ok(()),
-        Found::Store { version } => Err(BackendError::Own(Error::NotAStore {
-            path: path.to_owned(),
-            why: format!(
-                "its schema version is {version}; open it once for writing to bring it to {VERSION}"
-            ),
-        })),
+        Found::Store { version } => {
+            Err(BackendError::Own(Error::OlderStore { found: version, current: VERSION }))
+        }
         _ => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
             why: "it is empty".to_owned(),

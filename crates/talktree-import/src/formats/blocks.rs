@@ -1,4 +1,4 @@
-//! Content as APIs write it: a string, or a list of typed blocks.
+//! Content in the form of APIs: a string, or a list of typed blocks.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
     }
 }
 
-/// Returns whether the parts are results of tools and nothing else.
+/// Returns whether all parts are results of tools.
 pub(crate) fn are_results(parts: &[Part]) -> bool {
     let is_result = |part: &Part| match part {
         Part::Tool(tool) => tool.input.is_none(),
@@ -28,7 +28,7 @@ pub(crate) fn are_results(parts: &[Part]) -> bool {
     !parts.is_empty() && parts.iter().all(is_result)
 }
 
-/// Notes the names of the tools that a message's content calls.
+/// Records the names of the tools that a message calls.
 pub(crate) fn note_calls(content: Option<&Json>, names: &mut ToolNames) {
     let blocks = content.and_then(fields::list).unwrap_or_default();
     for block in blocks.iter().filter_map(Fields::of) {
@@ -56,7 +56,7 @@ fn part(json: &Json, names: &ToolNames) -> Part {
         "file" => openai_file(&block),
         _ => None,
     };
-    // A block that has a field of the name of one of the part is kept as it is.
+    // A block with an extra field that has the name of a field of the part is kept unchanged.
     typed.filter(|part| part.reserved_field().is_none()).unwrap_or_else(|| match kind.is_empty() {
         true => data_part("value", json),
         false => Part::Other(json.clone()),
@@ -86,7 +86,7 @@ fn call(block: &Fields, input: &str) -> Option<Part> {
         block.get(input).cloned().unwrap_or_else(empty),
     );
     if let Part::Tool(tool) = &mut part {
-        // `partialJson` is what the call looked like while it was streamed.
+        // `partialJson` is the incomplete call during streaming.
         tool.extra = extra(block, &["type", "id", "name", input, "partialJson"]);
     }
     Some(part)
@@ -98,7 +98,7 @@ fn result_block(block: &Fields, names: &ToolNames) -> Part {
     result(name, id, block.get("content"), block.is_true("is_error"))
 }
 
-/// Returns the result of a tool; the content is its text where it is one text block.
+/// Returns the result of a tool; content of one text block becomes its text.
 pub(crate) fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
     let output = content.map_or_else(|| Json::from(serde_json::Value::from("")), plain);
     if !is_error {
@@ -111,7 +111,7 @@ pub(crate) fn result(name: String, id: String, content: Option<&Json>, is_error:
     Part::Tool(tool)
 }
 
-/// Returns the text of content that is one text block, else the content.
+/// Returns the text if the content is one text block, else the content.
 fn plain(content: &Json) -> Json {
     let blocks = fields::list(content).unwrap_or_default();
     if let [block] = blocks.as_slice()

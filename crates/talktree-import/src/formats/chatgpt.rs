@@ -1,8 +1,8 @@
 //! ChatGPT exports: `conversations.json`.
 //!
-//! A record is a conversation, its `mapping` a tree of nodes by id. Nodes without a message are
-//! places and nothing else: their children hang from their parent. Hidden messages stay hidden.
-//! Siblings come in the order of their parent's `children`.
+//! A record is a conversation; its `mapping` is a tree of nodes by id. A node without a message is
+//! skipped: its children become those of its parent. Hidden messages stay hidden. Siblings come in
+//! the order of their parent's `children`.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl ChatGpt {
         start: DateTime<Utc>,
     ) -> Node {
         let fields = place.message.clone().unwrap_or_default();
-        // What is said, and not what a later export may tell of it.
+        // Only the content: other fields may differ in a later export.
         let said = fields.get("content").map(|content| content.canonical());
         // A message without a time comes right after the one it follows.
         let inherited = parent.map_or(start, |parent| parent.time + TimeDelta::milliseconds(1));
@@ -171,12 +171,12 @@ impl Reader for ChatGpt {
     }
 }
 
-/// Where a node hangs.
+/// The parent of a node.
 #[derive(Clone, Copy)]
 enum Parent {
     Root,
     Placed(usize),
-    /// From a node that is not there, or from itself around a circle.
+    /// A missing node, or a descendant of the node itself.
     Nowhere,
 }
 
@@ -212,7 +212,7 @@ fn arrange(places: &[MappedNode]) -> Vec<(usize, Parent)> {
             arranged.push((at, parent));
             stack.extend(children[at].iter().rev().map(|child| (*child, Parent::Placed(at))));
         }
-        // What no root leads to hangs in a circle: it is gone through from its first node.
+        // Nodes that no root leads to are in a cycle, which is visited from its first node.
         match rest.find(|at| !is_placed[*at]) {
             Some(at) => stack.push((at, Parent::Nowhere)),
             None => return arranged,

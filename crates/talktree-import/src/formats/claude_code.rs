@@ -1,14 +1,13 @@
 //! Transcripts of Claude Code.
 //!
-//! Entries hang from each other by `uuid` and `parentUuid`. A file is mostly one session, but a
-//! resumed one may hold entries of the session before: those that hang together are one. What the
-//! model or a person said becomes a message; other entries with a place in the chain become hidden
-//! messages there. Entries without a `uuid` become hidden messages after the entry before them in the
-//! file, or session details (titles, tags). `progress` entries are links of the chain and nothing
-//! else, and are left out.
+//! Entries form a tree by `uuid` and `parentUuid`. A file is usually one session, but that of a resumed one may hold
+//! entries of the session before; connected entries become one session. Entries by the model or a person become
+//! messages; other entries with a `uuid` become hidden messages in the same position. Entries without a `uuid` become
+//! hidden messages after the entry before them in the file, or session details (titles, tags). `progress` entries only
+//! link others, and are left out.
 //!
-//! A compaction is a boundary that begins a new chain, and a summary. The boundary is hung back where
-//! the chain was cut, both become hidden messages, and the summary replaces all messages before them.
+//! A compaction is a boundary, which begins a new chain, and a summary. The boundary becomes a child of the last entry
+//! before the cut, both become hidden messages, and the summary replaces all messages before them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,33 +27,33 @@ pub(crate) struct ClaudeCode {
     now: DateTime<Utc>,
     names: ToolNames,
     talks: Vec<Talk>,
-    /// The talk of each session id; entries without one belong to the entry before.
+    /// The conversation of each session id; an entry without one belongs to that of the previous entry.
     by_session: HashMap<String, usize>,
     current: usize,
-    /// Entries that only link others, and what they hang from.
+    /// Entries that only link others, and their parents.
     links: HashMap<MessageId, Option<MessageId>>,
     links_line: Option<u64>,
-    /// Summaries of what is not in the file: they are read as messages.
+    /// Summaries of messages that are not in the file: they become messages.
     plain_summaries: HashSet<MessageId>,
 }
 
-/// One session as it is read.
+/// One session while it is read.
 struct Talk {
     draft: Draft,
-    /// What the next child of a node hangs from instead: the hidden messages after it.
+    /// The parent for the next child of a node, if hidden messages were added after the node.
     behind: HashMap<Option<MessageId>, MessageId>,
-    /// The node that the row of hidden messages at the end began after, and the last of the row.
+    /// The node before the hidden messages at the end, and the last of these messages.
     row: Option<(Option<MessageId>, MessageId)>,
     ordinal: u64,
     titles: Titles,
     agent: Option<String>,
     has_main: bool,
     fallback_head: Option<MessageId>,
-    /// Boundaries, and the entry from which on they keep the messages before.
+    /// Boundaries, and the first message before them that each keeps.
     boundaries: HashMap<MessageId, Option<MessageId>>,
 }
 
-/// What names the session; a title given by a person goes before others.
+/// The name of the session; a title given by a person has priority.
 #[derive(Default)]
 struct Titles {
     custom: Option<String>,
@@ -76,7 +75,7 @@ impl ClaudeCode {
         }
     }
 
-    /// Returns the session an entry belongs to.
+    /// Returns the session of an entry.
     fn talk(&mut self, record: &Record, entry: &Fields) -> &mut Talk {
         let given = entry.text("sessionId");
         let known = given.as_ref().and_then(|id| self.by_session.get(id)).copied();
@@ -163,7 +162,7 @@ impl ClaudeCode {
         let is_summary =
             entry.is_true("isCompactSummary") && !self.plain_summaries.contains(&node.id);
         let about = inner.without(&["role", "content", "type"]).into_json();
-        // What each entry of a session repeats is in the session's details.
+        // Fields that every entry of a session repeats are in the session's details.
         let mut entry = entry.without(&[
             "type",
             "uuid",
@@ -186,17 +185,17 @@ impl ClaudeCode {
         message
     }
 
-    /// Hangs what hangs from a link from what the link hangs from.
+    /// Replaces links: their children get the parent of the link.
     fn pass_links(&mut self) {
         let mut way = Vec::new();
         for talk in &mut self.talks {
             for node in &mut talk.draft.nodes {
                 while let Some(link) = node.parent.take_if(|id| self.links.contains_key(id)) {
-                    // Removed while it is gone through, so links in a circle lead nowhere.
+                    // Removed while it is followed, so a cycle of links ends.
                     node.parent = self.links.remove(&link).flatten();
                     way.push(link);
                 }
-                // The next node below the same row of links finds its end at once.
+                // Path compression: the next node below the same links finds their end at once.
                 for link in way.drain(..) {
                     self.links.insert(link, node.parent.clone());
                 }
@@ -223,7 +222,7 @@ impl Talk {
         }
     }
 
-    /// Takes what an entry tells of the whole session; `false` if it is more than that.
+    /// Reads an entry about the whole session; `false` if it is another kind of entry.
     fn note_details(&mut self, record: &Record, kind: &str, entry: &Fields) -> bool {
         match kind {
             "custom-title" => self.titles.custom = entry.text("customTitle"),
@@ -291,7 +290,7 @@ impl Talk {
         self.draft.push(Node { is_side, ..node(id, parent, record) });
     }
 
-    /// Adds an entry without a place in the chain, as a hidden message after the entry before.
+    /// Adds an entry without a `uuid`, as a hidden message after the previous entry.
     fn push_behind(&mut self, record: &Record) {
         self.ordinal += 1;
         let ordinal = self.ordinal.to_string();
@@ -352,7 +351,7 @@ impl Talk {
         });
     }
 
-    /// Decides what could not be decided before the whole file was read.
+    /// Resolves what depends on the whole file.
     fn close(&mut self, report: &mut ImportReport, plain_summaries: &mut HashSet<MessageId>) {
         let draft = &mut self.draft;
         if let Some(fallback) = self.fallback_head.take()
@@ -370,7 +369,7 @@ impl Talk {
         }
         let title = self.titles.custom.take().or(self.titles.generated.take());
         draft.details.name = title.as_deref().and_then(name);
-        // A summary of what another file holds is all that is known of it here.
+        // The messages of this summary are in another file.
         let first = draft.nodes.first().map(|node| node.id.clone());
         let boundaries = &self.boundaries;
         draft.compactions.retain_mut(|compaction| {
@@ -395,8 +394,8 @@ impl Talk {
     }
 }
 
-/// Hangs each entry from the one before, if none of the file names a parent: some tools write
-/// transcripts so.
+/// Makes each entry the child of the one before if no entry of the file names a parent, as some tools write
+/// transcripts.
 fn chain_if_unlinked(draft: &mut Draft, report: &mut ImportReport) {
     let is_unlinked = draft.nodes.len() > 1 && draft.nodes.iter().all(|node| node.parent.is_none());
     if !is_unlinked {
@@ -408,7 +407,7 @@ fn chain_if_unlinked(draft: &mut Draft, report: &mut ImportReport) {
     }
 }
 
-/// Joins the sessions whose entries hang together.
+/// Joins sessions with connected entries.
 fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
     if talks.len() < 2 {
         return talks;
@@ -468,7 +467,7 @@ fn is_link(kind: &str) -> bool {
     matches!(kind, "user" | "assistant" | "system" | "attachment")
 }
 
-/// Returns what the program noted in the chain.
+/// Returns the text of an entry that the program itself wrote.
 fn noted(entry: Fields) -> Message {
     let parts = entry.get("content").map(text_part).into_iter().collect();
     let mut message = Message::new(Role::System, parts).hidden();

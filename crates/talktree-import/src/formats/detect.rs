@@ -1,12 +1,12 @@
-//! Telling a format from the content of a file.
+//! Detects the format of a file from its content.
 
 use super::Format;
 use crate::fields::{self, Fields};
 
-/// How many records are looked at before a file counts as being in no known format.
+/// How many records are examined before the format of a file counts as unknown.
 pub(crate) const MAX_LOOKS: usize = 64;
 
-/// Returns the format that a record with these fields is in, if it tells.
+/// Returns the format of a record with these fields, if they determine it.
 pub(crate) fn format_of(record: &Fields) -> Option<Format> {
     let kind = record.text("type");
     let kind = kind.as_deref();

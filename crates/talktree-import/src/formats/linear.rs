@@ -1,11 +1,11 @@
 //! Conversations that are a list of messages.
 //!
-//! Such a list is one record (`{"messages": [..]}`, with `id` and `title` beside it if it is given
-//! them) or the whole file (each record a message). Neither ids nor times are sure to be there. A
-//! message without an id gets one derived from its number and content, so that a list that has
-//! grown keeps the ids it had, and lists that part ways become branches. A list without an id gets
-//! one from the name of the file, its opening (all up to the first message that is no instruction:
-//! many begin with the same) and its number among those with the same opening.
+//! Such a list is one record (`{"messages": [..]}`, maybe with `id` and `title`) or the whole file
+//! (each record is a message). Ids and times may be missing. A message without an id gets one
+//! derived from its number and content. So a list that has grown keeps its ids, and lists with a
+//! common beginning become branches. A list without an id gets one from the name of the file, its
+//! opening (all up to the first message that is no instruction: many begin with the same) and its
+//! number among those with the same opening.
 
 use std::collections::HashMap;
 
@@ -21,17 +21,17 @@ use crate::draft::{
 use crate::fields::{self, Fields};
 use crate::records::Record;
 
-/// How one format writes a message.
+/// How one format represents a message.
 pub(crate) trait Dialect {
     const FORMAT: Format;
 
-    /// Notes what later messages refer to.
+    /// Records what later messages refer to.
     fn note(&self, fields: &Fields, names: &mut ToolNames);
 
     /// Returns the message; its id and time are set by the caller.
     fn message(&self, fields: Fields, names: &ToolNames) -> Message;
 
-    /// Returns the parent that the message names, if the format lets it.
+    /// Returns the parent that the message names, if the format has one.
     fn parent(&self, fields: &Fields) -> Option<Option<MessageId>>;
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct Linear<D> {
     openings: HashMap<String, u64>,
 }
 
-/// A list as it is read.
+/// A list while it is read.
 #[derive(Default)]
 struct List {
     nodes: Vec<Node>,
     line: u64,
-    /// Marks of the messages up to the first that is no instruction.
+    /// Hashes of the messages up to the first that is not an instruction.
     opening: Vec<u64>,
     is_open: bool,
 }
@@ -189,7 +189,7 @@ impl<D: Dialect> Reader for Linear<D> {
     }
 }
 
-/// Returns the id a record gives, as text or as a number.
+/// Returns the id of a record, given as text or as a number.
 fn given_id(fields: &Fields) -> Option<String> {
     let id = fields.get("id")?;
     let number = || id.as_str().parse::<i64>().ok().map(|number| number.to_string());

@@ -1,4 +1,4 @@
-//! The formats that files are read in: one file a format, and how each is told.
+//! The import formats, one file each, and how they are detected.
 
 mod blocks;
 mod chatgpt;
@@ -20,7 +20,7 @@ use crate::draft::Reader;
 
 pub(crate) use detect::{MAX_LOOKS, format_of};
 
-/// A format that conversations are read from.
+/// The format of an imported file.
 ///
 /// ```
 /// use talktree_import::Format;

@@ -1,8 +1,8 @@
 //! OpenAssistant message trees.
 //!
 //! Nested: a record is a tree, each message with its `replies` inside it. Flat: a record is a
-//! message; a tree is a `message_tree_id`, or what hangs from one root where that is not given.
-//! Deleted messages are kept, with their mark in the metadata.
+//! message; a tree has one `message_tree_id` or, without that field, one root. Deleted messages are
+//! kept, and marked in the metadata.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(crate) struct OpenAssistant {
     flat: Vec<Flat>,
 }
 
-/// A message that is a record of its own.
+/// A message that is one record.
 struct Flat {
     node: Node,
     tree: Option<String>,
@@ -52,7 +52,7 @@ impl OpenAssistant {
             let given = fields.as_ref().and_then(|fields| fields.text("message_id"));
             let (Some(fields), Some(id)) = (fields, given) else {
                 report.lose(line, "a message of the tree has no message_id");
-                // Its replies hang from what it hangs from.
+                // Its replies become children of its parent.
                 ids.push(parent.and_then(|parent| ids[parent].clone()));
                 continue;
             };
@@ -190,7 +190,7 @@ fn parents_of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Option<u
     nodes.map(|node| node.parent.as_ref().and_then(|parent| index.get(parent)).copied()).collect()
 }
 
-/// Returns the end of the path that goes from the first root by the best reply each time.
+/// Returns the leaf that the best replies lead to from the first root.
 fn head(nodes: &[Node], ranks: &[Option<f64>]) -> Option<MessageId> {
     let mut best: Vec<Option<u32>> = vec![None; nodes.len()];
     let parents = parents_of(nodes.iter());
@@ -216,10 +216,10 @@ struct Nested {
     text: String,
 }
 
-/// Takes the messages of a nested tree apart, each before its replies.
+/// Splits a nested tree into messages, each before its replies.
 ///
-/// One pass over the text, whatever the depth: a parser that recurses ends at 128 levels, and one
-/// that reads each level's replies as text reads the deepest as often as it is deep.
+/// One pass over the text: a recursive parser fails below 128 levels, and one that keeps each
+/// level's replies as text is quadratic in the depth.
 fn unnest(tree: &str) -> Vec<Nested> {
     enum Level {
         /// Inside a message: which one, and how many of its brackets are open.
@@ -231,7 +231,7 @@ fn unnest(tree: &str) -> Vec<Nested> {
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut levels: Vec<Level> = Vec::new();
     let (mut in_string, mut is_escaped) = (false, false);
-    // Where the string read last begins in its text, and whether a colon has followed it.
+    // The start of the last string, and whether a colon followed it.
     let (mut string_start, mut is_key) = (0, false);
     for &byte in tree.as_bytes() {
         let (at, depth) = match levels.last_mut() {
@@ -297,7 +297,7 @@ fn unnest(tree: &str) -> Vec<Nested> {
         }
     }
     for (nested, text) in nested.iter_mut().zip(texts) {
-        // Cut at ASCII bytes only, so it is UTF-8 still.
+        // Cut at ASCII bytes only, so it is still UTF-8.
         nested.text = String::from_utf8(text).unwrap_or_default();
     }
     nested

@@ -44,7 +44,7 @@ impl Dialect for OpenAi {
         ];
         let rest = fields.clone().without(&known);
         if role == "tool" || role == "function" {
-            // Calls of the older kind have no id: the function's name pairs them.
+            // Calls of the older kind have no id; they are paired by the name of the function.
             let name = fields.text("name");
             let id = fields.text("tool_call_id").or_else(|| name.clone()).unwrap_or_default();
             let name = names.get(&id).cloned().or(name).unwrap_or_else(|| "unknown".to_owned());
@@ -80,7 +80,7 @@ fn call_part(call: &Fields, function: &Fields) -> Option<Part> {
     Some(Part::tool_call(name, id, given.map_or_else(empty, arguments)))
 }
 
-/// Returns the arguments, which come as JSON in a string; a string that is no JSON stays one.
+/// Returns the arguments, which are JSON in a string; a string that is not JSON stays a string.
 fn arguments(given: &Json) -> Json {
     fields::text(given).and_then(|text| Json::parse(&text).ok()).unwrap_or_else(|| given.clone())
 }

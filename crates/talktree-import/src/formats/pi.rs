@@ -1,10 +1,9 @@
 //! Sessions of the Pi coding agent, versions 1 to 3.
 //!
 //! A file is one session: a header, then entries. From version 2 on entries have ids and parents;
-//! in version 1 each follows the one before. Every entry has a place in the tree, so every entry
-//! becomes a node: messages as messages, all others as hidden ones. A compaction is a hidden message,
-//! and a summary that replaces its path from the root to the entry before the first one it keeps,
-//! which version 1 names by its number in the file.
+//! in version 1 each follows the one before. Every entry has a position in the tree, so every entry becomes a message;
+//! entries that are not messages become hidden ones. A compaction is a hidden message, and a summary that replaces its
+//! path from the root to the entry before the first one it keeps, which version 1 names by its number in the file.
 
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
@@ -22,17 +21,17 @@ use crate::records::Record;
 pub(crate) struct Pi {
     file: String,
     now: DateTime<Utc>,
-    /// The names of the calls that results answer without naming the tool.
+    /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
     drafts: Vec<Talk>,
 }
 
-/// One session as it is read.
+/// One session while it is read.
 struct Talk {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
-    /// Compactions that name the first entry they keep by its number: which, and the number.
+    /// Compactions that name the first kept entry by its number, with that number.
     by_number: Vec<(usize, usize)>,
 }
 
@@ -61,7 +60,7 @@ impl Pi {
         derive(&["pi", &self.file]).to_string()
     }
 
-    /// Returns the session that entries belong to; one whose header is lost is named by its file.
+    /// Returns the session of the entries; without a header its id comes from the name of the file.
     fn talk(&mut self, line: u64) -> &mut Talk {
         if self.drafts.is_empty() {
             let mut draft = Draft::new(session_id(self.derived_session()), line);
@@ -121,7 +120,7 @@ impl Reader for Pi {
             }
             _ => {}
         }
-        // What was written last is what Pi goes on from.
+        // Pi continues from the entry written last.
         talk.draft.head = Some(id.clone());
         talk.draft.push(Node {
             id,
@@ -177,7 +176,7 @@ impl Reader for Pi {
 }
 
 impl Pi {
-    /// Returns what was said by a person, the model or a tool.
+    /// Returns a message by a person, the model or a tool.
     fn said(&self, entry: &Fields, inner: Fields) -> Message {
         let role = inner.text("role").unwrap_or_default();
         let rest = entry.clone().without(&["type", "id", "parentId", "timestamp", "message"]);
@@ -246,7 +245,7 @@ impl Talk {
         });
     }
 
-    /// Notes a label; one without a name removes the label of its message.
+    /// Sets a label; an entry without a name removes the label of its message.
     fn label(&mut self, record: &Record, fields: &Fields) {
         let Some(target) = fields.text("targetId").map(message_id) else { return };
         self.draft.labels.retain(|label| label.target != target);
@@ -264,7 +263,7 @@ fn session_of_path(path: &str) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Returns what Pi tells the model in a user's name.
+/// Returns a message that Pi wrote to the model in the user's name.
 fn told(text: &str, rest: Fields, kind: &str) -> Message {
     let message = Message::new(Role::User, vec![Part::text(text)]);
     with_metadata(message, rest.with("kind", Some(text_json(kind))))

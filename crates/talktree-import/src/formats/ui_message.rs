@@ -1,7 +1,7 @@
 //! `UIMessage`s of the Vercel AI SDK, and talktree's own messages as JSON.
 //!
-//! Parts are kept to the letter: they are what talktree stores. Version 4 of the SDK wrote `content`
-//! and `toolInvocations` instead, which become parts. A message that names its `parent` hangs there.
+//! Parts are kept unchanged, because talktree stores this format. Version 4 of the SDK wrote `content` and
+//! `toolInvocations` instead, which become parts. A message may name its `parent`.
 
 use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Tool};
@@ -45,7 +45,7 @@ impl Dialect for UiMessage {
         let mut message = Message::new(fields.text("role").unwrap_or_default(), parts);
         message.metadata = fields.get("metadata").cloned();
         message.is_hidden = fields.is_true("hidden");
-        // A time that was not understood is kept under a name of its own: the message has a time.
+        // An unreadable time is kept under another name, because the message has its own field for the time.
         let unread = ["created_at", "createdAt"].into_iter().filter(|n| fields.time(n).is_none());
         let unread: Vec<_> = unread
             .filter_map(|name| Some((format!("unread_{name}"), fields.get(name)?.clone())))
@@ -63,7 +63,7 @@ fn part(json: &Json) -> Part {
     serde_json::from_str(json.as_str()).unwrap_or_else(|_| data_part("value", json))
 }
 
-/// Returns a call of the shape of version 4.
+/// Returns a call in the format of version 4.
 fn invocation(call: &Fields) -> Option<Part> {
     let output = call.get("result").cloned();
     let state = if output.is_some() { "output-available" } else { "input-available" };

@@ -87,7 +87,7 @@ pub(super) struct HitMaker<'c> {
     has_terms: bool,
     /// What is marked in a message, whether it has all words or not.
     shown: [Matcher; 2],
-    /// What stands in a message that matches without being relaxed.
+    /// Counts the words of the query in a text; a message that has them all matches without being relaxed.
     words: Scanner,
 }
 

@@ -1,7 +1,7 @@
 //! Finding and ranking matches, for messages and for the texts of context blocks.
 //!
-//! A text must have all words; if none has, any of the words is enough. Up to [`MAX_ALL`] matches are all ranked here.
-//! Of more matches, only those that FTS5 ranks best are.
+//! A text must have all words. If no text has them all, any of them is enough. Up to [`MAX_ALL`] matches are all ranked
+//! here. Of more matches, only those that FTS5 ranks best are.
 
 use std::collections::HashSet;
 

@@ -11,12 +11,11 @@ use crate::style;
 
 /// Show the stored texts that differ from the frozen prompt
 ///
-/// Texts that a program takes from elsewhere are left out, and so are shared texts that the prompt
-/// does not have.
+/// Texts from outside the store are left out, and so are shared texts that are not in the prompt.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context drift [OPTIONS] <SESSION>")]
 pub(super) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 }
 
@@ -42,7 +41,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     for drift in blocks.drift()? {
         let kind = match drift.kind {
             DriftKind::Changed => "changed",
-            // Which shared labels a program shows its model is not known here.
+            // The command does not know which shared labels a program shows to its model.
             DriftKind::Added if own.contains(&drift.label) => "added",
             _ => continue,
         };

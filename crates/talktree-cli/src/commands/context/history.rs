@@ -99,7 +99,7 @@ const REMOVED: &str = "(removed)";
 
 /// Returns what a version changed, in unified form.
 fn difference(before: Option<&EntryVersion>, version: &EntryVersion) -> String {
-    // The text before the oldest version that is kept is not known.
+    // The version before the oldest kept one is not known.
     if before.is_none() && version.version > 1 {
         return String::new();
     }

@@ -1,7 +1,6 @@
 //! `talktree context`: what a model should know beside the conversation.
 //!
-//! The command sees only what is stored. It does not know the program that uses the store: its other texts, its limits, its
-//! descriptions.
+//! The command sees only stored texts. The other texts of a program, and its limits and descriptions, are not stored.
 
 mod diff;
 mod drift;
@@ -21,12 +20,11 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Result;
 
-/// Read and write what a model should know beside a conversation
+/// Read and write stored context blocks: what a model should know besides the messages
 ///
-/// A text is stored under a LABEL, such as `memory`; a document also has a KEY. --shared means the
-/// texts that all conversations share. If a conversation and all conversations have texts under one
-/// label, the text of the conversation is read. The limits, descriptions and fixed texts of a
-/// program are not stored, so they are not shown here.
+/// A text is stored under a LABEL, such as `memory`; a document also has a KEY. --shared means the texts that all
+/// sessions share. If a session has a text of its own under the label of a shared one, its own is read. The limits,
+/// descriptions and fixed texts of a program are not stored, so they are not shown here.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree context [OPTIONS] <COMMAND>",

@@ -79,7 +79,7 @@ pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
         _ => std::fs::read_to_string(&args.file)
             .map_err(|error| Failure::Input(format!("{name}: {error}")))?,
     };
-    // A prompt shows labels in upper case; the stored labels tell how they are written.
+    // A prompt shows labels in upper case; the stored labels have the original spelling.
     let stored = scope.context([])?.stored()?;
     let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;
     if labels.is_empty() {

@@ -14,7 +14,7 @@ use crate::style;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context prompt [OPTIONS] <SESSION>")]
 pub(super) struct Args {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 }
 

@@ -48,7 +48,8 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             _ => scope.unknown(label),
         });
     }
-    // The store does not tell the kind of removed documents, and only knowledge is searched.
+    // The store does not record the kind of removed documents. It matters, because only knowledge
+    // is indexed.
     if let (false, Some(_), None) = (is_there, key, args.kind) {
         return Err(Failure::Usage(format!(
             "all documents under {label:?} were removed: say with --kind whether they are skills or knowledge"

@@ -1,7 +1,7 @@
-//! The scope of a command, a session or what all sessions share, and what is stored there under a label.
+//! The scope of a command: one session, or the texts that all sessions share.
 //!
-//! A label may have texts of a session and shared texts; then the session reads its own. A write never changes the scope of
-//! a label: a text of its own would hide the shared one from the session.
+//! A label may have both texts of a session and shared texts; then the session reads its own. A write never changes the
+//! scope of a label: a new text of the session would hide the shared one from it.
 
 use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
@@ -14,10 +14,10 @@ use crate::{lookup, style};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ScopeArgs {
-    /// The conversation: its id, the beginning or the end of it, or its name.
+    /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// Use the texts that all conversations share; SESSION need not exist then.
+    /// Use the texts that all sessions share; SESSION need not exist then.
     #[arg(long)]
     shared: bool,
 }
@@ -52,7 +52,7 @@ impl Kind {
     }
 }
 
-/// Takes any text but an empty one: the empty key is that of the text under the label itself.
+/// Parses a key. The empty key is refused: it means the text of the label itself.
 pub(super) fn key() -> impl TypedValueParser<Value = String> {
     NonEmptyStringValueParser::new()
 }
@@ -63,7 +63,7 @@ pub(super) struct Scope<'a> {
     store: &'a Store,
     /// A new id that no session has, if the scope is shared.
     id: SessionId,
-    /// The name in answers.
+    /// The name of the scope in the output.
     pub(super) name: String,
     pub(super) is_shared: bool,
 }
@@ -140,7 +140,7 @@ impl<'a> Scope<'a> {
         Ok(!documents.documents(label)?.is_empty())
     }
 
-    /// Returns all that can be read here: what this scope has and, for a session, what is shared.
+    /// Returns everything readable: the content of this scope and, for a session, the shared content.
     pub(super) fn seen(&self) -> Result<Vec<StoredLabel<'a>>> {
         let mut seen = self.held()?;
         if !self.is_shared {
@@ -157,7 +157,7 @@ impl<'a> Scope<'a> {
             .collect()
     }
 
-    /// Returns what a reader sees under a label: that of this scope, else what is shared.
+    /// Returns the content of a label as a reader sees it: that of this scope, or else the shared one.
     pub(super) fn read(&self, label: &str) -> Result<StoredLabel<'a>> {
         if let Some(held) = self.find(label)? {
             return Ok(held);
@@ -167,7 +167,7 @@ impl<'a> Scope<'a> {
         found.ok_or_else(|| self.unknown(label))
     }
 
-    /// Returns what a write under a label changes; `None` if nothing is there yet.
+    /// Returns the content that a write under a label changes; `None` if there is none yet.
     pub(super) fn write(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.find(label)?;
         if found.is_none() && !self.is_shared && Self::shared(self.store).find(label)?.is_some() {
@@ -176,7 +176,7 @@ impl<'a> Scope<'a> {
         Ok(found)
     }
 
-    /// Returns a label as one of this kind, whatever is stored there.
+    /// Returns the content of a label as this kind, whatever is stored there.
     pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<StoredLabel<'a>> {
         StoredLabel::new(self, label.to_owned(), self.block(kind))
     }
@@ -217,7 +217,7 @@ pub(super) struct StoredLabel<'a> {
     /// The text that a prompt shows.
     pub(super) content: String,
     pub(super) tokens: u64,
-    /// A context with this label alone.
+    /// A context with only this label.
     pub(super) context: talktree::Context,
 }
 
@@ -263,7 +263,7 @@ impl<'a> StoredLabel<'a> {
         }
     }
 
-    /// Refuses a write that does not fit what is there.
+    /// Refuses a write that does not fit the stored content.
     pub(super) fn check(&self, key: Option<&str>, kind: Option<Kind>) -> Result<()> {
         let (label, is) = (&self.label, self.kind);
         match (is, key) {
@@ -283,7 +283,7 @@ impl<'a> StoredLabel<'a> {
     }
 }
 
-/// The answer to a write, as JSON.
+/// The result of a write, as JSON.
 #[derive(Serialize)]
 struct Written<'a> {
     session: Option<&'a SessionId>,
@@ -296,7 +296,7 @@ struct Written<'a> {
     tokens: u64,
 }
 
-/// Answers a write: says what is now under the label or the key.
+/// Prints the result of a write: the current content under the label or the key.
 pub(super) fn tell_written(
     context: &mut Context,
     held: &StoredLabel<'_>,

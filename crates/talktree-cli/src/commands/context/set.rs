@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// The text; `-` or no text reads stdin, without the last line break.
     text: Option<String>,
 
-    /// Add the text to what is there, on a new line.
+    /// Append to the stored text, on a new line.
     #[arg(long)]
     append: bool,
 

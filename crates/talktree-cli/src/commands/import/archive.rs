@@ -1,7 +1,7 @@
 //! ZIP archives: the export that ChatGPT sends.
 //!
-//! An importer seeks in what it reads, and an archive's entry is a stream, so each entry lies in a
-//! temporary file while it is imported, never in memory.
+//! An importer seeks in its input, and an entry of an archive is a stream. So each entry is copied to a temporary file,
+//! not to memory.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -27,7 +27,7 @@ pub(super) fn each_conversation(
     let cannot =
         |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", path.display()));
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
-    // A name that cannot be read is no conversation's.
+    // An entry whose name cannot be read is not a conversation.
     let names: Vec<String> =
         archive.file_names().flatten().map(std::borrow::Cow::into_owned).collect();
     let mut chosen: Vec<&String> = names.iter().filter(|name| is_chatgpt(name)).collect();
@@ -53,7 +53,7 @@ pub(super) fn each_conversation(
     Ok(())
 }
 
-/// Returns a temporary file with all that can be read; it is gone when it is closed.
+/// Returns a temporary file with the content of a reader; it is deleted when it is closed.
 pub(super) fn spool(reader: &mut impl Read, path: &Path) -> Result<File> {
     let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
     let mut file = tempfile::tempfile().map_err(cannot)?;

@@ -7,8 +7,8 @@ use crate::failure::tell;
 
 /// Returns the *.jsonl, *.json and *.zip below a folder, in order of their names.
 ///
-/// Links are followed, each folder is visited once, so a circle of links ends. A folder that cannot
-/// be read is reported and skipped.
+/// Links are followed, and each folder is visited once, so a cycle of links ends. A folder that
+/// cannot be read is reported and skipped.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut visited = HashSet::new();
