@@ -94,7 +94,7 @@ pub enum Error {
         max: usize,
     },
     /// The head is not where the caller expected it. Nothing was appended.
-    #[error("the head is at {found:?}, not at {expected:?}")]
+    #[error("the head is {}, not {}", at(found.as_ref()), at(expected.as_ref()))]
     HeadMoved {
         /// The head that the caller expected.
         expected: Option<MessageId>,
@@ -102,7 +102,7 @@ pub enum Error {
         found: Option<MessageId>,
     },
     /// The first message of a range is not on the path to its last.
-    #[error("message {first:?} is not an ancestor of {last:?}")]
+    #[error("message {first:?} is not on the path to {last:?}")]
     NotAncestor {
         /// The first message of the range.
         first: MessageId,
@@ -329,6 +329,11 @@ pub enum Error {
         /// The error of the database.
         source: BoxError,
     },
+}
+
+/// Returns where a head is, in words.
+fn at(head: Option<&MessageId>) -> String {
+    head.map_or_else(|| "before the first message".to_owned(), |id| format!("at {id:?}"))
 }
 
 fn of_document(key: Option<&str>) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use talktree::import::{ImportReport, JsonlOptions};
-use talktree::{Error, Message, MessageId, Result, Store};
+use talktree::{CompactionId, Error, Message, MessageId, Result, Store};
 
 fn try_import(store: &Store, file: &str, options: &JsonlOptions) -> Result<ImportReport> {
     let report = store.import_jsonl("file", Cursor::new(file.as_bytes()), options, |_| {})?;
@@ -250,5 +250,27 @@ fn progress_ends_where_it_said_it_would() -> Result<()> {
     assert!(told.is_sorted(), "{told:?}");
     let (done, total) = *told.last().unwrap();
     assert!(done == total && total == file.len() as u64);
+    Ok(())
+}
+
+/// Version 1 called a hidden message an aside, and the compactions inside a range its folds.
+#[test]
+fn an_export_of_version_1_is_read_with_its_old_names() -> Result<()> {
+    let export = [
+        r#"{"format":"talktree","version":1}"#,
+        r#"{"type":"session","id":"s"}"#,
+        r#"{"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[]}}"#,
+        r#"{"type":"message","message":{"id":"b","parent":"a","role":"system","parts":[],"aside":true}}"#,
+        r#"{"type":"compaction","id":"x","first":"a","last":"a","count":1,"summary":"in"}"#,
+        r#"{"type":"compaction","id":"y","first":"a","last":"b","count":2,"summary":"out","folds":["x"]}"#,
+    ];
+    let store = Store::open_in_memory()?;
+    let file = Cursor::new(export.join("\n"));
+    store.import_jsonl("old.jsonl", file, &JsonlOptions::default(), |_| {})?;
+    let chat = store.session("s")?;
+    let stored = chat.raw_history()?;
+    assert_eq!((stored[0].is_hidden, stored[1].is_hidden), (false, true));
+    assert!(stored[1].extra.is_empty());
+    assert_eq!(chat.compaction(&"y".into())?.nested, [CompactionId::from("x")]);
     Ok(())
 }

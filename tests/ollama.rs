@@ -45,7 +45,7 @@ const FAILURES: [(Act, &str); 7] = [
     (Act::Garbage, r#"answered without a chat message: "<html>\u{1b}[2J""#),
     (Act::Empty, r#"answered without a chat message: "{\"choices\":[]}""#),
     (Act::Blank, "a summary needs text; the one given is blank"),
-    (Act::Long, " tokens; it would replace "),
+    (Act::Long, " tokens) is not shorter than what it replaces ("),
 ];
 
 /// Returns how the server answers the n-th request: usually with a summary, and always so the first one, which only tests it.

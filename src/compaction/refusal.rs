@@ -8,7 +8,7 @@ use crate::id::{CompactionId, MessageId};
 /// use talktree::SummaryRefused;
 ///
 /// let why = SummaryRefused::NotShorter { tokens: 150, replaced: 120 };
-/// assert_eq!(why.to_string(), "the summary has 150 tokens; it would replace 120");
+/// assert_eq!(why.to_string(), "the summary (150 tokens) is not shorter than what it replaces (120)");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum SummaryRefused {
     #[error("a summary needs text; the one given is blank")]
     Blank,
     /// It is not shorter than its range.
-    #[error("the summary has {tokens} tokens; it would replace {replaced}")]
+    #[error("the summary ({tokens} tokens) is not shorter than what it replaces ({replaced})")]
     NotShorter {
         /// The tokens of the summary as a message.
         tokens: u64,

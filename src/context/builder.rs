@@ -52,7 +52,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Freezes the prompt when it is first read: the same bytes, also after a restart, until it is refreshed.
+    /// Freezes the prompt when it is first read: the same bytes, also after a restart, until it is refreshed,
+    /// or the conversation is compacted or cleared.
     pub fn cached_prompt(mut self) -> Self {
         self.options.is_cached = true;
         self

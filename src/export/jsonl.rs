@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::store::Store;
 
 /// The version of the format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// Returns the checksum with one more line.
 pub(crate) fn chain(checksum: Uuid, line: &str) -> Uuid {
@@ -46,8 +46,8 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// The export has everything that a read returns: details, every branch, hidden messages, compactions, labels, the
-    /// head. It omits what only matters inside a store: tombstones of deleted messages, the log of the head, and import
+    /// The export has the session's details, every branch, hidden messages, compactions, labels and the head. It does not
+    /// have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these. It omits what only matters inside a store: tombstones of deleted messages, the log of the head, and import
     /// records. It consists of many reads: if another handle deletes messages meanwhile, it may mix several states.
     ///
     /// ```
@@ -57,7 +57,7 @@ impl Session {
     /// chat.append(Message::user("hi"))?;
     /// let mut file = Vec::new();
     /// chat.export_jsonl(&mut file)?;
-    /// assert!(file.starts_with(br#"{"format":"talktree","version":1}"#));
+    /// assert!(file.starts_with(br#"{"format":"talktree","version":2}"#));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

@@ -9,7 +9,7 @@
 //! JSON lines, version 1:
 //!
 //! ```json
-//! {"format":"talktree","version":1}
+//! {"format":"talktree","version":2}
 //! {"type":"session","id":"s","name":"..","created_at":".."}
 //! {"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[..],"created_at":".."}}
 //! {"type":"compaction","id":"c","first":"a","last":"a","count":1,"summary":"..","created_at":".."}

@@ -71,6 +71,8 @@ struct Driver<'a> {
     lines: Lines<'a>,
     report: ImportReport,
     position: Position,
+    /// The version of the export being read.
+    version: u32,
     /// The counts of the export so far.
     counts: Counts,
     checksum: Uuid,
@@ -103,6 +105,7 @@ impl<'a> Driver<'a> {
             lines: Lines::open(source).map_err(failed)?,
             report: ImportReport::new(path, FORMAT),
             position: Position::Outside,
+            version: FORMAT_VERSION,
             counts: Counts::default(),
             checksum: Uuid::nil(),
             is_damaged: false,
@@ -181,14 +184,16 @@ impl<'a> Driver<'a> {
     fn begin(&mut self, line: u64, text: &str, version: f64) {
         self.warn_if_cut(line);
         (self.counts, self.checksum, self.is_damaged) = (Counts::default(), Uuid::nil(), false);
-        if version == f64::from(FORMAT_VERSION) {
+        if let Some(known) = (1..=FORMAT_VERSION).find(|known| version == f64::from(*known)) {
+            self.version = known;
             self.position = Position::Inside;
             self.checksum = chain(self.checksum, text);
             self.report.converted += 1;
             return;
         }
         self.position = Position::Newer;
-        let why = format!("an export of version {version}; this build reads {FORMAT_VERSION}");
+        let why =
+            format!("an export of version {version}; this build reads up to {FORMAT_VERSION}");
         self.report.lose(line, why);
     }
 
@@ -239,7 +244,7 @@ impl<'a> Driver<'a> {
         };
         let report = &mut self.report;
         let taken = match kind {
-            Kind::Message => record::message(text)
+            Kind::Message => record::message(text, self.version)
                 .map(|(message, mark)| session.message(line, text.len(), message, mark, report)),
             Kind::Compaction => record::compaction(text)
                 .map(|compaction| session.compaction(line, &compaction, report)),
@@ -275,7 +280,7 @@ impl<'a> Driver<'a> {
         let stored = Some(&session).filter(|_| has_messages && self.options.session.is_none());
         let path = self.path;
         let failed = |source: io::Error| Error::Io { path: path.to_owned(), source };
-        let ahead = look_ahead(&mut self.lines, stored, self.check, &failed)?;
+        let ahead = look_ahead(&mut self.lines, self.version, stored, self.check, &failed)?;
         let session = match ahead.conflict {
             None => Incoming::open(session, has_messages, &details, ahead.mark, self.is_dry)?,
             Some(why) => {

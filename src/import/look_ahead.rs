@@ -23,6 +23,7 @@ pub(super) struct LookAhead {
 /// given.
 pub(super) fn look_ahead(
     lines: &mut Lines<'_>,
+    version: u32,
     stored: Option<&Session>,
     check: &dyn Fn() -> Result<()>,
     failed: &dyn Fn(std::io::Error) -> crate::error::Error,
@@ -34,7 +35,7 @@ pub(super) fn look_ahead(
         check()?;
         let Ok(text) = line.text else { continue };
         let message = match Record::of(&text) {
-            Ok(Record::Of(Kind::Message, line)) => record::message(line),
+            Ok(Record::Of(Kind::Message, line)) => record::message(line, version),
             Ok(Record::Of(Kind::Session, _) | Record::Header(_) | Record::End { .. }) => break,
             _ => continue,
         };

@@ -141,8 +141,11 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
     Ok((session.id, details))
 }
 
+/// What `hidden` was called in exports of version 1.
+const HIDDEN_IN_VERSION_1: &str = "aside";
+
 /// Parses the message of a line. The number distinguishes it from other content under the same id.
-pub(super) fn message(line: &str) -> Result<(Message, u64), String> {
+pub(super) fn message(line: &str, version: u32) -> Result<(Message, u64), String> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -156,7 +159,12 @@ pub(super) fn message(line: &str) -> Result<(Message, u64), String> {
     }
     let Line { message: json } = read(line)?;
     read::<Named>(json.get())?;
-    let message: Message = read(json.get())?;
+    let mut message: Message = read(json.get())?;
+    if version == 1
+        && let Some(hidden) = message.extra.remove(HIDDEN_IN_VERSION_1)
+    {
+        message.is_hidden = read(hidden.as_str())?;
+    }
     message.id.check_for_writing().map_err(|error| error.to_string())?;
     Ok((message, mark(json.get())))
 }
@@ -175,7 +183,8 @@ pub(super) fn compaction(line: &str) -> Result<Compaction, String> {
         tokens_before: u64,
         #[serde(default)]
         tokens_after: u64,
-        #[serde(default)]
+        /// `folds` in version 1.
+        #[serde(default, alias = "folds")]
         nested: Vec<CompactionId>,
         model: Option<String>,
         details: Option<Json>,

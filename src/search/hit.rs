@@ -24,7 +24,7 @@ use crate::message::Role;
 pub enum Matched {
     /// The message contains every word.
     All,
-    /// Too few messages contain every word: this one contains any of them.
+    /// The message needs only some of the words: the query is a question, or no message has all of them.
     Relaxed,
 }
 

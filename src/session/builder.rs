@@ -125,8 +125,8 @@ impl SessionBuilder {
     /// append: [`on_compaction_error`](Self::on_compaction_error) receives it. Unless
     /// [`compaction_options`](Self::compaction_options) set something else, the last 20 000 tokens are
     /// kept, or half the threshold if that is less. The prompt counts as it was when it was last read
-    /// through this session. Options that keep nearly as much as the threshold allows make the
-    /// summarizer run nearly every turn. If head, tail and prompt alone exceed the threshold,
+    /// through this session. If the protected messages nearly fill the threshold, the summarizer
+    /// runs at nearly every append. If head, tail and prompt alone exceed the threshold,
     /// subscribers receive [`Change::CannotShorten`](crate::Change::CannotShorten) once.
     ///
     /// The threshold belongs to this handle and its clones: what other handles append is compacted with

@@ -14,9 +14,9 @@ const BATCH: usize = 32;
 impl Session {
     /// Returns the newest messages of the history that fit a budget.
     ///
-    /// They never begin between a tool call and its result. The newest message is always among them,
-    /// whatever it costs, and so is a summary right before them. The read costs what it returns, and
-    /// a look at the runs of the path to count what is left out.
+    /// They never begin between a tool call and its result. The newest message is always
+    /// returned, even over the budget; so is a summary directly before the returned messages. Only the
+    /// returned messages are read; the others are counted, not read.
     ///
     /// ```
     /// use talktree::{Budget, Message, Store};

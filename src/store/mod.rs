@@ -394,8 +394,9 @@ impl Store {
 
     /// Returns a hash of the content of every session: equal for two stores with the same content.
     ///
-    /// It covers ids, trees, messages, heads, labels, compactions and session details, not addresses,
-    /// the head's log or import records. It is many reads, so it may see part of a concurrent write.
+    /// It covers ids, trees, messages, heads, labels, compactions and session details. It does not cover
+    /// context blocks, the head's log or import records. It consists of many reads: if others write
+    /// meanwhile, it may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};

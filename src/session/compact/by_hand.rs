@@ -12,9 +12,8 @@ impl Session {
     /// compaction's id.
     ///
     /// The summary shows on every path that holds `last`; stored messages do not change. The range
-    /// covers whole items of the history at `last`, messages and summaries alike: as an end, the id of a
-    /// shown summary means its first or last message. So compactions nest, and adding one never
-    /// lengthens a history.
+    /// may contain summaries: as an end, the id of a summary includes its whole range, and the new
+    /// compaction then contains the older one. So adding a compaction never lengthens a history.
     ///
     /// ```
     /// use talktree::{Message, Store};

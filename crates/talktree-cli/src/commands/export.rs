@@ -15,7 +15,8 @@ use crate::{lookup, style};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
 ///
-/// The `talktree` format holds everything: all branches, compactions and labels. The other two hold
+/// The `talktree` format holds all branches, compactions and labels, but not context blocks: see
+/// `talktree context export`, or `talktree backup`. The other two hold
 /// only the history: the path to the head as a model should see it.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -12,7 +12,7 @@ use crate::{lookup, style};
 
 /// Find messages or sessions, best match first
 ///
-/// A query may contain words (all must match), "a phrase", prefix*, -not, OR, role:user, session:ID,
+/// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user, session:ID,
 /// after:2026-01-31, before:2026-01-31 and in:tools. Quote a query that contains `-not`, and put one
 /// that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
 #[derive(Debug, clap::Args)]
@@ -164,7 +164,7 @@ fn nothing() -> Failure {
 fn notice(notices: &[String], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
     if matched == Matched::Relaxed && !is_empty {
-        tell("too few messages have all the words; these have some of them, best match first");
+        tell("these messages have some of the words, best match first");
     }
 }
 
