@@ -1,6 +1,7 @@
 //! Change events: after each commit, the subscribers of this process are called.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -177,7 +178,9 @@ impl Events {
             listeners.iter().map(|(_, listener)| Arc::clone(listener)).collect()
         };
         for listener in listeners {
-            listener(&event);
+            // The change is committed: a panic of one listener must not make it look failed, nor keep
+            // the event from the others. The panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(&event)));
         }
     }
 }

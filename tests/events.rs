@@ -139,3 +139,16 @@ fn a_listener_can_read_write_and_subscribe() -> Result<()> {
     assert_eq!(chat.path_length()?, 3);
     Ok(())
 }
+
+/// A panic of a listener made the committed append look failed, and the later listeners heard nothing.
+#[test]
+fn a_listener_that_panics_is_no_failure_of_the_change() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let _broken = chat.subscribe(|_| panic!("a broken listener"));
+    let (ear, _subscription) = Ear::on(&chat);
+
+    assert!(chat.append(Message::user("hello").with_id("a"))?.is_new);
+    assert_eq!(ear.received(), [Change::Append { ids: vec!["a".into()] }]);
+    assert!(chat.append(Message::user("again").with_id("b"))?.is_new);
+    Ok(())
+}
