@@ -259,6 +259,13 @@ pub enum Error {
         /// The newest version that this build supports.
         supported: u32,
     },
+    /// The file was moved, replaced or deleted while the store was open; nothing was written to
+    /// another file. Open the store again under its new name.
+    #[error("{} is no longer the file of this store: it was moved, replaced or deleted", path.display())]
+    StoreMoved {
+        /// The path that the store was opened under, without symbolic links.
+        path: PathBuf,
+    },
     /// The file was written by an older build, and a store that is opened for reading only cannot
     /// migrate it.
     #[error(

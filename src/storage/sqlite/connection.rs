@@ -54,6 +54,8 @@ pub(crate) struct Database {
     writer: Option<Mutex<Connection>>,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     is_suspect: AtomicBool,
+    /// The file that the first connection opened.
+    file: Option<FileId>,
     /// `None` for a database in memory.
     log: Option<Wal>,
     signal: InterruptSignal,
@@ -73,8 +75,13 @@ impl Database {
     /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let busy_ms = busy_ms(&config);
+        if path.as_os_str() == ":memory:" {
+            let why = "SQLite gives this name to a database in memory; use `Store::open_in_memory`";
+            return Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() });
+        }
         make_private_file(path)?;
         require_regular_file(path)?;
+        let path = &resolve(path)?;
         let writer = open_writer(path, &config)
             .and_then(|conn| schema::create_or_migrate(&conn, path, &config).map(|()| conn))
             .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn))
@@ -97,6 +104,7 @@ impl Database {
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
         require_regular_file(path)?;
+        let path = &resolve(path)?;
         let open = |location: Location| -> Result<Self> {
             let database = Self::new(config.clone(), location, None);
             let reader = database
@@ -119,9 +127,11 @@ impl Database {
     }
 
     fn new(config: Config, location: Location, writer: Option<Connection>) -> Self {
-        let log = match &location {
-            Location::Memory => None,
-            Location::File(path) | Location::Immutable(path) => Some(Wal::of(path)),
+        let (log, file) = match &location {
+            Location::Memory => (None, None),
+            Location::File(path) | Location::Immutable(path) => {
+                (Some(Wal::of(path)), FileId::of(path))
+            }
         };
         Self {
             config,
@@ -130,6 +140,7 @@ impl Database {
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
             is_suspect: AtomicBool::new(false),
+            file,
             signal: InterruptSignal::default(),
             unindexed: AtomicU64::new(0),
         }
@@ -278,7 +289,7 @@ impl Database {
         {
             // The new connection is opened before the old one is closed: the last close would checkpoint and remove
             // the log.
-            *conn = open_writer(path, &self.config)?;
+            *conn = self.in_same_file(|| open_writer(path, &self.config))?;
             self.is_suspect.store(false, Ordering::Relaxed);
         }
         Ok(())
@@ -297,6 +308,29 @@ impl Database {
         }
     }
 
+    /// Opens a further connection, if the path still leads to the file that the first one opened.
+    ///
+    /// Checked before, so that nothing is written to another file, and after, because the file may be replaced between the
+    /// check and the opening.
+    fn in_same_file(
+        &self,
+        open: impl FnOnce() -> BackendResult<Connection>,
+    ) -> BackendResult<Connection> {
+        self.check_file()?;
+        let conn = open()?;
+        self.check_file()?;
+        Ok(conn)
+    }
+
+    fn check_file(&self) -> BackendResult<()> {
+        match self.path() {
+            Some(path) if FileId::of(path) != self.file => {
+                Err(BackendError::Own(Error::StoreMoved { path: path.to_owned() }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = match &self.location {
@@ -305,7 +339,9 @@ impl Database {
                     what: "a second connection to a database in memory",
                 }));
             }
-            Location::File(path) => Connection::open_with_flags(path, flags)?,
+            Location::File(path) => {
+                self.in_same_file(|| Ok(Connection::open_with_flags(path, flags)?))?
+            }
             Location::Immutable(path) => Connection::open_with_flags(
                 immutable_uri(path),
                 flags | OpenFlags::SQLITE_OPEN_URI,
@@ -355,6 +391,38 @@ pub(super) fn make_private_file(path: &Path) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Returns the absolute path of a file, without symbolic links.
+///
+/// A store keeps this path: a later change of the current folder or of a link must not lead a new connection to another
+/// file, and SQLite must not read a name as a URI. SQLite also puts the write-ahead log beside the resolved file.
+fn resolve(path: &Path) -> Result<PathBuf> {
+    std::fs::canonicalize(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
+/// Identifies a file while it exists, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Returns the id of the file at a path; `None` if there is none, or if the system has no such ids.
+    fn of(path: &Path) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let file = std::fs::metadata(path).ok()?;
+            Some(Self { device: file.dev(), inode: file.ino() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = path;
+            None
+        }
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn create_or_migrate(
     config: &Config,
 ) -> BackendResult<()> {
     if let Found::Store { version: VERSION } = identify(conn)? {
-        return Ok(());
+        // Another program may have changed the mode since; readers and durability rest on it.
+        return if is_wal(conn)? { Ok(()) } else { use_wal(conn, config) };
     }
     refuse(conn, path)?;
     use_wal(conn, config)?;
@@ -107,6 +108,11 @@ fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
         })),
         _ => Ok(()),
     }
+}
+
+fn is_wal(conn: &Connection) -> BackendResult<bool> {
+    let mode: String = conn.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    Ok(mode == "wal")
 }
 
 /// Switches to the write-ahead log.
