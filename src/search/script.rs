@@ -1,9 +1,9 @@
 //! Segments scripts that are written without spaces into tokens of one character (unigrams).
 //!
 //! FTS5's `unicode61` makes a whole Chinese clause one token, so no word inside it would be found. Before a text is
-//! indexed, and before a query reaches the index, each character of such a script, and each symbol, gets a U+200B ZERO
-//! WIDTH SPACE on both sides. `unicode61` treats U+200B as a separator. So the character becomes a token, and several
-//! of them in a query become a phrase. A separator between two unigrams alone is not enough: in `gen重跑` the `gen` would
+//! indexed, each character of such a script, and each symbol, gets a U+200B ZERO WIDTH SPACE on both sides. `unicode61`
+//! treats U+200B as a separator, so the character becomes a token. A query is split into the same tokens by
+//! [`tokenizer`](super::tokenizer); several of them become a phrase. A separator between two unigrams alone is not enough: in `gen重跑` the `gen` would
 //! be joined to `重`.
 //!
 //! Hangul is segmented too, although Korean has spaces: particles are attached to the noun, and people search for the

@@ -241,6 +241,8 @@ impl Session {
     /// Calls `listener` after each committed change to this session that a handle of this store
     /// makes, in the thread that made it.
     ///
+    /// A listener that panics does not fail the change, and the other listeners are still called.
+    ///
     /// ```
     /// use std::sync::mpsc;
     /// use talktree::{Change, Message, Store};
