@@ -491,3 +491,28 @@ fn an_interrupt_before_a_search_does_not_stop_it() -> Outcome {
     finds(&store, "fox", &["a"]);
     Ok(())
 }
+
+/// A later call never widens a scope, whatever a person typed or a program passes.
+#[test]
+fn each_call_narrows_the_scope_of_a_search() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let (one, two) = (store.session("one")?, store.session("two")?);
+    for chat in [&one, &two] {
+        chat.append(Message::user("fox").with_id(chat.id().as_str()))?;
+    }
+    assert_eq!(sorted(&store.search("fox").sessions(["one", "two"]).run()?), ["one", "two"]);
+    assert_eq!(sorted(&store.search("fox").session("one").on_path().run()?), ["one"]);
+    for search in [
+        one.search("fox").session("two"),
+        one.search("fox").session("two").on_path(),
+        one.search("fox session:two"),
+        one.path().search("fox").session("two"),
+        store.search("fox").session("one").session("two"),
+    ] {
+        let shown = format!("{search:?}");
+        assert!(search.run()?.hits.is_empty(), "{shown}");
+    }
+    let refused = store.search("fox").on_path().run();
+    assert!(matches!(refused, Err(talktree::Error::Unsupported { .. })), "{refused:?}");
+    Ok(())
+}

@@ -100,15 +100,22 @@ impl Search {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn on_path(mut self) -> Self {
-        match self.request.scope {
-            Scope::Path(..) => {}
-            Scope::Sessions(ids) if ids.len() == 1 => {
-                self.request.scope =
-                    ids.into_iter().next().map_or(Scope::Store, |id| Scope::Path(id, None));
-                return self;
+        let refusal = Some("a search of the path of several sessions");
+        self.request.scope = match self.request.scope {
+            Scope::Store => {
+                self.refusal = refusal;
+                Scope::Store
             }
-            _ => self.refusal = Some("a search of the path of several sessions"),
-        }
+            Scope::Sessions(ids) => match <[SessionId; 1]>::try_from(ids) {
+                Ok([id]) => Scope::Path(id, None),
+                Err(ids) => {
+                    // Without any session there is nothing to find, and nothing to refuse.
+                    self.refusal = refusal.filter(|_| !ids.is_empty());
+                    Scope::Sessions(ids)
+                }
+            },
+            path @ Scope::Path(..) => path,
+        };
         self
     }
 

@@ -88,7 +88,7 @@ pub trait SessionProvider: Send + Sync {
     fn clear(&self) -> Result<()>;
 
     /// Adds a summary that replaces the range `first ..= last`. The range must be made of whole items of the view at
-    /// `last`; a summary's id stands for its first or last message. A known compaction id is a no-op.
+    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op.
     fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
 
     /// Returns all compactions, oldest first.

@@ -450,8 +450,12 @@ impl SessionProvider for MemorySession {
     fn search(&self, request: &SearchRequest) -> Result<Found> {
         let tree = self.tree();
         let leaf = match &request.scope {
-            Scope::Path(_, leaf) => Some(self.leaf(&tree, leaf.as_ref())?),
-            _ => None,
+            Scope::Path(id, leaf) if *id == self.id => Some(self.leaf(&tree, leaf.as_ref())?),
+            Scope::Sessions(ids) if ids.is_empty() => {
+                return Ok(Found::new(Vec::new(), Matched::All));
+            }
+            Scope::Sessions(ids) if ids.iter().all(|id| *id == self.id) => None,
+            _ => return Err(Error::Unsupported { what: "a search outside the session" }),
         };
         let scope: Vec<usize> = match leaf {
             Some(leaf) => tree.path(leaf).collect(),

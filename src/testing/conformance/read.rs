@@ -1,7 +1,7 @@
 //! Search and cursors: both see the current messages, after updates and deletes.
 
 use super::probe::{Probe, drawn, id, read_by, supported};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::CompactionId;
 use crate::message::Message;
 use crate::search::{Scope, SearchRequest};
@@ -24,6 +24,11 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
     assert_eq!(probe.found("door", path(None))?, "a");
     assert_eq!(probe.found("door", path(Some("b")))?, "a b");
     assert_eq!(probe.found("elephant", all())?, "");
+    assert_eq!(probe.found("door", Scope::Sessions(Vec::new()))?, "");
+    for beyond in [Scope::Store, Scope::session("another"), Scope::Path("another".into(), None)] {
+        let answer = provider.search(&SearchRequest::new("door", beyond));
+        assert!(matches!(answer, Err(Error::Unsupported { .. })), "{answer:?}");
+    }
     let found = provider.search(&SearchRequest::new("red", all()))?;
     let hit = &found.hits[0];
     assert_eq!((&hit.session, hit.on_path, &hit.under), (provider.id(), false, &None));
