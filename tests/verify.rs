@@ -55,7 +55,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
             "lost-compaction",
         ),
         ("DELETE FROM message WHERE address & 4294967295 > 2", "childless-tombstone"),
-        ("INSERT INTO search_pending VALUES (99)", "stray-pending"),
+        ("UPDATE session SET unindexed = next + 1", "wrong-unindexed"),
         ("UPDATE label SET session = session + 7", "stray-record"),
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),
@@ -79,10 +79,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
              UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
             "schema",
         ),
-        (
-            "DELETE FROM search_pending WHERE rowid = (SELECT max(address) FROM search_pending)",
-            "search-index",
-        ),
+        ("UPDATE session SET unindexed = unindexed + 1", "search-index"),
     ] {
         let (_folder, path) = store()?;
         let conn = Connection::open(&path).unwrap();
@@ -233,7 +230,7 @@ fn a_damaged_count_is_named_stops_nothing_and_is_recounted() -> Result<()> {
 #[test]
 fn a_rebuilt_index_is_sound_again() -> Result<()> {
     let (_folder, path) = store()?;
-    Connection::open(&path).unwrap().execute_batch("DELETE FROM search_pending").unwrap();
+    Connection::open(&path).unwrap().execute_batch("UPDATE session SET unindexed = NULL").unwrap();
     let store = Store::open(&path)?;
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "search-index");
     store.rebuild_search()?;

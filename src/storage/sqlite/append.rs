@@ -69,7 +69,7 @@ pub(super) fn append(
     let (mut new_head, mut is_branching) = (session.head, false);
     for (message, count) in messages.iter().zip(counted.token_counts(conn)?) {
         let content = content(message, max_bytes)?;
-        match insert_row(conn, &mut session, name, parent, message, &content, count)? {
+        match insert(conn, &mut session, name, parent, message, &content, count)? {
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
@@ -84,7 +84,7 @@ pub(super) fn append(
             }
         }
     }
-    search_index::add_pending_numbers(conn, session.key, first_new..session.next)?;
+    search_index::make_pending(conn, &mut session, first_new)?;
     if new_head != session.head {
         // An append that is not at the head moves it, and that can be undone.
         match is_branching {
@@ -148,25 +148,8 @@ fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> B
     Ok(true)
 }
 
-/// Stores a message at the session's next address; `None` if its id is known.
+/// Stores a message at the session's next address; `None` if its id is known. The caller makes it pending.
 pub(super) fn insert(
-    conn: &Connection,
-    session: &mut SessionRow,
-    name: &SessionId,
-    parent: Option<Address>,
-    message: &Message,
-    content: &Content<'_>,
-    count: TokenCount,
-) -> BackendResult<Option<Address>> {
-    let address = insert_row(conn, session, name, parent, message, content, count)?;
-    if let Some(address) = address {
-        search_index::add_pending(conn, address)?;
-    }
-    Ok(address)
-}
-
-/// Stores a message without adding it to `search_pending`.
-fn insert_row(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,

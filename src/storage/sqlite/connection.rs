@@ -4,13 +4,14 @@
 //! processes compete for SQLite's lock.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::catch_up::Deferred;
 use super::error::{BackendError, BackendResult};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::wal::{self, Wal};
@@ -59,8 +60,8 @@ pub(crate) struct Database {
     /// `None` for a database in memory.
     log: Option<Wal>,
     signal: InterruptSignal,
-    /// How many messages this handle has appended since it last indexed the pending messages.
-    pub(super) unindexed: AtomicU64,
+    /// The work on the search index that appends have put off.
+    pub(super) deferred: Deferred,
 }
 
 enum Location {
@@ -142,7 +143,7 @@ impl Database {
             is_suspect: AtomicBool::new(false),
             file,
             signal: InterruptSignal::default(),
-            unindexed: AtomicU64::new(0),
+            deferred: Deferred::default(),
         }
     }
 

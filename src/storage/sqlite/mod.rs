@@ -13,6 +13,7 @@ mod row;
 mod append;
 mod backup;
 mod catalog;
+mod catch_up;
 mod children;
 mod compaction;
 mod connection;

@@ -18,7 +18,10 @@ const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0002_plain_names.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0002_plain_names.sql"),
+    include_str!("migrations/0003_unindexed.sql"),
+];
 
 /// The version that this build writes.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;

@@ -13,6 +13,10 @@ use crate::tree::Address;
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct SessionRow {
     pub(in super::super) key: i64,
+    /// The number of the first message that is not in the search index; `None` if all are.
+    ///
+    /// Not among the columns that every write stores: an append would have to write to the index of this column.
+    pub(in super::super) unindexed: Option<u64>,
     /// The number of the next message.
     pub(in super::super) next: u64,
     pub(in super::super) head: Option<Address>,
@@ -26,7 +30,7 @@ pub(in super::super) struct SessionRow {
 }
 
 columns! {
-    session_columns[key]: SessionRow {
+    session_columns[key, unindexed]: SessionRow {
         next,
         head,
         head_position,
@@ -72,6 +76,7 @@ impl SessionRow {
     pub(in super::super) fn new(key: i64) -> Self {
         Self {
             key,
+            unindexed: None,
             next: 1,
             head: None,
             head_position: 0,
@@ -107,7 +112,7 @@ pub(in super::super) fn find(
 }
 
 pub(in super::super) const BY_ID: &str =
-    concat!("SELECT key", session_columns!(names), " FROM session WHERE id = ?1");
+    concat!("SELECT key, unindexed", session_columns!(names), " FROM session WHERE id = ?1");
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {

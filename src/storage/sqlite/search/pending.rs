@@ -91,15 +91,17 @@ fn clear(conn: &Connection) -> BackendResult<()> {
     Ok(())
 }
 
-pub(super) const IS_PENDING: &str =
-    "SELECT EXISTS (SELECT 1 FROM search_pending WHERE address BETWEEN ?1 AND ?2)";
+pub(super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
+                  FROM session INDEXED BY session_unindexed
+                 WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
 
 pub(super) const FILL: &str = "INSERT INTO temp.pending_index (rowid, text, tools)
  SELECT address, talktree_text(parts), talktree_tools(parts)
-   FROM search_pending CROSS JOIN message USING (address)
-  WHERE address BETWEEN ?1 AND ?2
-    AND id IS NOT NULL
-  ORDER BY address";
+   FROM session INDEXED BY session_unindexed
+  CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
+                                    AND min((key << 32) + 4294967295, ?2)
+  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
+    AND message.id IS NOT NULL";
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,7 @@ fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> R
 
 fn pending(database: &Database) -> Result<i64> {
     database.read(|conn| {
-        Ok(conn.query_row("SELECT count(*) FROM search_pending", [], |row| row.get(0))?)
+        Ok(conn.query_row("SELECT count(*) FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295", [], |row| row.get(0))?)
     })
 }
 
@@ -189,7 +189,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
         }
         append(&session(&database, &format!("s{number}")), (0..6).map(|n| format!("fox {n}")))?;
         // So that these appends do not trigger indexing.
-        database.unindexed.store(0, std::sync::atomic::Ordering::Relaxed);
+        database.deferred.appended.store(0, std::sync::atomic::Ordering::Relaxed);
     }
     assert_eq!(pending(&database)?, 1_800);
     let reader = Database::open_read_only(&path, Config::default())?;

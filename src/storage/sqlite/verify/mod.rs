@@ -148,14 +148,11 @@ const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
-        kind: "stray-pending",
-        sql: "SELECT format('message %d of session %d is to be indexed and does not exist',
-                            address & 4294967295, address >> 32)
-                FROM search_pending
-               WHERE NOT EXISTS (SELECT 1
-                                   FROM message
-                                  WHERE message.address = search_pending.address
-                                    AND message.id IS NOT NULL)",
+        kind: "wrong-unindexed",
+        sql: "SELECT format('session %s has %s as its first message that is not indexed, and %d as its next',
+                            id, unindexed, next)
+                FROM session
+               WHERE unindexed NOT BETWEEN 1 AND next",
         remedy: REBUILD,
     },
     Check {
