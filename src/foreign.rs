@@ -57,11 +57,17 @@ fn shapes(c: char, before: Option<char>) -> bool {
     is_shaping && before.is_some_and(|before| !before.is_ascii() && !is_invisible(before))
 }
 
+/// The characters of rules, and those that look like them.
+pub(crate) const RULES: [char; 6] = ['═', '━', '＝', '⹀', '゠', '꞊'];
+
 /// Returns a name as it is if nothing in it could be taken for what is around it, else [`quoted`].
 ///
-/// It can be in a list with commas, in brackets, and before a colon.
+/// It can be in a list with commas, in brackets, before a colon, between rules and in a tree.
 pub(crate) fn name(text: &str) -> Cow<'_, str> {
-    let is_mark = |c: char| matches!(c, '"' | '\\' | ',' | ';' | '[' | ']' | '(' | ')' | '`');
+    let is_mark = |c: char| {
+        matches!(c, '"' | '\\' | ',' | ';' | '[' | ']' | '(' | ')' | '`' | '\u{2500}'..='\u{257F}')
+            || RULES.contains(&c)
+    };
     let (mut before, mut is_plain) = (None, !text.is_empty() && !text.ends_with([' ', ':']));
     for c in text.chars() {
         let follows = before.is_some_and(|before| before != ' ' && before != ':');
@@ -145,7 +151,7 @@ fn on_one_line(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// Returns the lines of a text, each with its line break.
-fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let at = rest.find(is_break);
