@@ -51,10 +51,20 @@ fn is_gap(c: char) -> bool {
             | '\u{2800}')
 }
 
-/// Returns whether the character shapes the one before it, as in Persian, in Indian scripts and in emoji.
-fn shapes(c: char, before: Option<char>) -> bool {
-    let is_shaping = matches!(c, '\u{200C}' | '\u{200D}' | '\u{FE0E}' | '\u{FE0F}');
-    is_shaping && before.is_some_and(|before| !before.is_ascii() && !is_invisible(before))
+/// Returns whether the character shapes the one before it, as in Persian, in Indian scripts and in emoji. Elsewhere, and
+/// at the end of a text, nobody sees it.
+fn shapes(c: char, before: Option<char>, after: Option<char>) -> bool {
+    let is_shaping = match c {
+        '\u{200C}' | '\u{200D}' => after.is_some_and(|after| !after.is_ascii()),
+        c => matches!(c, '\u{FE0E}' | '\u{FE0F}'),
+    };
+    is_shaping
+        && before.is_some_and(|before| {
+            matches!(before,
+                '\u{600}'..='\u{DFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{18AF}'
+                | '\u{2600}'..='\u{27BF}' | '\u{1F000}'..='\u{1FBFF}')
+                || (c == '\u{200D}' && before == '\u{FE0F}')
+        })
 }
 
 /// The characters of rules, and those that look like them.
@@ -69,12 +79,13 @@ pub(crate) fn name(text: &str) -> Cow<'_, str> {
             || RULES.contains(&c)
     };
     let (mut before, mut is_plain) = (None, !text.is_empty() && !text.ends_with([' ', ':']));
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         let follows = before.is_some_and(|before| before != ' ' && before != ':');
         is_plain &= match c {
             ' ' => follows,
             c if is_mark(c) || is_break(c) || c.is_whitespace() => false,
-            c => !is_invisible(c) || shapes(c, before),
+            c => !is_invisible(c) || shapes(c, before, chars.peek().copied()),
         };
         before = Some(c);
     }
@@ -84,21 +95,24 @@ pub(crate) fn name(text: &str) -> Cow<'_, str> {
 /// Returns a name in quotation marks, escaped as in JSON: a model that copies it into a call has the name again.
 pub(crate) fn quoted(text: &str) -> String {
     let (mut quoted, mut before) = (String::from('"'), None);
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_seen = !is_invisible(c) || shapes(c, before, chars.peek().copied());
+        let is_escaped = is_break(c) || !is_seen;
+        before = (!is_escaped).then_some(c);
         match c {
             '"' => quoted += "\\\"",
             '\\' => quoted += "\\\\",
             '\n' => quoted += "\\n",
             '\r' => quoted += "\\r",
             '\t' => quoted += "\\t",
-            c if is_break(c) || (is_invisible(c) && !shapes(c, before)) => {
+            c if is_escaped => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     quoted += &format!("\\u{unit:04x}");
                 }
             }
             c => quoted.push(c),
         }
-        before = Some(c);
     }
     quoted.push('"');
     quoted
@@ -136,12 +150,13 @@ pub(crate) fn short_line(text: &str, max_chars: usize) -> String {
 
 fn on_one_line(text: &str) -> impl Iterator<Item = char> {
     let (mut before, mut has_gap) = (None, false);
-    text.chars().flat_map(move |c| {
+    text.char_indices().flat_map(move |(at, c)| {
         if is_gap(c) {
             has_gap = before.is_some();
             return [None, None];
         }
-        if is_invisible(c) && (has_gap || !shapes(c, before)) {
+        let after = || text[at + c.len_utf8()..].chars().next();
+        if is_invisible(c) && (has_gap || !shapes(c, before, after())) {
             return [None, None];
         }
         before = Some(c);
@@ -234,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_name_is_bare_if_nothing_can_be_confused() {
-        for bare in ["m1", "telegram:4711", "house rules", "a_b-c.d/e@f", "記憶", "कहानी", "می\u{200C}خواهم", "👨\u{200D}👩"]
+        for bare in ["m1", "telegram:4711", "house rules", "a_b-c.d/e@f", "記憶", "कहानी", "می\u{200C}خواهم", "👨\u{200D}👩", "❤\u{FE0F}\u{200D}🔥"]
         {
             assert_eq!(name(bare), bare);
         }
@@ -247,6 +262,7 @@ mod tests {
             (" a", r#"" a""#),
             ("a\u{200B}b", r#""a\u200bb""#),
             ("a\u{200D}b", r#""a\u200db""#),
+            ("क\u{200D}", r#""क\u200d""#),
             ("\u{202E}a", r#""\u202ea""#),
             ("a\u{85}\u{2028}\u{1C}b", r#""a\u0085\u2028\u001cb""#),
             ("\u{E0041}", r#""\udb40\udc41""#),

@@ -97,10 +97,10 @@ fn starting<'a>(lines: &'a [String], start: &str) -> Vec<&'a str> {
     lines.iter().map(|line| line.trim()).filter(|line| line.starts_with(start)).collect()
 }
 
-/// Returns the lines that are not empty and have no white space before them.
-fn at_margin(answer: &str) -> Vec<String> {
-    let is_at_margin = |line: &String| line.starts_with(|c: char| !c.is_whitespace());
-    lines(answer).into_iter().filter(is_at_margin).collect()
+/// Returns the lines that are not empty and have no white space before what is seen of them.
+fn at_margin(answer: &str) -> Vec<&str> {
+    let first = |line: &&str| line.chars().find(|c| !is_invisible(*c));
+    answer.split(BREAKS).filter(|line| first(line).is_some_and(|c| !c.is_whitespace())).collect()
 }
 
 /// Reads a name as answers write it, and returns it with the rest.

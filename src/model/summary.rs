@@ -9,9 +9,9 @@
 
 use std::borrow::Cow;
 
-use crate::foreign;
+use crate::foreign::{self, breaks_line};
 use crate::id::CompactionId;
-use crate::message::{Message, Part, Role, Text};
+use crate::message::{File, Message, Part, Role, Text};
 
 /// What the line of a summary begins with.
 const MARK: &str = "[summary of ";
@@ -27,17 +27,40 @@ pub(super) fn shown(message: &Message) -> Cow<'_, Message> {
     shown
 }
 
-/// Returns the message with `> ` before each line that reads as the line of a summary.
+/// Returns the message with each text as [`guarded_text`] returns it, and with names of files on one line.
 fn guarded(message: &Message) -> Cow<'_, Message> {
     let mut shown = Cow::Borrowed(message);
     for (at, part) in message.parts.iter().enumerate() {
-        if let Part::Text(text) = part.typed().as_ref()
-            && let Cow::Owned(guarded) = foreign::guarded(&text.text, |line| line.starts_with(MARK))
-        {
-            shown.to_mut().parts[at] = Part::Text(Text { text: guarded, ..text.clone() });
-        }
+        let part = part.typed();
+        let guarded = match part.as_ref() {
+            Part::Text(text) => match guarded_text(&text.text) {
+                Cow::Owned(guarded) => Part::Text(Text { text: guarded, ..text.clone() }),
+                Cow::Borrowed(_) => continue,
+            },
+            // A file that a provider does not take is sent as its name, in brackets.
+            Part::File(file) if names_of(file).any(|name| name.contains(breaks_line)) => {
+                let mut file = file.clone();
+                file.filename = file.filename.as_deref().map(foreign::line);
+                (file.url, file.media_type) =
+                    (foreign::line(&file.url), foreign::line(&file.media_type));
+                Part::File(file)
+            }
+            _ => continue,
+        };
+        shown.to_mut().parts[at] = guarded;
     }
     shown
+}
+
+/// Returns the text with `> ` before each line that reads as the line of a summary.
+pub(super) fn guarded_text(text: &str) -> Cow<'_, str> {
+    foreign::guarded(text, |line| line.starts_with(MARK))
+}
+
+fn names_of(file: &File) -> impl Iterator<Item = &str> {
+    // The bytes of a file may be many, and no line.
+    let url = Some(&*file.url).filter(|url| !url.starts_with("data:"));
+    file.filename.as_deref().into_iter().chain(url).chain([&*file.media_type])
 }
 
 /// Returns the line that says what a summary is; `None` if the message is not a summary.
