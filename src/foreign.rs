@@ -150,19 +150,20 @@ pub(crate) fn short_line(text: &str, max_chars: usize) -> String {
 
 fn on_one_line(text: &str) -> impl Iterator<Item = char> {
     let (mut before, mut has_gap) = (None, false);
-    text.char_indices().flat_map(move |(at, c)| {
-        if is_gap(c) {
-            has_gap = before.is_some();
-            return [None, None];
-        }
-        let after = || text[at + c.len_utf8()..].chars().next();
-        if is_invisible(c) && (has_gap || !shapes(c, before, after())) {
-            return [None, None];
-        }
-        before = Some(c);
-        [std::mem::take(&mut has_gap).then_some(' '), Some(c)]
-    })
-    .flatten()
+    text.char_indices()
+        .flat_map(move |(at, c)| {
+            if is_gap(c) {
+                has_gap = before.is_some();
+                return [None, None];
+            }
+            let after = || text[at + c.len_utf8()..].chars().next();
+            if is_invisible(c) && (has_gap || !shapes(c, before, after())) {
+                return [None, None];
+            }
+            before = Some(c);
+            [std::mem::take(&mut has_gap).then_some(' '), Some(c)]
+        })
+        .flatten()
 }
 
 /// Returns the lines of a text, each with its line break.
@@ -249,8 +250,17 @@ mod tests {
 
     #[test]
     fn a_name_is_bare_if_nothing_can_be_confused() {
-        for bare in ["m1", "telegram:4711", "house rules", "a_b-c.d/e@f", "記憶", "कहानी", "می\u{200C}خواهم", "👨\u{200D}👩", "❤\u{FE0F}\u{200D}🔥"]
-        {
+        for bare in [
+            "m1",
+            "telegram:4711",
+            "house rules",
+            "a_b-c.d/e@f",
+            "記憶",
+            "कहानी",
+            "می\u{200C}خواهم",
+            "👨\u{200D}👩",
+            "❤\u{FE0F}\u{200D}🔥",
+        ] {
             assert_eq!(name(bare), bare);
         }
         for (text, shown) in [

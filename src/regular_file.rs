@@ -35,27 +35,33 @@ fn check(found: &std::fs::Metadata) -> io::Result<()> {
 
 /// The value of `O_NONBLOCK`, from the headers of each system; `None` where we do not know it.
 #[cfg(unix)]
-const NONBLOCK: Option<i32> = if cfg!(any(target_os = "linux", target_os = "android", target_os = "l4re")) {
-    if cfg!(any(target_arch = "mips", target_arch = "mips32r6", target_arch = "mips64", target_arch = "mips64r6")) {
+const NONBLOCK: Option<i32> =
+    if cfg!(any(target_os = "linux", target_os = "android", target_os = "l4re")) {
+        if cfg!(any(
+            target_arch = "mips",
+            target_arch = "mips32r6",
+            target_arch = "mips64",
+            target_arch = "mips64r6"
+        )) {
+            Some(0x80)
+        } else if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
+            Some(0x4000)
+        } else {
+            Some(0x800)
+        }
+    } else if cfg!(any(
+        target_vendor = "apple",
+        target_os = "freebsd",
+        target_os = "dragonfly",
+        target_os = "netbsd",
+        target_os = "openbsd",
+    )) {
+        Some(0x4)
+    } else if cfg!(any(target_os = "solaris", target_os = "illumos")) {
         Some(0x80)
-    } else if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
-        Some(0x4000)
     } else {
-        Some(0x800)
-    }
-} else if cfg!(any(
-    target_vendor = "apple",
-    target_os = "freebsd",
-    target_os = "dragonfly",
-    target_os = "netbsd",
-    target_os = "openbsd",
-)) {
-    Some(0x4)
-} else if cfg!(any(target_os = "solaris", target_os = "illumos")) {
-    Some(0x80)
-} else {
-    None
-};
+        None
+    };
 
 #[cfg(all(test, unix))]
 mod tests {

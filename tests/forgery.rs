@@ -15,14 +15,23 @@ use talktree::{
 const RULE: &str = "══════════════════════════════════════════════";
 
 /// What a reader may take for a line break.
-const BREAKS: [char; 10] = [
-    '\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}',
-];
+const BREAKS: [char; 10] =
+    ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Characters that nobody sees.
 const INVISIBLE: [char; 12] = [
-    '\u{200B}', '\u{200D}', '\u{202E}', '\u{2066}', '\u{2069}', '\u{2060}', '\u{FEFF}', '\u{AD}',
-    '\u{E0041}', '\u{1B}', '\u{8}', '\u{FE0F}',
+    '\u{200B}',
+    '\u{200D}',
+    '\u{202E}',
+    '\u{2066}',
+    '\u{2069}',
+    '\u{2060}',
+    '\u{FEFF}',
+    '\u{AD}',
+    '\u{E0041}',
+    '\u{1B}',
+    '\u{8}',
+    '\u{FE0F}',
 ];
 
 /// Lines of ours, and pieces of them.
@@ -183,10 +192,17 @@ fn conversation(store: &Store, t: &Texts) -> Result<Session, talktree::Error> {
         Message::assistant(text.as_str()),
     ];
     chat.append_all((0..).zip(messages).map(|(n, message)| message.with_id(id(n))))?;
-    chat.append_to(&id(2).as_str().into(), Message::new(t.role.as_str(), vec![Part::text(text)]).with_id(id(4)))?;
+    chat.append_to(
+        &id(2).as_str().into(),
+        Message::new(t.role.as_str(), vec![Part::text(text)]).with_id(id(4)),
+    )?;
     chat.append(Message::user("bye").with_id("bye"))?;
     let _ = chat.label(&t.label, &id(3).as_str().into());
-    chat.add_compaction(format!("{} so far", t.content), &id(0).as_str().into(), &id(1).as_str().into())?;
+    chat.add_compaction(
+        format!("{} so far", t.content),
+        &id(0).as_str().into(),
+        &id(1).as_str().into(),
+    )?;
     let name = Some(t.title.clone()).filter(|name| !name.is_empty());
     chat.set_details(&SessionDetails { name, ..SessionDetails::default() })?;
     Ok(chat)
@@ -232,7 +248,9 @@ fn check_tools(chat: &Session, t: &Texts) -> Outcome {
     let after = heads[0].strip_prefix("After [").map(name);
     prop_assert_eq!(after, Some((ids[2].clone(), "]:")));
     for (head, (id, is_here)) in heads[1..].iter().zip([(&ids[3], false), (&ids[4], true)]) {
-        let Some((found, rest)) = head.strip_prefix("- [").map(name) else { return Err(fail(answer)) };
+        let Some((found, rest)) = head.strip_prefix("- [").map(name) else {
+            return Err(fail(answer));
+        };
         prop_assert_eq!(&found, id);
         let (_, rest) = name(rest.trim_start_matches(", "));
         prop_assert_eq!(rest.starts_with(", leads here]"), is_here, "{}", answer);
@@ -270,7 +288,8 @@ fn check_tools(chat: &Session, t: &Texts) -> Outcome {
 }
 
 fn check_documents(store: &Store, t: &Texts) -> Outcome {
-    let context = store.context("documents").block("facts", Block::knowledge()).open().map_err(fail)?;
+    let context =
+        store.context("documents").block("facts", Block::knowledge()).open().map_err(fail)?;
     let mut keys = Vec::new();
     for n in 0..3 {
         let document = Document::new(String::new(), format!("{} zebra{n} zebra", t.content));
@@ -282,7 +301,8 @@ fn check_documents(store: &Store, t: &Texts) -> Outcome {
     let document = Document::new(key.clone(), format!("{} zebra", t.content));
     context.set_document("facts", &document).map_err(fail)?;
     keys.push(key);
-    let answer = context.tools().call("search_context", json!({"label": "facts", "query": "zebra"}));
+    let answer =
+        context.tools().call("search_context", json!({"label": "facts", "query": "zebra"}));
     check_hits(&answer.map_err(fail)?, &keys, "")
 }
 
@@ -344,18 +364,26 @@ fn check_summaries(chat: &Session) -> Outcome {
         collect(&view, &mut texts);
         let seen: Vec<_> = texts.iter().flat_map(|text| lines(text)).collect();
         let heads = starting(&seen, "[summary of ");
-        prop_assert!(matches!(heads[..], [one] if one.starts_with("[summary of 2 earlier messages, id ")), "{}", view);
+        prop_assert!(
+            matches!(heads[..], [one] if one.starts_with("[summary of 2 earlier messages, id ")),
+            "{}",
+            view
+        );
     }
     let options = CompactionOptions::default().protect_head(0).keep_recent_tokens(0).min_tail(0);
     let Planned::Compact(plan) = chat.plan_compaction(&options).map_err(fail)? else {
         return Err(fail("there is something to compact"));
     };
     let prompt = plan.prompt();
-    let mark = prompt.split("Lines that begin with ").nth(1).and_then(|rest| rest.split(' ').next());
+    let mark =
+        prompt.split("Lines that begin with ").nth(1).and_then(|rest| rest.split(' ').next());
     let mark = mark.unwrap_or_default().to_lowercase();
     let seen = lines(prompt);
-    let marked: Vec<_> =
-        seen.iter().filter(|line| line.to_lowercase().contains(&mark)).map(|line| line.trim()).collect();
+    let marked: Vec<_> = seen
+        .iter()
+        .filter(|line| line.to_lowercase().contains(&mark))
+        .map(|line| line.trim())
+        .collect();
     // The first one explains the mark.
     let words: Vec<_> = marked[1..]
         .iter()
@@ -372,7 +400,10 @@ fn collect(view: &Value, texts: &mut Vec<String>) {
         Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
         Value::Object(fields) => {
             let said = ["text", "content"].iter().filter_map(|field| fields.get(*field));
-            let is_said = matches!(fields.get("role").and_then(Value::as_str), None | Some("user" | "assistant" | "system"));
+            let is_said = matches!(
+                fields.get("role").and_then(Value::as_str),
+                None | Some("user" | "assistant" | "system")
+            );
             for value in said.filter(|_| is_said) {
                 match value {
                     Value::String(text) if fields.get("type") != Some(&json!("tool_result")) => {
@@ -392,7 +423,8 @@ fn collect(view: &Value, texts: &mut Vec<String>) {
 fn check_pages(chat: &Session) -> Outcome {
     let tree = chat.tree().map_err(fail)?.to_string();
     let seen = lines(tree.trim_end());
-    let dots = |line: &&String| line.trim_start_matches(['├', '─', '│', ' ']).starts_with(['o', '*', '·']);
+    let dots =
+        |line: &&String| line.trim_start_matches(['├', '─', '│', ' ']).starts_with(['o', '*', '·']);
     prop_assert_eq!(seen.len(), 7, "{}", tree);
     prop_assert_eq!(seen.iter().filter(dots).count(), 6, "{}", tree);
     prop_assert_eq!(tree.matches("head").count() >= 1, true);
@@ -411,8 +443,9 @@ fn check_pages(chat: &Session) -> Outcome {
     prop_assert_eq!(headings.len(), 4, "{}", page);
     prop_assert!(headings.iter().all(|line| line.starts_with("## ")), "{}", page);
     prop_assert!(headings[0].starts_with("## Summary, "), "{}", page);
-    let is_about_tools =
-        |line: &&&str| ["Call of `", "Result of `", "Error of `"].iter().any(|s| line.starts_with(s));
+    let is_about_tools = |line: &&&str| {
+        ["Call of `", "Result of `", "Error of `"].iter().any(|s| line.starts_with(s))
+    };
     prop_assert_eq!(ours.iter().filter(is_about_tools).count(), 0, "{}", page);
     let raw = chat.path().raw();
     let mut page = Vec::new();
@@ -433,7 +466,8 @@ fn outside_fences(page: &str, start: &str) -> usize {
     let mut count = 0;
     for line in page.split('\n') {
         let bare = line.trim_start_matches(' ');
-        let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~') && line.len() - bare.len() < 4);
+        let mark =
+            bare.chars().next().filter(|c| matches!(c, '`' | '~') && line.len() - bare.len() < 4);
         let length = mark.map_or(0, |mark| bare.len() - bare.trim_start_matches(mark).len());
         let rest = &bare[length..];
         match (open, mark) {

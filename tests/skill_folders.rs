@@ -195,10 +195,7 @@ fn each_odd_file_has_a_notice_and_harms_no_other() -> Outcome {
     assert_eq!(skills.load("good")?.as_deref(), Some("Body\r\n---\r\nmore"));
     assert_eq!(skills.load("late")?.as_deref(), Some("Body"));
     assert_eq!(skills.load("open")?.as_deref(), Some("---\nname: x\nno end"));
-    assert_eq!(
-        skills.load("rules")?.as_deref(),
-        Some("---\nbetween two rules\n---\nand below")
-    );
+    assert_eq!(skills.load("rules")?.as_deref(), Some("---\nbetween two rules\n---\nand below"));
     let expected = [
         "LOUD.MD: only files whose names end in .md are skills",
         "binary.md: it is not a text",
@@ -217,7 +214,10 @@ fn each_odd_file_has_a_notice_and_harms_no_other() -> Outcome {
     for (key, why) in [
         ("binary", "skill \"binary\" cannot be loaded: it is not a text"),
         ("latin", "skill \"latin\" cannot be loaded: it is not a text in UTF-8, from byte 3 on"),
-        ("huge", "skill \"huge\" cannot be loaded: it has 1048577 bytes, over the limit of 1048576"),
+        (
+            "huge",
+            "skill \"huge\" cannot be loaded: it has 1048577 bytes, over the limit of 1048576",
+        ),
     ] {
         assert_eq!(skills.load(key).unwrap_err().to_string(), why);
     }
@@ -428,7 +428,8 @@ fn the_first_1_000_skills_are_listed() -> Outcome {
     let list = skills.get()?;
     assert_eq!(list.lines().count(), 1_000);
     assert!(list.starts_with("- first: x\n") && !list.contains("- s999:"));
-    let expected = "skills: it holds over 1000 skills; those after the first 1000, by name, are left out";
+    let expected =
+        "skills: it holds over 1000 skills; those after the first 1000, by name, are left out";
     assert_eq!(notices(&skills)?, [expected]);
     assert_eq!(skills.allow(["s999"]).get()?, "- s999: x");
     Ok(())

@@ -45,7 +45,10 @@ impl<'a> FrontMatter<'a> {
             }
             end += line.len();
         }
-        let is_open = rest.lines().find(|line| !is_blank_or_comment(line)).is_some_and(|line| field(line).is_some());
+        let is_open = rest
+            .lines()
+            .find(|line| !is_blank_or_comment(line))
+            .is_some_and(|line| field(line).is_some());
         Self { is_open, ..none }
     }
 

@@ -240,13 +240,19 @@ mod tests {
             ("記憶の使い方", "記憶の使い方"),
             ("\u{301}x", "x"),
         ] {
-            assert_eq!(Candidates::of(Some(title), "text").short.as_deref(), Some(short), "{title}");
+            assert_eq!(
+                Candidates::of(Some(title), "text").short.as_deref(),
+                Some(short),
+                "{title}"
+            );
         }
         let untitled = Candidates::of(Some(" "), "Likes coffee.");
         assert_eq!(untitled.short.as_deref(), Some("likes-coffee"));
         assert_eq!(Candidates::of(Some("!!!"), "text").short, None);
         // Keys of earlier versions are among the candidates.
-        for (title, content) in [(Some("How to deploy"), ""), (None, "Likes coffee."), (Some("हिन्दी"), "")] {
+        for (title, content) in
+            [(Some("How to deploy"), ""), (None, "Likes coffee."), (Some("हिन्दी"), "")]
+        {
             let candidates = Candidates::of(title, content);
             let long: Vec<_> = candidates.long().take(3).collect();
             assert_eq!(long[0], unique(title, content));

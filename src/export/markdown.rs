@@ -174,7 +174,9 @@ fn open_fence(text: &str) -> Option<String> {
         open = match open {
             // Ticks further on make it inline code.
             None if length >= 3 && (mark == '~' || !rest.contains('`')) => Some((mark, length)),
-            Some((other, least)) if mark == other && length >= least && rest.trim().is_empty() => None,
+            Some((other, least)) if mark == other && length >= least && rest.trim().is_empty() => {
+                None
+            }
             open => open,
         };
     }

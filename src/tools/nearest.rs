@@ -30,7 +30,9 @@ pub(super) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
 
 /// Returns `; did you mean "name"?`, or nothing if no name is near.
 pub(super) fn suggestion(given: &str, names: &[&str]) -> String {
-    nearest(given, names).map(|name| format!("; did you mean {}?", quoted(name))).unwrap_or_default()
+    nearest(given, names)
+        .map(|name| format!("; did you mean {}?", quoted(name)))
+        .unwrap_or_default()
 }
 
 /// Returns the names with quotes and commas; of many only the first.

@@ -247,7 +247,8 @@ fn all_branches(context: &Context) -> Result<String> {
     }
     for place in places.split_off(left_out) {
         let branches = conversation.branches(place)?;
-        let after = place.map_or("At the beginning".to_owned(), |id| format!("After [{}]", name(id.as_str())));
+        let after = place
+            .map_or("At the beginning".to_owned(), |id| format!("After [{}]", name(id.as_str())));
         texts.push(format!("{after}:\n{}", listed(conversation, &branches)?));
     }
     Ok(texts.join("\n\n"))

@@ -45,7 +45,9 @@ impl SkillDocument {
             return Err(SkillNotice::left_out(&path, "it is not a file"));
         }
         let file = regular_file::open(&real).map_err(|error| failed(&error))?;
-        if resolved(root, &place)? != real || !is_at(&file, &real).map_err(|error| failed(&error))? {
+        if resolved(root, &place)? != real
+            || !is_at(&file, &real).map_err(|error| failed(&error))?
+        {
             return Err(SkillNotice::left_out(&path, "it was replaced while it was opened"));
         }
         let document = Self { path, file };

@@ -195,7 +195,11 @@ impl ReadProvider for SkillFolder {
 
 impl SkillProvider for SkillFolder {
     fn load(&self, key: &str) -> std::result::Result<Option<String>, BoxError> {
-        check_key(key).map_err(|(given, why)| Error::InvalidName { what: "skill key", given, why })?;
+        check_key(key).map_err(|(given, why)| Error::InvalidName {
+            what: "skill key",
+            given,
+            why,
+        })?;
         if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(key)) {
             return Ok(None);
         }
@@ -207,7 +211,8 @@ impl SkillProvider for SkillFolder {
         match text {
             Ok(text) => Ok(text.map(|text| FrontMatter::of(&text).body.to_owned())),
             Err(notice) => {
-                let why = format!("skill {} cannot be loaded: {}", foreign::quoted(key), notice.why);
+                let why =
+                    format!("skill {} cannot be loaded: {}", foreign::quoted(key), notice.why);
                 self.tell(vec![notice], false);
                 Err(why.into())
             }
@@ -242,12 +247,16 @@ fn check_key(key: &str) -> std::result::Result<(), (String, String)> {
 fn fault(matter: &FrontMatter<'_>, is_whole: bool) -> Option<&'static str> {
     if matter.is_open {
         return Some(match is_whole {
-            true => "its front matter has no end, a line of ---; it is shown as part of the document",
+            true => {
+                "its front matter has no end, a line of ---; it is shown as part of the document"
+            }
             false => "its front matter has no end, a line of ---, in the first 64 KiB",
         });
     }
     let is_odd = matter.nested.contains("description");
-    is_odd.then_some("the description in its front matter is not one text; its first heading is shown")
+    is_odd.then_some(
+        "the description in its front matter is not one text; its first heading is shown",
+    )
 }
 
 fn description(matter: &FrontMatter<'_>) -> String {

@@ -73,12 +73,17 @@ pub(super) fn scan(root: &Path, allowed: Option<&BTreeSet<String>>) -> std::io::
         }
     }
     if has_more {
-        let why = format!("it holds over {MAX_SKILLS} skills; those after the first {MAX_SKILLS}, by name, are left out");
+        let why = format!(
+            "it holds over {MAX_SKILLS} skills; those after the first {MAX_SKILLS}, by name, are left out"
+        );
         scan.note(SkillNotice::left_out(root, why));
     }
     let missing = allowed.into_iter().flatten().filter(|key| !found.contains_key(*key));
     for key in missing {
-        scan.note(SkillNotice::left_out(root.join(key), "it is allowed, but there is no such skill"));
+        scan.note(SkillNotice::left_out(
+            root.join(key),
+            "it is allowed, but there is no such skill",
+        ));
     }
     scan.note_look_alikes(root, &found);
     scan.keys = found.into_keys().collect();
@@ -103,7 +108,9 @@ impl Scan {
             }
             if let Some(other) = by_case.insert(key.to_lowercase(), key) {
                 let path = if places[0] { root.join(key) } else { file };
-                let why = format!("its key differs from {other:?} by case alone; a model may confuse them");
+                let why = format!(
+                    "its key differs from {other:?} by case alone; a model may confuse them"
+                );
                 self.note(SkillNotice::odd(path, why));
             }
         }
@@ -137,7 +144,9 @@ fn look_at(entry: &DirEntry) -> Found {
     }
     match name.rsplit_once('.') {
         Some((key, "md")) => Found::File(key.to_owned()),
-        Some((_, end)) if end.eq_ignore_ascii_case("md") || end.eq_ignore_ascii_case("markdown") => {
+        Some((_, end))
+            if end.eq_ignore_ascii_case("md") || end.eq_ignore_ascii_case("markdown") =>
+        {
             Found::Odd(SkillNotice::left_out(path, "only files whose names end in .md are skills"))
         }
         _ => Found::Nothing,
