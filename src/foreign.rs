@@ -222,9 +222,21 @@ pub(crate) fn guarded(text: &str, mut is_ours: impl FnMut(&str) -> bool) -> Cow<
     guarded.into()
 }
 
+/// Returns whether a line begins with this character as a reader sees it: much faster than to look at each line.
+pub(crate) fn has_line_with(text: &str, start: char) -> bool {
+    text.match_indices(start).any(|(at, _)| {
+        let mut before = text[..at].chars().rev();
+        before.find(|c| is_break(*c) || !is_blank(*c)).is_none_or(is_break)
+    })
+}
+
+/// Returns whether nothing is seen of the character.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || is_invisible(c) || c == '\u{2800}'
+}
+
 /// Returns a line as a reader sees it.
 fn visible(line: &str) -> Cow<'_, str> {
-    let is_blank = |c: char| c.is_whitespace() || is_invisible(c) || c == '\u{2800}';
     let line = line.trim_matches(is_blank);
     match line.contains(is_invisible) {
         false => line.into(),
@@ -316,6 +328,7 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(guarded(text, is_ours), shown, "{text:?}");
+            assert_eq!(has_line_with(text, '['), text != shown, "{text:?}");
         }
     }
 

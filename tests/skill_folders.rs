@@ -102,7 +102,7 @@ fn one_unreadable_file_leaves_the_prompt_and_the_other_skills() -> Outcome {
     fs::create_dir(path.join("turn"))?;
     symlink("SKILL.md", path.join("turn/SKILL.md"))?;
     for closed in ["closed.md", "shut"] {
-        fs::set_permissions(path.join(closed), fs::Permissions::from_mode(0))?;
+        fs::set_permissions(path.join(closed), fs::Permissions::from_mode(0o000))?;
     }
     // A superuser reads it all the same.
     let is_super = fs::read(path.join("closed.md")).is_ok();

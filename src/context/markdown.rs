@@ -219,7 +219,7 @@ mod tests {
             assert!(document.contains("\n```context\n"), "{document:?}");
             assert_eq!(read(&document)?, passages);
         }
-        let harmless = "a\r\nb\u{2028}c\n```\n  # comment\n```";
+        let harmless = "a\r\nb\u{2028}c\n```\n# comment\n```";
         assert!(!write(&[passage("memory", None, harmless)]).contains("```context"));
         Ok(())
     }

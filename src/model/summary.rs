@@ -54,7 +54,11 @@ fn guarded(message: &Message) -> Cow<'_, Message> {
 
 /// Returns the text with `> ` before each line that reads as the line of a summary.
 pub(super) fn guarded_text(text: &str) -> Cow<'_, str> {
-    foreign::guarded(text, |line| line.starts_with(MARK))
+    // Nearly all texts are as they were; a request has all of a history.
+    match foreign::has_line_with(text, '[') {
+        true => foreign::guarded(text, |line| line.starts_with(MARK)),
+        false => text.into(),
+    }
 }
 
 fn names_of(file: &File) -> impl Iterator<Item = &str> {
