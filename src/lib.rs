@@ -25,9 +25,11 @@ mod compaction;
 mod context;
 mod error;
 mod event;
+mod foreign;
 mod id;
 mod message;
 mod outcome;
+mod regular_file;
 mod report;
 pub mod search;
 mod session;
@@ -50,7 +52,7 @@ pub use compaction::policy::{
 pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillFolder, SkillProvider, WriteProvider,
+    SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};

@@ -10,6 +10,7 @@ type Outcome = Result<(), std::io::Error>;
 const LAYERS: &[&[&str]] = &[
     &[
         "error",
+        "foreign",
         "id",
         "message",
         "compaction",
@@ -18,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "outcome",
         "view",
         "event",
+        "regular_file",
         "report",
     ],
     &["tree"],

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::label::collapse_whitespace;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 use crate::error::{self, BoxError, Error};
+use crate::foreign;
 use crate::id::shorten;
 
 /// One block of what a model should know: its source and its settings.
@@ -219,7 +219,7 @@ impl Block {
     /// ```
     pub fn describe(self, description: impl AsRef<str>) -> Self {
         // The header shows it in one line.
-        let description = collapse_whitespace(description.as_ref());
+        let description = foreign::line(description.as_ref());
         Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
     }
 

@@ -22,7 +22,7 @@ mod label;
 mod labelled;
 mod markdown;
 mod provider;
-pub(crate) mod slug;
+mod slug;
 mod stored;
 mod system_prompt;
 
@@ -35,11 +35,10 @@ use crate::storage::context::ContextStore;
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
-pub use folder::SkillFolder;
+pub use folder::{SkillFolder, SkillNotice};
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 
 pub(crate) use backing::Backing;
-pub(crate) use label::collapse_whitespace;
 use labelled::LabelledBlock;
 
 /// The most blocks of one context: every prompt shows each of them.

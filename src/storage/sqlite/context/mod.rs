@@ -97,6 +97,17 @@ struct Target<'a> {
 }
 
 impl SqliteContext {
+    /// Returns the version that a reader sees; 0 for no text.
+    fn version_of(
+        &self,
+        conn: &Connection,
+        Target { owner, label, .. }: Target<'_>,
+        key: &str,
+    ) -> BackendResult<u64> {
+        let Some(block) = self.block(conn, owner, label)? else { return Ok(0) };
+        Ok(entry::find(conn, block, key)?.map_or(0, |stored| stored.living_version()))
+    }
+
     fn put_one(
         &self,
         conn: &Connection,
@@ -183,12 +194,21 @@ impl ContextStore for SqliteContext {
         &self,
         owner: Owner,
         label: &str,
-        all: &[NewEntry<'_>],
+        all: &[(NewEntry<'_>, Option<u64>)],
         is_searchable: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let target = Target { owner, label, is_searchable };
         self.database.write(|conn| {
-            all.iter().try_for_each(|new| self.put_one(conn, target, new, None).map(drop))
+            // Before anything is written: what was written would be committed.
+            for (new, expected) in all {
+                if let Some(expected) = expected
+                    && self.version_of(conn, target, new.key)? != *expected
+                {
+                    return Ok(false);
+                }
+            }
+            all.iter().try_for_each(|(new, _)| self.put_one(conn, target, new, None).map(drop))?;
+            Ok(true)
         })
     }
 
