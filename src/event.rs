@@ -52,7 +52,7 @@ pub struct Event {
 /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
 /// chat.checkout_start()?;
 /// let heard: Vec<Change> = changes.try_iter().collect();
-/// let compact = Change::Compact { id: compaction, messages: 1, tokens_before: 6, tokens_after: 8 };
+/// let compact = Change::Compact { id: compaction, messages: 1, tokens_before: 6, tokens_after: 7 };
 /// assert_eq!(heard, [compact, Change::Head { id: None }]);
 /// # Ok::<(), talktree::Error>(())
 /// ```

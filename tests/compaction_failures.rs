@@ -328,14 +328,9 @@ impl TokenCounter for Always {
 #[test]
 fn counts_and_thresholds_of_any_size_are_accepted() -> Result<()> {
     let most = u64::from(u32::MAX);
-    for (name, count, each) in [
-        ("nan", f64::NAN, 0),
-        ("negative", -7.0, 0),
-        ("infinite", f64::INFINITY, 0),
-        ("below", f64::NEG_INFINITY, 0),
-        ("a little", f64::MIN_POSITIVE, 1),
-        ("most", f64::MAX, most),
-    ] {
+    for (name, count, each) in
+        [("none", 0.0, 0), ("a little", f64::MIN_POSITIVE, 1), ("most", f64::from(u32::MAX), most)]
+    {
         for threshold in [0, 1, most, u64::MAX] {
             let store = Store::open_in_memory()?;
             let observed = Observed::default();
