@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
 use talktree::import::JsonlOptions;
 use talktree::{
     Block, BoxError, Change, CompactionOptions, Document, Durability, Error, Message, ReadProvider,
@@ -60,7 +61,7 @@ enum Outcome {
 
 type Verb = fn(&Bench) -> Result<()>;
 
-const CASES: [(&str, Kind, Verb, Outcome); 24] = [
+const CASES: [(&str, Kind, Verb, Outcome); 27] = [
     ("append", Kind::Listener, |it| it.append(), Outcome::Heard),
     ("update", Kind::Listener, |it| it.update(), Outcome::Heard),
     ("append and compact", Kind::Listener, |it| it.overfill(), Outcome::Heard),
@@ -80,6 +81,9 @@ const CASES: [(&str, Kind, Verb, Outcome); 24] = [
     ("append to a document", Kind::Load, |it| it.append_skill(), Outcome::Error),
     ("set document", Kind::SetKeyed, |it| it.set_skill(), Outcome::Error),
     ("search", Kind::Search, |it| it.search_facts(), Outcome::Error),
+    ("tool that writes", Kind::Set, |it| it.tool("set_context"), Outcome::Done),
+    ("tool that loads", Kind::Load, |it| it.tool("load_context"), Outcome::Done),
+    ("tool that searches", Kind::Search, |it| it.tool("search_context"), Outcome::Done),
     ("verify", Kind::Verify, |it| it.verify(), Outcome::Panic),
     ("backup", Kind::Backup, |it| it.backup(), Outcome::Panic),
     ("import", Kind::Import, |it| it.import(), Outcome::Panic),
@@ -209,6 +213,7 @@ struct Bench {
     trap: Arc<Trap>,
     heard: Arc<Mutex<Vec<String>>>,
     count: AtomicUsize,
+    is_panicking: AtomicBool,
     _subscription: talktree::Subscription,
 }
 
@@ -230,7 +235,16 @@ impl Bench {
         });
         let _ = trap.place.set((store.clone(), chat.clone()));
         let count = AtomicUsize::new(0);
-        let it = Self { folder, store, chat, trap, heard, count, _subscription: subscription };
+        let it = Self {
+            folder,
+            store,
+            chat,
+            trap,
+            heard,
+            count,
+            is_panicking: AtomicBool::new(false),
+            _subscription: subscription,
+        };
         (0..10).try_for_each(|_| it.append())?;
         locked(&it.heard).clear();
         Ok(it)
@@ -276,6 +290,19 @@ impl Bench {
 
     fn append_skill(&self) -> Result<()> {
         self.chat.context().append_document("skills", &Document::new("pdf", "text")).map(drop)
+    }
+
+    /// Runs a tool. The model is told what a provider did, so that it can go on.
+    fn tool(&self, name: &str) -> Result<()> {
+        let input = match name {
+            "set_context" => json!({"label": "note", "content": "new"}),
+            "load_context" => json!({"label": "skills", "key": "pdf"}),
+            _ => json!({"label": "facts", "query": "coffee"}),
+        };
+        let panics = self.is_panicking.load(Ordering::SeqCst);
+        let answer = self.chat.tools().call(name, &input)?;
+        assert_eq!(answer.contains("it panicked: boom"), panics, "{answer}");
+        Ok(())
     }
 
     fn search_facts(&self) -> Result<()> {
@@ -392,6 +419,7 @@ fn a_callback_that_panics() {
         within_patience(case.clone(), move || {
             let bench = Bench::new(kind, true)?;
             bench.sets(|_, _| panic!("boom"));
+            bench.is_panicking.store(true, Ordering::SeqCst);
             let answer = catch_unwind(AssertUnwindSafe(|| work(&bench)));
             assert!(locked(&bench.trap.action).is_none(), "{case}: was not called");
             let heard = bench.heard();
@@ -554,6 +582,39 @@ fn a_callback_that_calls_itself_without_end_is_refused() {
 
 fn append_inside(chat: &Session) -> Result<()> {
     chat.append(Message::user("word ".repeat(40))).map(drop)
+}
+
+/// The error of a summarizer is the program's own, and so is its text.
+#[test]
+fn an_error_that_cannot_be_shown_fails_no_append() {
+    #[derive(Debug)]
+    struct Unspeakable;
+    impl std::fmt::Display for Unspeakable {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("boom")
+        }
+    }
+    impl std::error::Error for Unspeakable {}
+    within_patience("an error".to_owned(), || {
+        let store = Store::open_in_memory()?;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ear = Arc::clone(&told);
+        let chat = store
+            .session_builder("s")
+            .summarizer(|_: &str| -> Result<&str, BoxError> { Err(Unspeakable.into()) })
+            .compact_after(300)
+            .on_error(|error| println!("{error}"))
+            .open()?;
+        let _subscription = chat.subscribe(move |event| {
+            if let Change::CompactionFailed { why } = &event.change {
+                locked(&ear).push(why.clone());
+            }
+        });
+        let messages = (1..=9).map(|_| Message::user("word ".repeat(50)));
+        assert_eq!(chat.append_all(messages)?.len(), 9);
+        assert_eq!(*locked(&told), ["it panicked: boom"]);
+        Ok(())
+    });
 }
 
 /// `init` ran under the lock that a call from inside waited for.

@@ -260,7 +260,7 @@ impl TokenCounter for Watched {
 
 /// Returns a count rounded up; `None` if it is not a number of tokens.
 fn whole(count: f64) -> Option<u64> {
-    (count >= 0.0 && count <= MAX_COUNT).then(|| count.ceil() as u64)
+    (0.0..=MAX_COUNT).contains(&count).then(|| count.ceil() as u64)
 }
 
 #[cfg(test)]
