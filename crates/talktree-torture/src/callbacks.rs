@@ -222,7 +222,7 @@ impl Trouble {
             15 => drop(context.append_document("skills", &Document::new("pdf", "more"))?),
             16 => drop(context.load("skills", "pdf")?),
             17 => drop(context.search("facts", "coffee", 3)?),
-            18 => drop(chat.tools().call("load_context", &tool_input())?),
+            18 => drop(chat.tools().call("load_context", tool_input())?),
             19 => drop(store.search("word").limit(5).run()?),
             20 => drop(store.verify(|_| self.of_progress())?),
             _ => {

@@ -76,8 +76,10 @@ impl Wait {
         threshold: u64,
         was_stuck: bool,
     ) -> Option<Self> {
-        let range = usage.middle + if was_stuck { 0 } else { usage.summaries };
-        let after = usage.total - range + options.target_tokens(range).min(range);
+        let summaries = if was_stuck { 0 } else { usage.summaries };
+        let range = usage.middle.saturating_add(summaries);
+        let summary = options.target_tokens(range).min(range);
+        let after = usage.total.saturating_sub(range).saturating_add(summary);
         let least = part(threshold, STUCK_PART);
         if after <= threshold || usage.middle >= least {
             return None;
