@@ -442,7 +442,7 @@ fn a_callback_that_panics() {
 fn call_everything(store: &Store, chat: &Session) {
     let context = chat.context();
     let other = Message::user("from inside");
-    let answers: [(&str, Result<()>); 19] = [
+    let answers: [(&str, Result<()>); 17] = [
         ("append", chat.append(other.clone()).map(drop)),
         ("append of a plain handle", store.session("s").and_then(|s| s.append(other).map(drop))),
         ("history", chat.history().map(drop)),
@@ -460,9 +460,9 @@ fn call_everything(store: &Store, chat: &Session) {
         ("set document", context.set_document("skills", &Document::new("a", "b")).map(drop)),
         ("search a block", context.search("facts", "x", 3).map(drop)),
         ("add a block", context.add("new", Block::text("x"))),
-        ("remove a block", Ok(drop(context.remove("new")))),
-        ("subscribe", Ok(drop(chat.subscribe(|_| {})))),
     ];
+    context.remove("new");
+    drop(chat.subscribe(|_| {}));
     for (name, answer) in answers {
         match answer {
             Ok(()) => {}
