@@ -24,7 +24,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Provider`](crate::Error::Provider) if a block of the prompt cannot be read; as every
+    /// [`Error::Provider`] if a block of the prompt cannot be read; as every
     /// read.
     pub fn window_usage(&self) -> Result<WindowUsage> {
         self.path().window_usage()
@@ -126,7 +126,7 @@ impl Path {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session; as
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::window_usage`].
     pub fn window_usage(&self) -> Result<WindowUsage> {
         let session = &self.session;
