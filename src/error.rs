@@ -221,6 +221,35 @@ pub enum Error {
         /// The error of the provider.
         source: BoxError,
     },
+    /// The provider of a context block was still in another call, which a write must not overlap: it waits for a write to
+    /// its own block, or it is slow. The block is unchanged by this call.
+    #[error(
+        "context block {label:?} is busy: its provider was still in another call after {waited_ms} ms"
+    )]
+    BlockBusy {
+        /// The block.
+        label: String,
+        /// How long the call waited; 0 if the provider itself made it.
+        waited_ms: u64,
+    },
+    /// A token counter gave no valid count: it panicked, or its count is negative, not finite or over 4 294 967 295. The
+    /// estimate is used instead. Only an error handler gets this error.
+    #[error("the token counter {name:?} failed: {why}")]
+    TokenCounter {
+        /// The name of the counter.
+        name: String,
+        /// What it did.
+        why: String,
+    },
+    /// A callback failed where no verb can return its error. The change before it is committed. Only an error handler
+    /// gets this error.
+    #[error("{what} failed: {why}")]
+    Callback {
+        /// The callback: `a listener`, `automatic compaction`, ..
+        what: &'static str,
+        /// What it did.
+        why: String,
+    },
     /// The session has had 4 294 967 294 messages. Deleted messages count.
     #[error("session {session:?} is full: it has had {max} messages, its limit")]
     SessionFull {
@@ -353,7 +382,11 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Busy { .. } | Self::DiskFull | Self::Interrupted | Self::HeadMoved { .. }
+            Self::Busy { .. }
+                | Self::BlockBusy { .. }
+                | Self::DiskFull
+                | Self::Interrupted
+                | Self::HeadMoved { .. }
         )
     }
 

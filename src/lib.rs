@@ -21,6 +21,7 @@
 //! # Ok::<(), talktree::Error>(())
 //! ```
 
+mod callback;
 mod compaction;
 mod context;
 mod error;

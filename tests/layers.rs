@@ -9,6 +9,7 @@ type Outcome = Result<(), std::io::Error>;
 /// The modules of each layer, from the bottom up.
 const LAYERS: &[&[&str]] = &[
     &[
+        "callback",
         "error",
         "foreign",
         "id",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
+use crate::callback;
 use crate::error::{self, BoxError, Error};
 use crate::foreign;
 use crate::id::shorten;
@@ -56,8 +57,9 @@ impl Source {
         match self {
             Self::Text(_) | Self::Read(_) | Self::History => false,
             Self::Write(_) | Self::Stored | Self::StoredSkills | Self::Knowledge => true,
-            Self::Skills(provider) => provider.is_writable(),
-            Self::Search(provider) => provider.is_writable(),
+            // What cannot say whether it is writable is not written.
+            Self::Skills(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
+            Self::Search(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
         }
     }
 

@@ -4,13 +4,15 @@
 //! disagree, and a failed write changes nothing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::backing::Backing;
 use super::block::{Block, BlockInfo, Source};
 use super::label::{check_key, check_label, listed};
 use super::provider::{Document, ReadProvider, WriteProvider};
 use super::slug::{self, Candidates};
+use super::turn::{Turn, Turns};
+use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
@@ -24,10 +26,12 @@ pub(crate) struct LabelledBlock {
     pub(crate) label: String,
     pub(crate) block: Block,
     /// Whether the `init` of the provider was called.
-    is_begun: Mutex<bool>,
-    /// Held while a provider is written. An append reads before it writes; without the lock, the write of another thread
-    /// in between would be lost.
-    writing: Mutex<()>,
+    is_begun: AtomicBool,
+    /// Taken while that `init` runs: no other call may come before it.
+    beginning: Turns,
+    /// Taken while a provider is written. An append reads before it writes; a write of another thread in between would be
+    /// lost.
+    writing: Turns,
 }
 
 impl LabelledBlock {
@@ -38,7 +42,13 @@ impl LabelledBlock {
             let what = "be shared across sessions: it is not kept in the store";
             return Err(Error::BlockCannot { label, what });
         }
-        Ok(Self { label, block, is_begun: Mutex::new(false), writing: Mutex::new(()) })
+        Ok(Self {
+            label,
+            block,
+            is_begun: AtomicBool::new(false),
+            beginning: Turns::default(),
+            writing: Turns::default(),
+        })
     }
 
     pub(super) fn info(&self, backing: &Backing) -> Result<BlockInfo> {
@@ -53,10 +63,18 @@ impl LabelledBlock {
     pub(super) fn content(&self, backing: &Backing) -> Result<String> {
         match &self.block.source {
             Source::Text(text) => Ok(text.to_string()),
-            Source::Read(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Write(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Search(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Read(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Write(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Skills(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Search(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
             Source::Stored => {
                 Ok(self.entry(backing, "")?.map(|entry| entry.content).unwrap_or_default())
             }
@@ -85,8 +103,8 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(provider) => {
-                let _turn = self.turn();
-                self.write(provider.as_ref(), content.to_owned())
+                let _turn = self.turn(&self.writing, backing)?;
+                self.write(backing, provider.as_ref(), content.to_owned())
             }
             _ => {
                 self.check_tokens(content)?;
@@ -100,8 +118,9 @@ impl LabelledBlock {
     pub(super) fn append(&self, backing: &Backing, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         if let Source::Write(provider) = &self.block.source {
-            let _turn = self.turn();
-            return self.write(provider.as_ref(), joined(&self.content(backing)?, text));
+            let _turn = self.turn(&self.writing, backing)?;
+            let content = joined(&self.content(backing)?, text);
+            return self.write(backing, provider.as_ref(), content);
         }
         let key = || Ok((String::new(), None));
         let written = self.renew(backing, key, |_, present| {
@@ -111,15 +130,27 @@ impl LabelledBlock {
         Ok(self.block.info(&self.label, written.content))
     }
 
-    fn write(&self, provider: &dyn WriteProvider, content: String) -> Result<BlockInfo> {
+    fn write(
+        &self,
+        backing: &Backing,
+        provider: &dyn WriteProvider,
+        content: String,
+    ) -> Result<BlockInfo> {
         self.check_tokens(&content)?;
-        self.ask(provider, |provider| provider.set(&content))?;
+        self.ask(backing, provider, |provider| provider.set(&content))?;
         Ok(self.block.info(&self.label, content))
     }
 
-    /// Waits until no other thread writes to the provider.
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until no other thread is in such a call.
+    fn turn<'a>(&self, turns: &'a Turns, backing: &Backing) -> Result<Turn<'a>> {
+        let patience = backing.patience();
+        turns.take(patience).ok_or_else(|| Error::BlockBusy {
+            label: self.label.clone(),
+            waited_ms: match turns.is_own() {
+                true => 0,
+                false => u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            },
+        })
     }
 
     /// Writes documents and returns their keys. In the store either all of them are written or none.
@@ -140,8 +171,8 @@ impl LabelledBlock {
             return self.store_documents(backing, documents);
         }
         let documents: Vec<_> = documents.into_iter().map(keyed).collect();
-        let _turn = self.turn();
-        documents.iter().try_for_each(|document| self.provide(document))?;
+        let _turn = self.turn(&self.writing, backing)?;
+        documents.iter().try_for_each(|document| self.provide(backing, document))?;
         Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
@@ -178,13 +209,13 @@ impl LabelledBlock {
         Err(self.cannot("be written: others write to it without a pause"))
     }
 
-    fn provide(&self, document: &Document) -> Result<()> {
+    fn provide(&self, backing: &Backing, document: &Document) -> Result<()> {
         match &self.block.source {
             Source::Skills(provider) => {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
+                self.ask(backing, provider.as_ref(), |provider| provider.set_keyed(document))
             }
             Source::Search(provider) => {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
+                self.ask(backing, provider.as_ref(), |provider| provider.set_keyed(document))
             }
             _ => Err(self.cannot("hold documents: it is one text")),
         }
@@ -199,10 +230,10 @@ impl LabelledBlock {
         }
         let more = keyed(more.clone());
         check_key(&more.key)?;
-        let _turn = self.turn();
+        let _turn = self.turn(&self.writing, backing)?;
         let content = joined(&self.load(backing, &more.key)?.unwrap_or_default(), &more.content);
         self.check_tokens(&content)?;
-        self.provide(&Document { content, ..more.clone() })?;
+        self.provide(backing, &Document { content, ..more.clone() })?;
         Ok(more.key)
     }
 
@@ -298,7 +329,9 @@ impl LabelledBlock {
 
     pub(super) fn load(&self, backing: &Backing, key: &str) -> Result<Option<String>> {
         match &self.block.source {
-            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.load(key)),
+            Source::Skills(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.load(key))
+            }
             Source::StoredSkills | Source::Knowledge if key.is_empty() => Ok(None),
             Source::StoredSkills | Source::Knowledge => {
                 Ok(self.entry(backing, key)?.map(|entry| entry.content))
@@ -316,7 +349,7 @@ impl LabelledBlock {
         match &self.block.source {
             Source::Search(provider) => {
                 let mut found =
-                    self.ask(provider.as_ref(), |provider| provider.search(query, limit))?;
+                    self.ask(backing, provider.as_ref(), |provider| provider.search(query, limit))?;
                 found.truncate(limit);
                 Ok((found, Matched::All))
             }
@@ -435,20 +468,32 @@ impl LabelledBlock {
         self.block.check_tokens(&self.label, crate::tokens::estimate_tokens(content))
     }
 
-    /// Calls a provider, after its `init`.
+    /// Calls a provider, after its `init`. No lock is held; a panic is a failure.
     fn ask<P: ReadProvider + ?Sized, T>(
         &self,
+        backing: &Backing,
         provider: &P,
         call: impl FnOnce(&P) -> std::result::Result<T, BoxError>,
     ) -> Result<T> {
-        let failed = |source| Error::Provider { label: self.label.clone(), source };
-        let mut is_begun = self.is_begun.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*is_begun {
-            provider.init(&self.label).map_err(failed)?;
-            *is_begun = true;
+        if !self.is_begun.load(Ordering::Acquire) {
+            self.begin(backing, provider)?;
         }
-        drop(is_begun);
-        call(provider).map_err(failed)
+        self.call(|| call(provider))
+    }
+
+    /// Calls the `init` of a provider, unless another thread did.
+    fn begin<P: ReadProvider + ?Sized>(&self, backing: &Backing, provider: &P) -> Result<()> {
+        let _turn = self.turn(&self.beginning, backing)?;
+        if !self.is_begun.load(Ordering::Acquire) {
+            self.call(|| provider.init(&self.label))?;
+            self.is_begun.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn call<T>(&self, call: impl FnOnce() -> std::result::Result<T, BoxError>) -> Result<T> {
+        let answer = callback::call(call).unwrap_or_else(|failed| Err(failed.into()));
+        answer.map_err(|source| Error::Provider { label: self.label.clone(), source })
     }
 }
 

@@ -25,6 +25,7 @@ mod provider;
 mod slug;
 mod stored;
 mod system_prompt;
+mod turn;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -209,8 +210,10 @@ impl Context {
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
         let block = LabelledBlock::new(label, block)?;
+        let block = Arc::new(block);
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        push(&mut blocks, block)
+        // A block that is refused is dropped after the lock: its provider may use the context.
+        push(&mut blocks, &block)
     }
 
     /// Removes a block; `false` if there is none. Its texts stay in the store.
@@ -226,9 +229,11 @@ impl Context {
     /// ```
     pub fn remove(&self, label: &str) -> bool {
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        let count = blocks.len();
-        blocks.retain(|block| block.label != label);
-        blocks.len() < count
+        let at = blocks.iter().position(|block| block.label == label);
+        let removed = at.map(|at| blocks.remove(at));
+        // Dropped outside the lock: its provider may use the context.
+        drop(blocks);
+        removed.is_some()
     }
 
     /// Returns what each block can do, with empty contents: no provider is called.
@@ -272,13 +277,13 @@ impl fmt::Debug for Context {
     }
 }
 
-fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: LabelledBlock) -> Result<()> {
+fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: &Arc<LabelledBlock>) -> Result<()> {
     if blocks.iter().any(|known| known.label == block.label) {
-        return Err(Error::BlockExists { label: block.label });
+        return Err(Error::BlockExists { label: block.label.clone() });
     }
     if blocks.len() >= MAX_BLOCKS {
         return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
     }
-    blocks.push(Arc::new(block));
+    blocks.push(Arc::clone(block));
     Ok(())
 }

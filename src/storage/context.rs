@@ -6,6 +6,7 @@
 //! two verbs of the session: clearing it and adding a compaction thaw the prompt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -123,6 +124,9 @@ pub(crate) struct Section {
 pub(crate) trait ContextStore: Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
+
+    /// Returns how long a write waits for other writers.
+    fn busy_timeout(&self) -> Duration;
 
     /// Returns the context of another session.
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore>;

@@ -267,7 +267,8 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        self.events.emit(id, || Change::Remove);
+        // A store has no error handler.
+        self.events.emit(id, || Change::Remove, |_| {});
         Ok(())
     }
 
@@ -321,7 +322,8 @@ impl Store {
     /// Copies a snapshot of the store to a new file; others may write at the same time.
     ///
     /// The file gets its name when the copy is complete. A crash may leave an incomplete copy whose name
-    /// ends in `.partial`.
+    /// ends in `.partial`. `progress` may use the store; if it panics, so does this call, and no file is
+    /// left.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -362,11 +364,12 @@ impl Store {
         self.database.rebuild_search()
     }
 
-    /// Drops the token figures stored with sessions, so that the next use counts them again, and
-    /// replaces impossible figures of messages by talktree's estimate.
+    /// Drops the token figures stored with sessions, and replaces impossible figures of messages and
+    /// those of [`TokenCounter`](crate::TokenCounter)s by talktree's estimate. The next use of a session
+    /// counts its figure again, with its counter.
     ///
-    /// Call it when [`verify`](Self::verify) finds wrong figures, which make automatic compaction start
-    /// too early or too late. It costs time and loses nothing.
+    /// Call it when [`verify`](Self::verify) finds wrong figures, or when a counter gave wrong ones: they
+    /// make automatic compaction start too early or too late. It costs time and loses nothing.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -432,6 +435,8 @@ impl Store {
 
     /// Calls `listener` after each committed change to any session that this handle or a clone of it
     /// makes, in the thread that made it.
+    ///
+    /// [`Session::subscribe`] says what a listener may do.
     ///
     /// ```
     /// use std::sync::mpsc;

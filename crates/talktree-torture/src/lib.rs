@@ -18,7 +18,9 @@ mod workload;
 
 pub mod addresses;
 pub mod backup;
+pub mod callbacks;
 pub mod contend;
+pub mod counters;
 pub mod damage;
 pub mod extremes;
 pub mod faults;

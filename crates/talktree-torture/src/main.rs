@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
-    Report, Result, addresses, backup, contend, damage, extremes, faults, grow, hostile, kill,
-    power, scarce,
+    Report, Result, addresses, backup, callbacks, contend, counters, damage, extremes, faults,
+    grow, hostile, kill, power, scarce,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -37,6 +37,10 @@ enum Test {
     Grow(grow::Args),
     /// Make backups while other processes write.
     Backup(backup::Args),
+    /// Panic, block and call back in callbacks of every kind.
+    Callbacks(callbacks::Args),
+    /// Count tokens with counters that answer NaN, absurd counts or not at all.
+    Counters(counters::Args),
     /// Run queries, importers, messages and names on hostile input.
     Hostile(hostile::Args),
     /// Run random verbs with unusual names, and compare with a plain list of parents.
@@ -65,6 +69,10 @@ fn main() -> Result<ExitCode> {
         Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
         Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
         Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
+        Test::Callbacks(args) => {
+            report_of("callbacks", seed, |report| callbacks::run(args, report))
+        }
+        Test::Counters(args) => report_of("counters", seed, |report| counters::run(args, report)),
         Test::Hostile(args) => report_of("hostile", seed, |report| hostile::run(args, report)),
         Test::Addresses(args) => {
             report_of("addresses", seed, |report| addresses::run(args, report))

@@ -113,7 +113,7 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.add_compaction(compaction)?;
-        self.emit(|| Change::Compact { id: compaction.id.clone() });
+        self.emit_changed(|| self.compacted(compaction));
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.provider.remove_compaction(id)?;
-        self.emit(|| Change::RemoveCompaction { id: id.clone() });
+        self.emit_changed(|| Change::RemoveCompaction { id: id.clone() });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Copying a live database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -25,22 +25,14 @@ impl Database {
         if path.symlink_metadata().is_ok() {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        let partial = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
-        make_private_file(&partial).map_err(|error| match error {
+        let name = format!("talktree-{}.partial", uuid::Uuid::now_v7());
+        let partial = Partial(path.with_file_name(name));
+        make_private_file(&partial.0).map_err(|error| match error {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
-        let copied = self
-            .copy_to(&partial, &self.interrupt_signal().watch(), progress)
-            .and_then(|()| name_copy(&partial, path).map_err(io));
-        if copied.is_err() {
-            // The incomplete copy is useless. The error of the copy matters more than a failure to remove it.
-            let _ = std::fs::remove_file(&partial);
-            let mut log = partial.into_os_string();
-            log.push("-journal");
-            let _ = std::fs::remove_file(log);
-        }
-        copied
+        self.copy_to(&partial.0, &self.interrupt_signal().watch(), progress)?;
+        name_copy(&partial.0, path).map_err(io)
     }
 
     /// Copies the database into an existing empty file.
@@ -79,6 +71,19 @@ impl Database {
             progress(Progress::new(total, total));
         }
         Ok(())
+    }
+}
+
+/// An incomplete copy, which is removed unless it got a name: after an error, and after a panic of `progress`.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // The error of the copy matters more than a failure to remove it.
+        let _ = std::fs::remove_file(&self.0);
+        let mut log = self.0.as_os_str().to_owned();
+        log.push("-journal");
+        let _ = std::fs::remove_file(log);
     }
 }
 

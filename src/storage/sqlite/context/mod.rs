@@ -17,6 +17,7 @@ pub(super) mod search;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -144,6 +145,10 @@ impl SqliteContext {
 impl ContextStore for SqliteContext {
     fn session(&self) -> &SessionId {
         &self.id
+    }
+
+    fn busy_timeout(&self) -> Duration {
+        self.database.config.busy_timeout
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
