@@ -53,6 +53,21 @@ impl BackendError {
         ))
     }
 
+    /// Returns whether a file could not be opened or locked for reading.
+    pub(super) fn is_of_opening(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure)
+        ))
+    }
+
+    /// Returns whether a row with the same address exists.
+    pub(super) fn is_of_key(&self) -> bool {
+        use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
+        matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+            if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
+    }
+
     /// Returns whether another connection held the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(

@@ -5,8 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::error::BackendResult;
-use crate::error::Result;
+use super::error::{BackendError, BackendResult, corrupt};
 use crate::tree::{Address, Run, Span, TreeSource};
 
 /// How many breaks are read at a time at most.
@@ -77,11 +76,7 @@ impl<'c> SessionTree<'c> {
         }
         self.answers += 1;
         self.buffered(at).ok_or_else(|| {
-            super::error::corrupt(format!(
-                "message {} of session {} is in no run",
-                at.n(),
-                at.session()
-            ))
+            corrupt(format!("message {} of session {} is in no run", at.n(), at.session()))
         })
     }
 
@@ -114,12 +109,14 @@ pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
   LIMIT 1";
 
 impl TreeSource for SessionTree<'_> {
-    fn run_of(&mut self, at: Address) -> Result<Run> {
-        self.find_run(at).map_err(|error| error.into_error(0))
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
+        self.find_run(at)
     }
 
-    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|error| error.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
     }
 }
 
@@ -160,11 +157,13 @@ pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
   LIMIT 1";
 
 impl TreeSource for WithoutCompaction<'_> {
-    fn run_of(&mut self, at: Address) -> Result<Run> {
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
         self.shape.run_of(at)
     }
 
-    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|error| error.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
     }
 }
