@@ -167,3 +167,31 @@ impl TreeSource for WithoutCompaction<'_> {
         self.find_span(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::storage::sqlite::path;
+
+    /// A walk converted the error of the storage to the public one and back. So nobody saw that a system call had
+    /// failed, and a busy database was reported as one that nobody had waited for.
+    #[test]
+    fn an_error_inside_a_walk_stays_the_one_of_the_storage() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.db");
+        let [conn, other] = [&file; 2].map(|file| Connection::open(file).unwrap());
+        conn.execute_batch(
+            include_str!("../../../schema.sql").split("CREATE VIEW").next().unwrap(),
+        )
+        .unwrap();
+        conn.busy_timeout(std::time::Duration::ZERO).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let leaf = Some(Address::new(1, 1));
+        for is_raw in [true, false] {
+            let error = path::plan(&conn, 1, leaf, is_raw).unwrap_err();
+            assert!(error.is_busy(), "{error:?}");
+            assert!(matches!(error.into_error(1_234), Error::Busy { waited_ms: 1_234 }));
+        }
+    }
+}
