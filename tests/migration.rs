@@ -12,8 +12,18 @@ use common::process::{Other, task};
 use rusqlite::Connection;
 use talktree::{Error, Result, Store};
 
-/// The schemas of the former versions, from version 1.
-const FORMER: [&str; 1] = [include_str!("fixtures/schema_1.sql")];
+/// A former version of the format.
+struct Former {
+    schema: &'static str,
+    /// The rows of a store with `{messages}` messages.
+    content: &'static str,
+}
+
+/// From version 1.
+const FORMER: [Former; 1] = [Former {
+    schema: include_str!("fixtures/schema_1.sql"),
+    content: include_str!("fixtures/content_1.sql"),
+}];
 
 /// How many processes are killed for each former version.
 const KILLS: u32 = 24;
@@ -30,31 +40,12 @@ fn child() -> Result<()> {
 }
 
 /// Creates a store of a former version with so many messages: a path with hidden messages and two nested compactions.
-fn create(path: &Path, version: usize, messages: u32) {
+fn create(path: &Path, former: &Former, messages: u32) {
     let conn = Connection::open(path).unwrap();
-    // Names of columns before and after version 2.
-    let (hidden, nested) = if version < 2 { ("aside", "folds") } else { ("hidden", "nested") };
     conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; BEGIN").unwrap();
-    conn.execute_batch(FORMER[version - 1]).unwrap();
-    conn.execute_batch(&format!(
-        "INSERT INTO session (id, next, head, created_at, updated_at)
-         VALUES ('s', {messages} + 1, 4294967296 + {messages}, 0, 0);
-         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {messages})
-         INSERT INTO message (address, parent, id, role, parts, tokens, {hidden}, created_at)
-         SELECT 4294967296 + n, iif(n = 1, NULL, 4294967295 + n), 'm' || n, iif(n % 2, 'user', 'assistant'),
-                '[{{\"type\":\"text\",\"text\":\"message ' || n || ' of the long conversation\"}}]', 9, n % 10 = 0, n
-           FROM n;
-         INSERT INTO compaction
-                (session, id, first, last, first_id, last_id, count, before, after, {nested}, summary, created_at)
-         VALUES (1, 'x', 4294967297, 4294967298, 'm1', 'm2', 2, 18, 5, NULL, 'inner', 0),
-                (1, 'y', 4294967297, 4294967301, 'm1', 'm5', 5, 45, 5, '[\"x\"]', 'outer', 0);
-         INSERT INTO search_pending SELECT address FROM message;
-         INSERT INTO setting VALUES ('index_version', '1');
-         PRAGMA application_id = 0x74616c6b;
-         PRAGMA user_version = {version};
-         COMMIT;"
-    ))
-    .unwrap();
+    conn.execute_batch(former.schema).unwrap();
+    conn.execute_batch(&former.content.replace("{messages}", &messages.to_string())).unwrap();
+    conn.execute_batch("COMMIT").unwrap();
 }
 
 fn random() -> u32 {
@@ -95,7 +86,7 @@ fn there_is_a_file_of_each_former_version() -> Result<()> {
 
 #[test]
 fn a_migration_that_is_killed_leaves_the_old_version_or_the_new_one() -> Result<()> {
-    for former in 1..=FORMER.len() {
+    for (former, number) in FORMER.iter().zip(1..) {
         let folder = common::folder()?;
         let template = folder.path().join("template.db");
         create(&template, former, MESSAGES);
@@ -123,7 +114,7 @@ fn a_migration_that_is_killed_leaves_the_old_version_or_the_new_one() -> Result<
             }
             let read = Store::open_read_only(&path).map(drop);
             match version(&path) {
-                found if found == former as u32 => {
+                found if found == number => {
                     old += 1;
                     assert!(matches!(read, Err(Error::OlderStore { .. })), "{read:?}");
                 }
