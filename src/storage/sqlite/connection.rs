@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -253,13 +253,15 @@ impl Database {
         watch: Option<Watch>,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let mut log_bytes = 0;
+        let mut is_long = false;
         let write = |conn: &Connection| {
             transaction::write(conn, &self.config, timeout, |conn| {
+                let began = Instant::now();
                 self.check_version(conn)?;
                 let answer = work(conn)?;
                 // As late as possible, and early enough to write nothing.
-                log_bytes = self.check_file()?;
+                self.check_file()?;
+                is_long = began.elapsed() >= wal::LONG_WRITE;
                 Ok(answer)
             })
         };
@@ -269,16 +271,15 @@ impl Database {
         };
         // The file may be moved while the commit waits for the disk.
         let answer = match answer {
-            Ok(answer) if self.config.is_synchronous => self.check_file().map(|bytes| {
-                log_bytes = bytes;
-                answer
-            }),
+            Ok(answer) if self.config.is_synchronous => self.check_file().map(|()| answer),
             Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
             answer => answer,
         };
         self.reopen_after(&answer, conn);
-        if answer.is_ok() {
-            self.log.keep_short(conn, log_bytes, self.config.busy_timeout);
+        if let Some(file) =
+            self.file.as_ref().filter(|_| answer.is_ok() && self.log.is_due(is_long))
+        {
+            self.log.keep_short(conn, file.log_bytes(), self.config.busy_timeout);
         }
         answer
     }
@@ -324,7 +325,7 @@ impl Database {
     fn reader(&self) -> BackendResult<Connection> {
         let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match idle {
-            Some(conn) => self.check_file().map(|_| conn),
+            Some(conn) => self.check_file().map(|()| conn),
             None => self.open_reader(),
         }
     }
@@ -350,9 +351,9 @@ impl Database {
         Ok(conn)
     }
 
-    /// Checks that the path leads to the file of this database; returns the size of its log.
-    fn check_file(&self) -> BackendResult<u64> {
-        self.file.as_ref().map_or(Ok(0), StoreFile::check)
+    /// Checks that the path leads to the file of this database.
+    fn check_file(&self) -> BackendResult<()> {
+        self.file.as_ref().map_or(Ok(()), StoreFile::check)
     }
 
     pub(super) fn open_reader(&self) -> BackendResult<Connection> {

@@ -85,7 +85,10 @@ fn is_of_value(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => true,
         // An overflow in a sum: the counts that talktree writes never add up to this.
-        rusqlite::Error::SqliteFailure(_, Some(text)) => text == "integer overflow",
+        rusqlite::Error::SqliteFailure(error, text) => {
+            error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_DATATYPE
+                || text.as_deref() == Some("integer overflow")
+        }
         _ => false,
     }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{BackendError, BackendResult};
 use crate::error::{Error, Result};
@@ -20,11 +20,19 @@ const MAX_PATH_BYTES: usize = 504;
 /// What SQLite appends to the name of a database.
 const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
+/// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
+/// 10 ms.
+const FRESH: Duration = Duration::from_millis(50);
+
 /// The file of an open database. It is known to this process as open until this is dropped.
 pub(super) struct StoreFile {
     path: PathBuf,
     log: PathBuf,
     id: Option<FileId>,
+    folder: PathBuf,
+    folder_id: Option<FileId>,
+    /// The time of the last change of the folder with which everything was in its place, in nanoseconds; 0 if unknown.
+    settled: AtomicU64,
     /// The log of the writer; it lasts as long as the writer.
     log_id: OnceLock<FileId>,
     /// What the file was when it was opened without locks; `None` if it was opened with locks.
@@ -40,8 +48,18 @@ impl StoreFile {
         check_length(&path)?;
         let id = FileId::of(&path);
         let number = register(&path);
-        let log = beside(&path, "-wal");
-        Ok(Self { path, log, id, log_id: OnceLock::new(), unlocked: None, number })
+        let folder = path.parent().unwrap_or(&path).to_owned();
+        Ok(Self {
+            log: beside(&path, "-wal"),
+            id,
+            folder_id: FileId::of(&folder),
+            folder,
+            settled: AtomicU64::new(0),
+            log_id: OnceLock::new(),
+            unlocked: None,
+            number,
+            path,
+        })
     }
 
     /// Returns the same file, to be read without locks, if that is safe now.
@@ -75,19 +93,38 @@ impl StoreFile {
         }
     }
 
-    /// Checks that the path still leads to the file, and to the log that the writer has open; returns the size of the log.
+    /// Checks that the path still leads to the file, and to the log that the writer has open.
     ///
     /// What is written to a log without a name is lost to others, and the file by itself is old.
-    pub(super) fn check(&self) -> BackendResult<u64> {
-        if FileId::of(&self.path) != self.id {
+    ///
+    /// A change of a name changes the time of its folder, so most calls ask for nothing else. The log is left alone:
+    /// where a file was looked at, some systems record the time of its next change on disk, and each sync takes longer.
+    pub(super) fn check(&self) -> BackendResult<()> {
+        let folder = std::fs::metadata(&self.folder).map_err(|_| self.moved())?;
+        if FileId::of_metadata(&folder) != self.folder_id {
             return Err(self.moved());
         }
-        self.check_unwritten()?;
-        let Some(id) = self.log_id.get() else { return Ok(0) };
-        match std::fs::metadata(&self.log) {
-            Ok(log) if FileId::of_metadata(&log) == Some(*id) => Ok(log.len()),
-            _ => Err(self.moved()),
+        let changed = folder.modified().ok();
+        let nanos = changed.map_or(0, nanos);
+        if nanos == 0 || self.settled.load(Ordering::Relaxed) != nanos {
+            self.check_names()?;
+            let is_fresh = changed.is_none_or(|at| at.elapsed().is_ok_and(|age| age < FRESH));
+            self.settled.store(if is_fresh { 0 } else { nanos }, Ordering::Relaxed);
         }
+        self.check_unwritten()
+    }
+
+    fn check_names(&self) -> BackendResult<()> {
+        let is_log_moved = self.log_id.get().is_some_and(|id| FileId::of(&self.log) != Some(*id));
+        if is_log_moved || FileId::of(&self.path) != self.id {
+            return Err(self.moved());
+        }
+        Ok(())
+    }
+
+    /// Returns the size of the log.
+    pub(super) fn log_bytes(&self) -> u64 {
+        std::fs::metadata(&self.log).map_or(0, |log| log.len())
     }
 
     /// Checks that nobody has written to a file that is read without locks.
@@ -180,6 +217,10 @@ impl FileId {
     fn of_metadata(_: &std::fs::Metadata) -> Option<Self> {
         None
     }
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Tells whether a file was written.

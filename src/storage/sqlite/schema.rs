@@ -88,7 +88,11 @@ pub(super) fn used_up_keys(conn: &Connection, error: &BackendError) -> Option<Ba
     })
 }
 
-const USED_UP: &str = "SELECT group_concat(name, ' and ') FROM sqlite_sequence WHERE seq = ?1";
+const USED_UP: &str = "SELECT group_concat(name, ' and ')
+   FROM (SELECT name FROM sqlite_sequence WHERE seq = ?1
+         UNION SELECT 'session' FROM session WHERE key = ?1
+         UNION SELECT 'compaction' FROM compaction WHERE key = ?1
+         UNION SELECT 'context_block' FROM context_block WHERE key = ?1)";
 
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)

@@ -16,6 +16,9 @@ use super::transaction;
 pub(super) const LIMIT: u64 = 16 << 20;
 /// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
 const STEP: u64 = 8;
+/// The size is measured after a write that took this long, and after every so many others: each is small.
+pub(super) const LONG_WRITE: Duration = Duration::from_millis(1);
+const WRITES_BETWEEN: u64 = 16;
 /// How often an attempt polls for the lock of writers, and then of readers, about a millisecond each time. While it
 /// has the writers' lock they wait.
 const MAX_ASKED: i32 = 100;
@@ -24,15 +27,21 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Wal {
     /// The size at which the next restart is attempted.
     due: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl Default for Wal {
     fn default() -> Self {
-        Self { due: AtomicU64::new(LIMIT) }
+        Self { due: AtomicU64::new(LIMIT), writes: AtomicU64::new(0) }
     }
 }
 
 impl Wal {
+    /// Returns whether the size of the log is to be measured after a write.
+    pub(super) fn is_due(&self, is_long: bool) -> bool {
+        self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(WRITES_BETWEEN) || is_long
+    }
+
     /// Makes the next write restart the log if it is long.
     ///
     /// The write is committed: an error here is not one of the write.

@@ -97,6 +97,9 @@ impl SessionRow {
     }
 }
 
+/// No session moves its head as often; sums of positions up to here do not overflow.
+const MAX_POSITION: u64 = 1 << 62;
+
 /// Returns the session with this id, if it exists.
 pub(in super::super) fn find(
     conn: &Connection,
@@ -108,6 +111,10 @@ pub(in super::super) fn find(
         // Its messages would get addresses of other sessions.
         Some(SessionRow { key, .. }) if !(1..=MAX_SESSIONS).contains(&key) => {
             let what = format!("session {id:?} has the key {key}, outside 1 to {MAX_SESSIONS}");
+            Err(corrupt(what))
+        }
+        Some(SessionRow { head_position: at, .. }) if at.unsigned_abs() > MAX_POSITION => {
+            let what = format!("session {id:?} has the head position {at}, over {MAX_POSITION}");
             Err(corrupt(what))
         }
         row => Ok(row),

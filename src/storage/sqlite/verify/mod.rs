@@ -69,6 +69,13 @@ const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
+        kind: "stray-message",
+        sql: "SELECT format('a message of session %d has the number 0, which no read finds', address >> 32)
+                FROM message
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
         kind: "number-in-use",
         sql: "SELECT format('the next number of session %s is %d, which is in use or below 1', id, next)
                 FROM session
