@@ -23,6 +23,8 @@ const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
 /// 10 ms.
 const FRESH: Duration = Duration::from_millis(50);
+/// Names are checked at every so many calls, whatever the time of the folder: not every file system keeps that.
+const CHECKS_BETWEEN: u64 = 16;
 
 /// The file of an open database. It is known to this process as open until this is dropped.
 pub(super) struct StoreFile {
@@ -33,6 +35,7 @@ pub(super) struct StoreFile {
     folder_id: Option<FileId>,
     /// The time of the last change of the folder with which everything was in its place, in nanoseconds; 0 if unknown.
     settled: AtomicU64,
+    checks: AtomicU64,
     /// The log of the writer; it lasts as long as the writer.
     log_id: OnceLock<FileId>,
     /// What the file was when it was opened without locks; `None` if it was opened with locks.
@@ -55,6 +58,7 @@ impl StoreFile {
             folder_id: FileId::of(&folder),
             folder,
             settled: AtomicU64::new(0),
+            checks: AtomicU64::new(0),
             log_id: OnceLock::new(),
             unlocked: None,
             number,
@@ -106,7 +110,8 @@ impl StoreFile {
         }
         let changed = folder.modified().ok();
         let nanos = changed.map_or(0, nanos);
-        if nanos == 0 || self.settled.load(Ordering::Relaxed) != nanos {
+        let is_due = self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_BETWEEN);
+        if is_due || nanos == 0 || self.settled.load(Ordering::Relaxed) != nanos {
             self.check_names()?;
             let is_fresh = changed.is_none_or(|at| at.elapsed().is_ok_and(|age| age < FRESH));
             self.settled.store(if is_fresh { 0 } else { nanos }, Ordering::Relaxed);
