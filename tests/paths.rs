@@ -127,8 +127,11 @@ fn opening_restores_the_journal_mode_that_another_program_changed() -> Result<()
     Ok(())
 }
 
+/// Does something to the file at a path.
+type Strike = fn(&Path) -> std::io::Result<()>;
+
 /// What can happen to the file of a store while it is open.
-const ATTACKS: [(&str, fn(&Path) -> std::io::Result<()>); 4] = [
+const ATTACKS: [(&str, Strike); 4] = [
     ("unlinked", |path| std::fs::remove_file(path)),
     ("renamed", |path| std::fs::rename(path, path.with_extension("old"))),
     ("replaced", |path| {
@@ -233,7 +236,7 @@ fn a_path_that_is_too_long_is_refused_with_the_limit() -> Result<()> {
     say(&open(&longest)?, "kept")?;
     assert_eq!(count(&longest)?, 1);
     let over = path_of(505);
-    let store = open(&root.join("bot.db"))?;
+    let store = open(root.join("bot.db"))?;
     for refused in [open(&over).map(drop), store.backup(&over, |_| {})] {
         let text = refused.as_ref().unwrap_err().to_string();
         assert!(matches!(refused, Err(Error::InvalidName { .. })), "{text}");
