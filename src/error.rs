@@ -295,6 +295,17 @@ pub enum Error {
         /// The path that the store was opened under, without symbolic links.
         path: PathBuf,
     },
+    /// The store has a log or is written by others, and its log cannot be read: SQLite needs lock files
+    /// beside it, and cannot create them. What could be read would be an old state.
+    #[error(
+        "{} has a write-ahead log or is written by others, which cannot be read without permission to write in its \
+         folder; get that permission, or have the programs that use it close it and open it again",
+        path.display()
+    )]
+    UnreadableLog {
+        /// The file, without symbolic links.
+        path: PathBuf,
+    },
     /// The file was written by an older build, and a store that is opened for reading only cannot
     /// migrate it.
     #[error(

@@ -129,6 +129,20 @@ fn real(what: &str, documented: u64) -> Result<u64> {
             assert_eq!(kept, 123_456_000);
             1
         }
+        "the absolute path of a store, on Unix" => {
+            let folder = tempfile::tempdir().unwrap();
+            let mut path = folder.path().canonicalize().unwrap();
+            path.extend(["d".repeat(200), "d".repeat(150)]);
+            std::fs::create_dir_all(&path).unwrap();
+            let rest = count - path.as_os_str().len();
+            assert!(Store::open(path.join("f".repeat(rest - 1))).is_ok());
+            let refused = Store::open(path.join("f".repeat(rest))).map(drop);
+            assert!(
+                matches!(refused, Err(Error::InvalidName { .. })) || !cfg!(unix),
+                "{refused:?}"
+            );
+            documented
+        }
         other => panic!("no limit is known as {other:?}"),
     })
 }
@@ -145,7 +159,7 @@ fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
 #[test]
 fn the_documented_limits_are_the_real_ones() -> Result<()> {
     let rows = documented();
-    assert_eq!(rows.len(), 14);
+    assert_eq!(rows.len(), 15);
     for (what, limit) in rows {
         assert_eq!(limit, real(&what, limit)?, "{what}");
     }

@@ -370,3 +370,53 @@ fn a_message_that_is_not_text_is_named_and_can_be_deleted_or_updated() -> Result
     }
     Ok(())
 }
+
+/// A large store was copied to the temporary folder, which is often memory.
+#[test]
+fn the_index_of_a_large_store_is_checked_beside_it() -> Result<()> {
+    if let Ok(path) = std::env::var("TALKTREE_TEST_STORE") {
+        assert_eq!(Store::open(path)?.verify(|_| {})?.damages, []);
+        return Ok(());
+    }
+    let (folder, path) = store()?;
+    let large = Message::user("small").with_metadata(json!("x".repeat(40 << 20)));
+    Store::open(&path)?.session("s")?.append(large)?;
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_index_of_a_large_store_is_checked_beside_it"])
+        .env("TALKTREE_TEST_STORE", &path)
+        .env("TMPDIR", folder.path().join("no-such-folder"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["store.db"]);
+    Ok(())
+}
+
+/// A small store that is read-only or busy is checked in memory, without any file.
+#[test]
+fn the_index_of_a_small_store_is_checked_without_a_file() -> Result<()> {
+    if let Ok(path) = std::env::var("TALKTREE_TEST_STORE") {
+        let damages = Store::open_read_only(path)?.verify(|_| {})?.damages;
+        assert_eq!(damages.len(), 1, "{damages:?}");
+        assert_eq!(damages[0].kind, "search-index");
+        return Ok(());
+    }
+    let (folder, path) = store()?;
+    Store::open(&path)?.rebuild_search()?;
+    let foreign = Connection::open(&path).unwrap();
+    foreign
+        .execute_batch(
+            r#"UPDATE message SET parts = '[{"type":"text","text":"door"}]' WHERE id = 'a'"#,
+        )
+        .unwrap();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_index_of_a_small_store_is_checked_without_a_file"])
+        .env("TALKTREE_TEST_STORE", &path)
+        .env("TMPDIR", folder.path().join("no-such-folder"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Ok(())
+}

@@ -16,7 +16,7 @@ use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
 use crate::session::{InProgress, Session, SessionBuilder};
-use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession, Watch};
+use crate::storage::sqlite::{self, Database, InterruptSignal, SqliteSession, Watch};
 
 pub use options::{Durability, StoreOptions};
 
@@ -56,7 +56,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
-    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened.
+    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidName`] if its absolute path
+    /// is too long.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
@@ -98,10 +99,37 @@ impl Store {
     /// [`Error::OlderStore`] if an older talktree wrote it: only a store that is opened for writing is
     /// migrated. As [`open`](Self::open).
     ///
-    /// Where SQLite cannot create its lock files beside the file, the file is read as one that nobody
-    /// writes: do not write to it from elsewhere at the same time.
+    /// Where SQLite cannot create its lock files beside the file, the file is read without locks, and a read never
+    /// returns an old state: it is [`Error::UnreadableLog`] if there is a log, or if others have written since.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
+    }
+
+    /// Returns whether this process has a file open as a part of a store: the database, its write-ahead log or its lock
+    /// file, by whatever name.
+    ///
+    /// Do not open such a file yourself, not even to read it: when a process closes any descriptor of a file, POSIX
+    /// systems drop all its locks on that file. Then other processes would remove the log under this store, and
+    /// acknowledged writes would be lost. A program that opens files that it did not choose, such as all files of a
+    /// folder, asks this first.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// assert!(Store::is_open_file(&path));
+    /// assert!(Store::is_open_file(folder.path().join("bot.db-wal")));
+    /// assert!(!Store::is_open_file(folder.path().join("chats.jsonl")));
+    ///
+    /// drop(store);
+    /// assert!(!Store::is_open_file(&path));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_open_file(path: impl AsRef<Path>) -> bool {
+        sqlite::is_open(path.as_ref())
     }
 
     /// Returns the options a store can be opened with.
@@ -315,6 +343,9 @@ impl Store {
     /// # Errors
     /// As every read; [`Error::Interrupted`]. Damage is not an error: the result
     /// lists it.
+    ///
+    /// The search index of a store of more than 32 MiB is checked in a copy, which is made beside the store and removed
+    /// afterwards.
     pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
         self.database.verify(progress)
     }

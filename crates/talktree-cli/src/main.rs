@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod context;
 mod failure;
+mod input;
 mod lookup;
 mod output;
 mod progress;

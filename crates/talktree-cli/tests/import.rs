@@ -153,3 +153,28 @@ fn options_reach_the_import() {
     let log = rig.json(["log", "mine"]);
     assert_eq!(log[0]["metadata"]["source"]["content"], "hi");
 }
+
+/// To open and close the store's own file would drop its locks; an import of the folder around it does that.
+#[cfg(unix)]
+#[test]
+fn the_files_of_the_store_itself_are_skipped_by_whatever_name() -> Outcome {
+    let rig = Rig::empty();
+    rig.file("chats/chat.json", CHAT);
+    let (store, folder) = (text(&rig.path("chats/store.json")), text(&rig.path("chats")));
+    let chat = text(&rig.path("chats/chat.json"));
+    rig.ok(["--store", &store, "import", &chat]);
+    std::os::unix::fs::symlink(&store, rig.path("chats/soft.json"))?;
+    std::fs::hard_link(&store, rig.path("chats/hard.json"))?;
+    let answer = rig.run(["--store", &store, "import", &folder]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for name in ["store.json", "soft.json", "hard.json"] {
+        let skipped = format!("{name}: it belongs to the open store");
+        assert!(answer.stderr.contains(&skipped), "{answer:?}");
+    }
+    assert!(answer.stderr.contains("skipped files: 3"), "{answer:?}");
+    let refused = rig.run(["--store", &store, "import", &store]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let text = rig.run(["--store", &store, "context", "import", "chat", &store]);
+    assert!(text.stderr.contains("it belongs to the open store"), "{text:?}");
+    Ok(())
+}

@@ -110,9 +110,9 @@ pub struct ImportOptions {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if its format is unknown, if
-/// [`ImportOptions::is_strict`] is set and the file has a fault, or if [`ImportOptions::session`] is set and it holds
-/// several conversations; [`Error::Interrupted`]; as every write.
+/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if its format is unknown, if it belongs to a store that this
+/// process has open, if [`ImportOptions::is_strict`] is set and the file has a fault, or if [`ImportOptions::session`] is
+/// set and it holds several conversations; [`Error::Interrupted`]; as every write.
 pub fn import(
     store: &Store,
     path: impl AsRef<Path>,
@@ -120,6 +120,11 @@ pub fn import(
     progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
     let path = path.as_ref();
+    // To open and close it would drop the locks of that store.
+    if Store::is_open_file(path) {
+        let why = "it belongs to a store that this program has open".to_owned();
+        return Err(Error::Import { path: path.to_owned(), line: None, why });
+    }
     let file = File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     import_reader(store, path, file, options, progress)
 }

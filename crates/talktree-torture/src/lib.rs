@@ -27,9 +27,13 @@ pub mod faults;
 pub mod grow;
 pub mod hostile;
 pub mod kill;
+pub mod migrate;
+pub mod neighbours;
+pub mod paths;
 pub mod power;
 pub mod scarce;
 pub mod vfs;
+pub mod visit;
 
 pub use report::Report;
 pub use snapshot::{digest, snapshot};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, contend, counters, damage, extremes, faults,
-    grow, hostile, kill, power, scarce,
+    grow, hostile, kill, migrate, neighbours, paths, power, scarce, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -35,6 +35,12 @@ enum Test {
     Contend(contend::Args),
     /// Measure the write-ahead log under open readers, and memory during long imports and reads.
     Grow(grow::Args),
+    /// Move, rename, link and replace the file of a store while it is open.
+    Paths(paths::Args),
+    /// Let other programs write to the file of a store.
+    Neighbours(neighbours::Args),
+    /// Kill processes that raise the format of a store.
+    Migrate(migrate::Args),
     /// Make backups while other processes write.
     Backup(backup::Args),
     /// Panic, block and call back in callbacks of every kind.
@@ -52,6 +58,9 @@ enum Test {
     /// Write to a store and read it until the time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
+    /// Open a store, read it and close it.
+    #[command(hide = true)]
+    Visit(visit::Args),
     /// Write to a store until killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
@@ -68,6 +77,11 @@ fn main() -> Result<ExitCode> {
         Test::Scarce(args) => report_of("scarce", seed, |report| scarce::run(args, report)),
         Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
         Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
+        Test::Paths(args) => report_of("paths", seed, |report| paths::run(args, report)),
+        Test::Neighbours(args) => {
+            report_of("neighbours", seed, |report| neighbours::run(args, report))
+        }
+        Test::Migrate(args) => report_of("migrate", seed, |report| migrate::run(args, report)),
         Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
         Test::Callbacks(args) => {
             report_of("callbacks", seed, |report| callbacks::run(args, report))
@@ -80,6 +94,7 @@ fn main() -> Result<ExitCode> {
         Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
         Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),
         Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }
 }

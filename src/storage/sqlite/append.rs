@@ -169,8 +169,12 @@ pub(super) fn insert(
             }
         };
     };
+    if number == 0 {
+        return Err(next_in_use(name, number));
+    }
     let address = Address::new(session.key, number);
-    if !message_row::insert(conn, address, parent, message, content, count)? {
+    let is_new = message_row::insert(conn, address, parent, message, content, count);
+    if !is_new.map_err(|error| if error.is_of_key() { next_in_use(name, number) } else { error })? {
         return Ok(None);
     }
     session.next += 1;
@@ -187,6 +191,13 @@ pub(super) fn compare(
     let address = address.ok_or_else(|| lost(&message.id))?;
     let stored = message::stored(conn, address)?.message.ok_or_else(|| lost(&message.id))?;
     Ok((address, !stored.says_the_same(message)))
+}
+
+/// Returns the error of a next number that talktree did not write.
+fn next_in_use(session: &SessionId, number: u32) -> BackendError {
+    corrupt(format!(
+        "the next number of session {session:?} is {number}, which is in use or below 1"
+    ))
 }
 
 fn lost(id: &MessageId) -> BackendError {

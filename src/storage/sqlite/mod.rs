@@ -21,6 +21,7 @@ mod context;
 mod cursor;
 mod delete;
 mod error;
+mod file;
 mod fork;
 mod head;
 mod import;
@@ -46,5 +47,6 @@ mod verify;
 mod wal;
 
 pub(crate) use connection::{Config, Database};
+pub(crate) use file::is_open;
 pub(crate) use interrupt::{InterruptSignal, Watch};
 pub(crate) use session::SqliteSession;

@@ -3,11 +3,11 @@
 use chrono::Utc;
 use rusqlite::{Connection, Row, Statement};
 
-use super::super::error::{BackendResult, damaged};
+use super::super::error::{BackendResult, corrupt, damaged};
 use super::{Bind, Read, execute, first_row};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::tree::Address;
+use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
 #[derive(Debug, Clone, Copy)]
@@ -102,13 +102,28 @@ impl SessionRow {
     }
 }
 
+/// No session moves its head as often; sums of positions up to here do not overflow.
+const MAX_POSITION: u64 = 1 << 62;
+
 /// Returns the session with this id, if it exists.
 pub(in super::super) fn find(
     conn: &Connection,
     id: &SessionId,
 ) -> BackendResult<Option<SessionRow>> {
-    first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
-        .map_err(damaged(format_args!("session {id:?}")))
+    let row = first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
+        .map_err(damaged(format_args!("session {id:?}")))?;
+    match row {
+        // Its messages would get addresses of other sessions.
+        Some(SessionRow { key, .. }) if !(1..=MAX_SESSIONS).contains(&key) => {
+            let what = format!("session {id:?} has the key {key}, outside 1 to {MAX_SESSIONS}");
+            Err(corrupt(what))
+        }
+        Some(SessionRow { head_position: at, .. }) if at.unsigned_abs() > MAX_POSITION => {
+            let what = format!("session {id:?} has the head position {at}, over {MAX_POSITION}");
+            Err(corrupt(what))
+        }
+        row => Ok(row),
+    }
 }
 
 pub(in super::super) const BY_ID: &str =

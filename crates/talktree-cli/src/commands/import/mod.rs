@@ -14,6 +14,7 @@ use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
+use crate::input::open_input;
 use crate::progress::Bar;
 use crate::style;
 
@@ -213,7 +214,7 @@ fn import(store: &Store, source: &Source, options: &ImportOptions) -> Result<Vec
         return Ok(vec![import_file(store, "stdin", file, options)?]);
     }
     let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
-    let mut file = File::open(path).map_err(cannot)?;
+    let mut file = open_input(path).map_err(cannot)?;
     let mut magic = Vec::new();
     file.by_ref().take(4).read_to_end(&mut magic).map_err(cannot)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot)?;
