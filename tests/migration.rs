@@ -20,10 +20,16 @@ struct Former {
 }
 
 /// From version 1.
-const FORMER: [Former; 1] = [Former {
-    schema: include_str!("fixtures/schema_1.sql"),
-    content: include_str!("fixtures/content_1.sql"),
-}];
+const FORMER: [Former; 2] = [
+    Former {
+        schema: include_str!("fixtures/schema_1.sql"),
+        content: include_str!("fixtures/content_1.sql"),
+    },
+    Former {
+        schema: include_str!("fixtures/schema_2.sql"),
+        content: include_str!("fixtures/content_2.sql"),
+    },
+];
 
 /// How many processes are killed for each former version.
 const KILLS: u32 = 24;

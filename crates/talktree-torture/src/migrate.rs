@@ -16,10 +16,16 @@ use crate::visit;
 use crate::{Report, Result};
 
 /// The schemas and rows of the former versions, from version 1.
-const FORMER: &[(&str, &str)] = &[(
-    include_str!("../../../tests/fixtures/schema_1.sql"),
-    include_str!("../../../tests/fixtures/content_1.sql"),
-)];
+const FORMER: &[(&str, &str)] = &[
+    (
+        include_str!("../../../tests/fixtures/schema_1.sql"),
+        include_str!("../../../tests/fixtures/content_1.sql"),
+    ),
+    (
+        include_str!("../../../tests/fixtures/schema_2.sql"),
+        include_str!("../../../tests/fixtures/content_2.sql"),
+    ),
+];
 
 /// How many processes are killed, and how large the store is.
 #[derive(Debug, Clone, clap::Args)]
