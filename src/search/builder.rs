@@ -1,9 +1,12 @@
 //! The builder of a search of a store, a session or a path.
 //!
+//! A text is a query, in the language of [`Query`](super::Query), unless the search is [`plain`](Search::plain).
+//!
 //! Invariant: the method that returns a [`Search`] sets its scope. Later calls and the filters of a query only narrow it.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -20,7 +23,10 @@ pub(crate) trait SearchTarget: Send + Sync {
 
 /// A search of a store, a session or a path.
 ///
-/// [`Query`](super::Query) documents the query language. No text is a syntax error.
+/// [`Query`](super::Query) documents the query language. No text is a syntax error. A text that is no query, such as
+/// what a person said, belongs to a [`plain`](Self::plain) search.
+///
+/// Whoever writes the query cannot widen the scope: `session:` in a query, like [`session`](Self::session), narrows it.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -119,6 +125,49 @@ impl Search {
         self
     }
 
+    /// Searches for the words of the text, which is no query: nothing in it is an operator, a filter or a date.
+    ///
+    /// For a text that a person or a model wrote as something else, such as a message or a title. The words still match
+    /// as in a query: all of them, or any if no message has them all or if they are a question.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("The option -draft hides role:user."))?;
+    ///
+    /// assert_eq!(store.search("-draft role:tool").run()?.hits.len(), 0);
+    /// assert_eq!(store.search("-draft role:tool").plain().run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn plain(mut self) -> Self {
+        self.request.is_plain = true;
+        self
+    }
+
+    /// Sets how long to search at most. By default there is no limit.
+    ///
+    /// When the time is over, the result holds what was found until then, the newest messages rather than the best,
+    /// and [`is_partial`](Found::is_partial) is true. Building the hits comes on top: some milliseconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("a red fox"))?;
+    /// let search = store.search("fox");
+    ///
+    /// let found = search.clone().timeout(Duration::from_secs(60)).run()?;
+    /// assert_eq!((found.hits.len(), found.is_partial), (1, false));
+    /// assert!(search.timeout(Duration::ZERO).run()?.is_partial);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.request.timeout = Some(timeout);
+        self
+    }
+
     /// Sets the maximum number of results. The default is 20.
     pub fn limit(mut self, limit: usize) -> Self {
         self.request.limit = limit;
@@ -131,7 +180,7 @@ impl Search {
         self
     }
 
-    /// Sets the current time, for queries like `last week`.
+    /// Sets the current time, for queries like `last week` and `after:7d`.
     ///
     /// ```
     /// use chrono::{TimeDelta, Utc};

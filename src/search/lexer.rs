@@ -1,5 +1,6 @@
 //! Splits the text of a query into words, quoted phrases and filters.
 
+use crate::search::date;
 use crate::search::tokenizer::is_blank;
 
 const FILTERS: [(&str, Filter); 5] = [
@@ -25,9 +26,7 @@ impl Filter {
         match self {
             Filter::Role => "the name of a role",
             Filter::Session => "the id of a session",
-            Filter::After | Filter::Before => {
-                "a UTC day like 2026-01-31 or an instant like 2026-01-31T12:00:00Z"
-            }
+            Filter::After | Filter::Before => date::EXPECTED,
             Filter::In => "in:text, in:tools or in:all",
         }
     }

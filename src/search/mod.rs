@@ -12,6 +12,7 @@
 
 pub(crate) mod analysis;
 mod builder;
+mod date;
 pub(crate) mod date_hint;
 mod dictionary;
 mod hit;
@@ -34,8 +35,11 @@ mod unicode_tables;
 
 pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};
+pub use date::parse_date;
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
-pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+pub use query::{
+    Clause, Columns, Filters, MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
+};
 pub(crate) use request::HITS_PER_SESSION;
 pub use request::{Scope, SearchRequest};
 pub use snippet::{SNIPPET_CHARS, Snippet};

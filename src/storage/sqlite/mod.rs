@@ -12,6 +12,7 @@ mod row;
 
 mod append;
 mod backup;
+mod budget;
 mod catalog;
 mod children;
 mod compaction;
