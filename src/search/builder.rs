@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::alternative::{self, Alternative};
 use super::{Found, Scope, SearchRequest, SessionsFound};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -224,6 +225,31 @@ impl Search {
     pub fn run(self) -> Result<Found> {
         self.check()?;
         self.target.search(&self.request)
+    }
+
+    /// Returns queries with one condition less that find something, for a search that found nothing.
+    ///
+    /// Each was tried with a limit of 1, so this costs up to about thirty short searches; a
+    /// [`timeout`](Self::timeout) limits all of them together. An alternative never leaves the scope of the search. A
+    /// [`plain`](Self::plain) search has none.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("The deployment is on Friday."))?;
+    ///
+    /// let search = store.search("deploymnt");
+    /// assert!(search.clone().run()?.hits.is_empty());
+    /// assert_eq!(search.alternatives()?[0].query, "deploym*");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn alternatives(&self) -> Result<Vec<Alternative>> {
+        self.check()?;
+        alternative::of(&self.request, |other| Ok(!self.target.search(other)?.hits.is_empty()))
     }
 
     fn check(&self) -> Result<()> {

@@ -36,6 +36,8 @@ impl Filter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Lexeme<'a> {
     pub(crate) kind: LexemeKind<'a>,
+    /// Its source text, with the minus.
+    pub(crate) written: &'a str,
     /// Whether it has a leading minus.
     pub(crate) is_excluded: bool,
 }
@@ -64,6 +66,7 @@ impl<'a> Iterator for Lexer<'a> {
 
     fn next(&mut self) -> Option<Lexeme<'a>> {
         self.rest = self.rest.trim_start_matches(is_blank);
+        let whole = self.rest;
         // Two minus signs do not negate: `--release` is a command-line option.
         let is_excluded = self
             .rest
@@ -89,7 +92,8 @@ impl<'a> Iterator for Lexer<'a> {
         } else {
             LexemeKind::Word(self.word())
         };
-        Some(Lexeme { kind, is_excluded })
+        let written = &whole[..whole.len() - self.rest.len()];
+        Some(Lexeme { kind, written, is_excluded })
     }
 }
 

@@ -50,7 +50,7 @@ impl Parser {
         Self { now, query, terms: 0, joins_last: false, columns: None }
     }
 
-    fn push(&mut self, Lexeme { kind, is_excluded }: Lexeme<'_>) {
+    fn push(&mut self, Lexeme { kind, is_excluded, .. }: Lexeme<'_>) {
         match kind {
             LexemeKind::Word("OR") if !is_excluded => {
                 self.joins_last = !self.query.clauses.is_empty()

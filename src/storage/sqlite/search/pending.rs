@@ -80,8 +80,9 @@ pub(super) fn prepare(
             return Ok(Prepared::Some);
         }
         watch.enter(Phase::Finishing);
-        let last: Option<Address> =
-            conn.prepare_cached(NTH_PENDING)?.query_row((from, high, chunk - 1), |row| row.get(0))?;
+        let last: Option<Address> = conn
+            .prepare_cached(NTH_PENDING)?
+            .query_row((from, high, chunk - 1), |row| row.get(0))?;
         let to = last.unwrap_or(high);
         conn.prepare_cached(FILL)?.execute([from, to])?;
         conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
