@@ -61,6 +61,11 @@ impl Output {
         (Self { width: Some(width), ..out }, memory)
     }
 
+    /// Returns the number of columns, if the output is a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
     /// Returns whether colour marks matches, so that they need no other mark.
     pub(crate) fn is_coloured(&self) -> bool {
         self.is_coloured

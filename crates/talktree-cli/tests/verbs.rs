@@ -95,6 +95,12 @@ fn labels_are_set_moved_listed_and_removed() {
     assert_eq!(rig.ok(["label", "tour", "best", "museum"]), set);
     rig.ok(["label", "tour", "best", "museum-answer"]);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
+    rig.ok(["fork", "tour", "thanks", "Without labels"]);
+    let none = rig.run(["label", "Without labels", "--list"]);
+    assert_eq!(
+        (none.code, &*none.stdout, &*none.stderr),
+        (0, "", "talktree: the session has no labels\n")
+    );
     let removed = "tour (A trip to Jena): label plan removed\n";
     assert_eq!(rig.ok(["label", "tour", "--remove", "plan"]), removed);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\n");
@@ -297,10 +303,7 @@ fn a_search_with_no_hit_says_what_would_have_some() {
             &["kilometres", "--session", "tour", "--branch", "ask"],
             "in the whole session: talktree search --session tour kilometres",
         ),
-        (
-            &["planetarium -the", "--sessions"],
-            "talktree search --sessions planetarium",
-        ),
+        (&["planetarium -the", "--sessions"], "talktree search --sessions planetarium"),
     ] {
         let told = rig.fails(1, [&["search"], args].concat());
         assert!(told.contains("nothing found; this finds something:"), "{args:?} {told}");

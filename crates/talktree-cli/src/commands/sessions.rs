@@ -49,7 +49,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ("last", style::FAINT),
         ("from", style::FAINT),
         ("name", style::STRONG),
-    ]);
+    ])
+    .shown_from("from", 100);
     for (last, session, info) in sessions.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
         let path_length = session.path_length()?;
         let title = session_title::of(&session, info)?;
