@@ -95,16 +95,15 @@ pub(super) fn of(
     if request.is_plain {
         return Ok(Vec::new());
     }
-    let until = request.timeout.map(|timeout| Instant::now().checked_add(timeout));
+    let until = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut finds = |query: &str| {
-        let timeout =
-            until.map(|until| until.map(|until| until.saturating_duration_since(Instant::now())));
-        if timeout.flatten().is_some_and(|left| left.is_zero()) {
+        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if timeout.is_some_and(|left| left.is_zero()) {
             return Ok(false);
         }
         let mut other =
             SearchRequest { text: query.to_owned(), limit: 1, offset: 0, ..request.clone() };
-        other.timeout = timeout.flatten();
+        other.timeout = timeout;
         finds(&other)
     };
     let parts: Vec<Lexeme<'_>> = lex(&request.text).collect();

@@ -95,8 +95,9 @@ fn labels_are_set_moved_listed_and_removed() {
     assert_eq!(rig.ok(["label", "tour", "best", "museum"]), set);
     rig.ok(["label", "tour", "best", "museum-answer"]);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
-    rig.ok(["fork", "tour", "thanks", "Without labels"]);
-    let none = rig.run(["label", "Without labels", "--list"]);
+    let bare = "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"bare\"}\n";
+    rig.ok(["import", &text(&rig.file("bare.jsonl", bare))]);
+    let none = rig.run(["label", "bare", "--list"]);
     assert_eq!(
         (none.code, &*none.stdout, &*none.stderr),
         (0, "", "talktree: the session has no labels\n")
@@ -294,6 +295,9 @@ fn dates_are_written_as_people_write_them() {
 #[test]
 fn a_search_with_no_hit_says_what_would_have_some() {
     let rig = Rig::toured();
+    let unrelated =
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"Unrelated\"}\n";
+    rig.ok(["import", &text(&rig.file("unrelated.jsonl", unrelated))]);
     for (args, expected) in [
         (&["planetarum"][..], "with a shorter word: talktree search 'planetar*'"),
         (&["kilometres", "--role", "user"], "for any role: talktree search kilometres"),
@@ -303,7 +307,11 @@ fn a_search_with_no_hit_says_what_would_have_some() {
             &["kilometres", "--session", "tour", "--branch", "ask"],
             "in the whole session: talktree search --session tour kilometres",
         ),
-        (&["planetarium -the", "--sessions"], "talktree search --sessions planetarium"),
+        (
+            &["planetarum", "--session", "Unrelated"],
+            "with a shorter word: talktree search 'planetar*'",
+        ),
+        (&["planetarium -planetariums", "--sessions"], "talktree search --sessions planetarium"),
     ] {
         let told = rig.fails(1, [&["search"], args].concat());
         assert!(told.contains("nothing found; this finds something:"), "{args:?} {told}");

@@ -19,7 +19,7 @@ use crate::failure::{Failure, Result, tell};
 use crate::output::{Output, Piece};
 use crate::short_ids::ShortIds;
 use crate::short_messages::ShortMessages;
-use crate::text::plural;
+use crate::text::{cut, plural};
 use crate::{lookup, session_title, style};
 
 /// Find messages or sessions, best match first
@@ -82,6 +82,9 @@ enum Column {
     Tools,
     All,
 }
+
+/// The most columns of a session's name beside a hit.
+const MAX_TITLE: usize = 62;
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let began = Instant::now();
@@ -268,7 +271,8 @@ impl Names {
             if !titles.contains_key(&hit.session)
                 && let Some(info) = infos.iter().find(|info| info.id == hit.session)
             {
-                titles.insert(hit.session.clone(), session_title::of(&session, info)?);
+                let title = session_title::of(&session, info)?;
+                titles.insert(hit.session.clone(), cut(&title, MAX_TITLE).into_owned());
             }
             if let Some(id) = &hit.under
                 && !compactions.contains_key(id)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use talktree::search::Widening;
+use talktree::search::{Alternative, Widening};
 use talktree::{MessageId, SessionId};
 
 use super::{Args, Scope};
@@ -37,23 +37,14 @@ enum WiderScope {
     AllSessions,
 }
 
-/// Returns searches that find something.
+/// Returns searches that find something: in the scope, in the next wider one in which the query itself finds something,
+/// or as the last choice in the whole store.
 pub(super) fn instead(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
-    let mut all = Vec::new();
-    let session = scope.session.map(|session| session.id().clone());
-    for other in scope.search(text).timeout(TIMEOUT).alternatives()? {
-        all.push(Instead {
-            widening: Wider::Query(other.widening),
-            query: other.query,
-            session: session.clone(),
-            branch: scope.leaf.cloned(),
-        });
-    }
+    let mut all = alternatives(scope, text)?;
     let whole = scope.leaf.map(|_| (WiderScope::WholeSession, Scope { leaf: None, ..*scope }));
-    let store = scope
-        .session
-        .map(|_| (WiderScope::AllSessions, Scope { leaf: None, session: None, ..*scope }));
-    for (widening, wider) in whole.into_iter().chain(store) {
+    let store = Scope { leaf: None, session: None, ..*scope };
+    let everywhere = scope.session.map(|_| (WiderScope::AllSessions, store));
+    for (widening, wider) in whole.into_iter().chain(everywhere) {
         if !wider.search(text).limit(1).timeout(TIMEOUT).run()?.hits.is_empty() {
             let session = wider.session.map(|session| session.id().clone());
             let (widening, query) = (Wider::Scope(widening), text.to_owned());
@@ -61,7 +52,21 @@ pub(super) fn instead(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
             break;
         }
     }
+    if all.is_empty() && scope.session.is_some() {
+        all = alternatives(&store, text)?;
+    }
     Ok(all)
+}
+
+fn alternatives(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
+    let found = scope.search(text).timeout(TIMEOUT).alternatives()?;
+    let instead = |other: Alternative| Instead {
+        widening: Wider::Query(other.widening),
+        query: other.query,
+        session: scope.session.map(|session| session.id().clone()),
+        branch: scope.leaf.cloned(),
+    };
+    Ok(found.into_iter().map(instead).collect())
 }
 
 /// Returns what people are told.
