@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use serde_json::json;
 use talktree::import::MAX_NOTES;
-use talktree::search::{MAX_TERM_TOKENS, MAX_TERMS};
+use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
 use talktree::{Block, Document, Error, Message, Result, Role, Store, estimate_tokens};
 
 fn document(name: &str) -> String {
@@ -85,6 +85,9 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "terms in a query" => MAX_TERMS as u64,
         "words in a term" => MAX_TERM_TOKENS as u64,
+        "words of the index that the prefixes of a query stand for, together" => {
+            MAX_EXPANSIONS as u64
+        }
         "versions kept of a text of a context block" => {
             let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
             for version in 0..count + 9 {

@@ -115,6 +115,14 @@ impl LabelledBlock {
         }
     }
 
+    pub(super) fn remove_text(&self, backing: &Backing) -> Result<bool> {
+        self.check_plain()?;
+        match &self.block.source {
+            Source::Write(_) => Err(self.cannot("be removed: its text is not in the store")),
+            _ => backing.store()?.remove(self.owner(), &self.label, ""),
+        }
+    }
+
     pub(super) fn append(&self, backing: &Backing, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         if let Source::Write(provider) = &self.block.source {

@@ -195,6 +195,30 @@ impl Context {
         self.require(label)?.append(self.backing(), text)
     }
 
+    /// Removes the stored text of a block; `false` if there is none. Its versions stay, for
+    /// [`restore`](Self::restore).
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    /// assert!(context.remove_text("memory")?);
+    /// assert!(!context.remove_text("memory")?);
+    ///
+    /// context.restore("memory", None, 1)?;
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`];
+    /// [`Error::BlockCannot`] if the text is not in the store; as every write.
+    pub fn remove_text(&self, label: &str) -> Result<bool> {
+        self.require(label)?.remove_text(self.backing())
+    }
+
     /// Adds a block after the others. A frozen prompt shows it from the next refresh on.
     ///
     /// ```

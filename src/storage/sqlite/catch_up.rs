@@ -110,7 +110,7 @@ impl Database {
     /// Indexes the pending messages before a search; those that cannot be indexed now stay pending.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] between two chunks.
+    /// [`Error::Interrupted`] between two chunks. A spent budget is no error: the rest stays pending.
     pub(super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
         let pending = self.read(|conn| count_pending(conn, MANY_PENDING))?;
         if pending == 0 || self.is_read_only() {
@@ -118,7 +118,12 @@ impl Database {
         }
         let mut turns = if pending < MANY_PENDING { 0 } else { TURNS };
         self.index_chunks(|is_free| {
-            watch.check()?;
+            if watch.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if watch.is_spent() {
+                return Ok(false);
+            }
             if is_free || turns == 0 {
                 return Ok(is_free);
             }

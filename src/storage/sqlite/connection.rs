@@ -163,7 +163,15 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        let watch = self.signal.watch();
+        self.read_watched(self.signal.watch(), work)
+    }
+
+    /// Runs a long read, which this watch stops.
+    pub(crate) fn read_watched<T>(
+        &self,
+        watch: Watch,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
         self.with_reader(|conn| interruptible(conn, watch, |conn| self.read_on(conn, work)))
     }
 

@@ -68,6 +68,16 @@ impl BackendError {
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
+    /// Returns whether the work was stopped on purpose.
+    pub(super) fn is_interrupt(&self) -> bool {
+        match self {
+            Self::Own(error) => matches!(error, Error::Interrupted),
+            Self::Sqlite(error) => {
+                error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+            }
+        }
+    }
+
     /// Returns whether another connection held the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(

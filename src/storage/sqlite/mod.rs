@@ -12,6 +12,7 @@ mod row;
 
 mod append;
 mod backup;
+mod budget;
 mod catalog;
 mod catch_up;
 mod children;
