@@ -37,8 +37,11 @@ mod answer;
 mod anthropic;
 mod call_id;
 mod content;
+mod files;
+mod input;
 mod openai_chat;
 mod openai_responses;
+mod origin;
 mod sanitize;
 mod summary;
 #[cfg(test)]

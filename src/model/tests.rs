@@ -338,7 +338,8 @@ fn a_response_that_was_read_can_be_sent_again() {
     let items = json!([
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}],
          "encrypted_content": "e", "status": null},
-        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed",
+         "action": {"type": "search", "query": "q"}},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
          "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}]},
         {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get",
@@ -348,9 +349,12 @@ fn a_response_that_was_read_can_be_sent_again() {
     assert_eq!(answer.parts.len(), 4);
     let again = to_openai_responses(&[Message::user("u"), answer]);
     let kinds: Vec<_> = again.as_array().unwrap().iter().map(|item| &item["type"]).collect();
-    assert_eq!(kinds, ["message", "reasoning", "message", "function_call", "function_call_output"]);
+    let expected = [
+        "message", "reasoning", "web_search_call", "message", "function_call", "function_call_output",
+    ];
+    assert_eq!(kinds, expected);
     assert_eq!(again[1]["encrypted_content"], "e");
-    assert_eq!(again[3]["arguments"], "{\"q\":1}");
+    assert_eq!(again[4]["arguments"], "{\"q\":1}");
 
     for response in [json!(null), json!({"error": {"message": "busy"}}), json!([1])] {
         assert!(from_anthropic(&response).parts.is_empty());

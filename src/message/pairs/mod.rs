@@ -5,8 +5,8 @@
 //! - A call waits until its first result. A result belongs to the nearest earlier call of its id
 //!   that waits, so an id may be used again.
 //! - Several calls of one message may wait under one id; results answer them in order.
-//! - A part that is both call and result repeats a call if one of its id, its tool and its input waits; then it is that
-//!   call's result. Otherwise it is complete: it does not wait, and it answers no other call.
+//! - A part that is both call and result repeats a call if one of its id, its tool and its input waits in an earlier
+//!   message; then it is that call's result. Otherwise it is complete: it does not wait, and it answers no other call.
 //! - A part without input or result is a call whose input has not come, and so is one that is marked as such, although
 //!   it has a part of its input. It does not wait.
 //! - If no call of its id waits, a result repeats the nearest earlier call of that id. If there is
@@ -86,8 +86,9 @@ impl<C: Copy> OldestFirst<C> {
                 Pairing::Started
             }
             Side::Both(input) => {
-                let repeats =
-                    |waiting: &Waiting<C>| waiting.name == tool.name && waiting.input == *input;
+                let repeats = |waiting: &Waiting<C>| {
+                    waiting.message < message && waiting.name == tool.name && waiting.input == *input
+                };
                 if let Some(call) = self.answer(&tool.call_id, repeats) {
                     return Pairing::Answers(call);
                 }

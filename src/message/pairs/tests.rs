@@ -81,7 +81,7 @@ fn each_rule_pairs_results_with_calls() {
         ("both answers the call that it repeats", "c1 b1", "0.0", ""),
         ("however far, and once", "c1 u u b1 b1 r1", "0.0, 4.0 again", ""),
         ("the nearest that it repeats", "c1 c1 b1", "1.0", "0.0"),
-        ("of one message, too", "c1+b1", "0.0", ""),
+        ("of one message, both are two calls", "c1+b1", "", "0.0"),
         ("both of another input answers no other call", "c1 q1", "", "0.0"),
         ("it leaves an earlier call waiting", "c1 q1 r1", "0.0", ""),
         ("both of another id answers no other call", "c1 b2", "", "0.0"),

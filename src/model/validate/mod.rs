@@ -5,6 +5,7 @@
 //! a conversation may end with an assistant message.
 
 mod anthropic;
+mod fields;
 mod openai_chat;
 mod openai_responses;
 
