@@ -1,10 +1,17 @@
 //! Requests that providers refused, or that lost what the model had said. Each test is one such case: types were right,
 //! but the order of blocks, the ids of items or the place of a result was not.
 
+#[path = "common/histories.rs"]
+mod histories;
+
+use std::borrow::Cow;
+
+use histories::histories;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::model::{
     Provider, TruncateOptions, from_anthropic, from_openai_chat, from_openai_responses, sanitize,
-    to_anthropic, to_openai_chat, to_openai_responses, truncate, validate_for,
+    to_ai_sdk, to_anthropic, to_openai_chat, to_openai_responses, truncate, validate_for,
 };
 use talktree::{Json, Message, Part, Role};
 
@@ -79,7 +86,7 @@ fn a_result_that_repeats_the_input_answers_its_call() {
         message("assistant", json!([call("1")])),
         message("assistant", json!([done("1")])),
     ];
-    assert!(matches!(sanitize(&view), std::borrow::Cow::Borrowed(_)));
+    assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
     assert_eq!(blocks(&anthropic(&view)), ["user: text", "assistant: tool_use", "user: tool_result"]);
     assert_eq!(chat(&view).as_array().unwrap().len(), 3);
     assert_eq!(items(&responses(&view)), ["user", "function_call", "function_call_output"]);
@@ -88,7 +95,7 @@ fn a_result_that_repeats_the_input_answers_its_call() {
     other["input"]["q"] = json!("y");
     let view = [view[0].clone(), view[1].clone(), message("assistant", json!([other]))];
     let requested = anthropic(&view);
-    assert_eq!(blocks(&requested).iter().filter(|word| word.contains("tool_use")).count(), 2);
+    assert_eq!(blocks(&requested)[1], "assistant: tool_use tool_use");
 }
 
 /// The state says that the input is still being read; what there is of it is not what the model will call with.
@@ -110,7 +117,7 @@ fn a_refused_request_is_a_result() {
     let view = [Message::user("u"), message("assistant", json!([refused]))];
     let request = anthropic(&view);
     assert_eq!(request["messages"][2]["content"][0]["content"], "not now");
-    assert!(matches!(sanitize(&view), std::borrow::Cow::Borrowed(_)));
+    assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
     // Some programs write every field they know.
     let untyped = json!({"type": "tool-get", "toolCallId": 1, "state": "output-denied", "input": {},
         "errorText": null, "approval": {"id": "a", "approved": false, "reason": "not now"}});
@@ -508,5 +515,111 @@ fn input_that_is_not_json_survives() {
         assert_eq!(anthropic(&view)["messages"][1]["content"][0]["input"], input);
         assert_eq!(chat(&view)[1]["tool_calls"][0]["function"]["arguments"], input.to_string());
         assert_eq!(responses(&view)[1]["arguments"], input.to_string());
+    }
+}
+
+// The AI SDK.
+
+#[track_caller]
+fn ai_sdk(view: &[Message]) -> Value {
+    let messages = to_ai_sdk(view);
+    let problems = validate_for(Provider::AiSdk, &messages);
+    assert!(problems.is_empty(), "{problems:#?}\n{messages:#}");
+    messages
+}
+
+/// The SDK has no role `tool`.
+#[test]
+fn results_go_into_the_parts_of_their_calls() {
+    let failed: Message = message("tool", json!([{"type": "tool-get", "toolCallId": "2", "errorText": "no"}]));
+    let view = [
+        Message::user("u").with_id("m1"),
+        message("assistant", json!([text("Let me."), call("1"), call("2"), call("3")])).with_id("m2"),
+        message("tool", json!([done("1")])).with_id("m3"),
+        failed.with_id("m4"),
+        message("tool", json!([{"type": "tool-get", "toolCallId": "9", "output": "late"}])).with_id("m5"),
+    ];
+    let messages = ai_sdk(&view);
+    let tool = |id: &str, rest: Value| {
+        let mut part = json!({"type": "tool-get", "toolCallId": id, "input": {"q": id}});
+        part.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        part
+    };
+    let parts = json!([
+        text("Let me."),
+        tool("1", json!({"state": "output-available", "output": "x"})),
+        tool("2", json!({"state": "output-error", "errorText": "no"})),
+        tool("3", json!({"state": "input-available"})),
+    ]);
+    assert_eq!(messages[1], json!({"id": "m2", "role": "assistant", "parts": parts}));
+    let stray = json!([text("Result of the tool get: late")]);
+    assert_eq!(messages[2], json!({"id": "m5-results", "role": "user", "parts": stray}));
+    assert_eq!(messages.as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_a_provider_added_goes_into_the_metadata_of_the_sdk() {
+    let answer = from_anthropic(&json!({"content": [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}]}));
+    let messages = ai_sdk(&[Message::user("u"), answer]);
+    let of = |fields: Value| json!({"anthropic": fields});
+    assert_eq!(messages[1]["parts"][0]["providerMetadata"], of(json!({"signature": "s"})));
+    assert_eq!(messages[1]["parts"][1]["providerMetadata"], of(json!({"redactedData": "x"})));
+    assert_eq!(messages[1]["parts"][2]["type"], "data-server_tool_use");
+    let item = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let answer = from_openai_responses(&json!({"output": [item]}));
+    let messages = ai_sdk(&[Message::user("u"), answer]);
+    assert_eq!(messages[1]["parts"][0]["providerMetadata"], json!({"openai": {"itemId": "rs_1"}}));
+}
+
+// Any history.
+
+#[track_caller]
+fn check(view: &[Message]) {
+    for (provider, request) in [
+        (Provider::Anthropic, to_anthropic(view)),
+        (Provider::OpenAiChat, to_openai_chat(view)),
+        (Provider::OpenAiResponses, to_openai_responses(view)),
+        (Provider::AiSdk, to_ai_sdk(view)),
+    ] {
+        let problems = validate_for(provider, &request);
+        assert!(problems.is_empty(), "{provider}: {problems:#?}\n{request:#}\n{view:#?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_converted_request_breaks_no_rule(view in histories(12)) {
+        // Without and with the repairs that a caller makes.
+        check(&view);
+        let sane = sanitize(&view);
+        check(&sane);
+        prop_assert!(matches!(sanitize(&sane), Cow::Borrowed(_)));
+        let options = TruncateOptions { max_text_chars: 3, max_output_chars: 3, ..Default::default() };
+        check(&truncate(&sane, &options));
+    }
+
+    #[test]
+    fn a_longer_view_begins_with_the_request_of_the_shorter(
+        view in histories(8),
+        more in histories(4),
+    ) {
+        // If no call waits, the earlier messages stay the same, with their ids.
+        let mut view = sanitize(&view).into_owned();
+        view.push(Message::user("end"));
+        let longer: Vec<_> = view.iter().cloned().chain(more).collect();
+        for convert in [to_openai_chat, to_openai_responses] {
+            let (short, long) = (convert(&view), convert(&longer));
+            let (short, long) = (short.as_array().unwrap(), long.as_array().unwrap());
+            prop_assert_eq!(&long[..short.len()], &short[..]);
+        }
     }
 }

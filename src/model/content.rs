@@ -10,7 +10,7 @@ use super::turns::is_blank;
 use crate::message::{File, Json, Part, Side, Tool, is_denied, output_of, tool_of};
 
 /// The text of an error whose own text is blank: providers require one.
-const NO_REASON: &str = "(failed without an error message)";
+pub(super) const NO_REASON: &str = "(failed without an error message)";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {

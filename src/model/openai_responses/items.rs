@@ -49,8 +49,10 @@ enum Item {
 }
 
 impl Item {
+    /// Returns whether reasoning may come before it.
     fn has_id(&self) -> bool {
         match self {
+            Self::Other(item) if item["type"] == "compaction" => false,
             Self::Reasoning(item) | Self::Message(item, _) | Self::Other(item) => {
                 item["id"].is_string()
             }
@@ -216,7 +218,7 @@ impl Items {
     fn own(&mut self, mut item: Value) -> Item {
         let kind = item["type"].as_str().unwrap_or_default();
         if kind == "compaction" && item["encrypted_content"].is_string() {
-            return Item::Other(item);
+            return Item::Other(json!({"type": kind, "encrypted_content": item["encrypted_content"]}));
         }
         let needs = OWN.iter().find(|(name, _)| *name == kind).map(|(_, needs)| *needs);
         let is_whole = needs.is_some_and(|needs| needs.iter().all(|field| !item[*field].is_null()));
