@@ -51,7 +51,9 @@ fn blocks(request: &Value) -> Vec<String> {
         blocks.map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
     let messages = request["messages"].as_array().unwrap().iter();
-    messages.map(|message| format!("{}: {}", message["role"].as_str().unwrap(), kinds(message))).collect()
+    messages
+        .map(|message| format!("{}: {}", message["role"].as_str().unwrap(), kinds(message)))
+        .collect()
 }
 
 /// Returns the types of the items of a request to the responses API; a message is its role.
@@ -87,7 +89,10 @@ fn a_result_that_repeats_the_input_answers_its_call() {
         message("assistant", json!([done("1")])),
     ];
     assert!(matches!(sanitize(&view), Cow::Borrowed(_)));
-    assert_eq!(blocks(&anthropic(&view)), ["user: text", "assistant: tool_use", "user: tool_result"]);
+    assert_eq!(
+        blocks(&anthropic(&view)),
+        ["user: text", "assistant: tool_use", "user: tool_result"]
+    );
     assert_eq!(chat(&view).as_array().unwrap().len(), 3);
     assert_eq!(items(&responses(&view)), ["user", "function_call", "function_call_output"]);
     // Another input is another call, which reuses the id.
@@ -145,7 +150,10 @@ fn thinking_stays_before_its_call() {
     // The same with the results in the calls, as the AI SDK stores one step.
     let view = [
         Message::user("u"),
-        message("assistant", json!([step, thinks("1"), done("1"), thinks("2"), done("2"), text("t")])),
+        message(
+            "assistant",
+            json!([step, thinks("1"), done("1"), thinks("2"), done("2"), text("t")]),
+        ),
     ];
     let expected = [
         "user: text",
@@ -157,7 +165,8 @@ fn thinking_stays_before_its_call() {
 
 #[test]
 fn of_two_thinking_blocks_side_by_side_one_is_sent() {
-    let again = |parts: Value| blocks(&anthropic(&[Message::user("u"), message("assistant", parts)]));
+    let again =
+        |parts: Value| blocks(&anthropic(&[Message::user("u"), message("assistant", parts)]));
     // A blank text between them cannot be sent.
     let parts = json!([thinks("1"), text("\n\n"), thinks("2"), text("t")]);
     assert_eq!(again(parts), ["user: text", "assistant: thinking text"]);
@@ -213,7 +222,8 @@ fn a_paused_turn_can_be_resumed() {
     // It goes on in another message, which is merged with the first.
     let rest = from_anthropic(&json!({"id": "msg_2", "content": [found, text("Figs.")]}));
     let view = [Message::user("u"), paused.clone(), rest.clone(), Message::user("u")];
-    let expected = ["user: text", "assistant: text server_tool_use web_search_tool_result text", "user: text"];
+    let expected =
+        ["user: text", "assistant: text server_tool_use web_search_tool_result text", "user: text"];
     assert_eq!(blocks(&anthropic(&view)), expected);
     // Someone else spoke instead: a call without a result is refused, and so is a result without a call.
     let view = [Message::user("u"), paused, Message::user("no"), rest];
@@ -226,7 +236,8 @@ fn a_call_of_running_code_keeps_its_caller() {
     let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
         "input": {"code": "get()"}, "caller": {"type": "direct"}});
     let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
-    let called = json!({"type": "tool_use", "id": "toolu_1", "name": "get", "input": {}, "caller": caller});
+    let called =
+        json!({"type": "tool_use", "id": "toolu_1", "name": "get", "input": {}, "caller": caller});
     let asked = from_anthropic(&json!({"id": "msg_1", "stop_reason": "tool_use",
         "container": {"id": "container_1", "expires_at": "2999-01-01T00:00:00Z"},
         "content": [code, called]}));
@@ -241,8 +252,11 @@ fn a_call_of_running_code_keeps_its_caller() {
     let end = from_anthropic(&json!({"id": "msg_2", "content": [result, text("x")]}));
     let view = [Message::user("u"), asked, answered.clone(), end.clone(), Message::user("u")];
     let expected = [
-        "user: text", "assistant: server_tool_use tool_use", "user: tool_result",
-        "assistant: code_execution_tool_result text", "user: text",
+        "user: text",
+        "assistant: server_tool_use tool_use",
+        "user: tool_result",
+        "assistant: code_execution_tool_result text",
+        "user: text",
     ];
     assert_eq!(blocks(&anthropic(&view)), expected);
     // Without the code, the call has no caller.
@@ -263,8 +277,14 @@ fn a_compaction_by_the_provider_comes_back() {
 #[test]
 fn reasoning_of_pi_logs_is_signed() {
     let thinks = |signature: &str| {
-        let mut view = [Message::user("u"), message("assistant", json!([
-            {"type": "reasoning", "text": "hm", "thinkingSignature": signature}, text("t")]))];
+        let mut view = [
+            Message::user("u"),
+            message(
+                "assistant",
+                json!([
+            {"type": "reasoning", "text": "hm", "thinkingSignature": signature}, text("t")]),
+            ),
+        ];
         view[1].metadata = Some(json!({"api": "anthropic-messages"}).into());
         view
     };
@@ -305,15 +325,21 @@ fn an_answer_of_the_responses_api_comes_back_whole() {
         {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "patch", "input": "*** Begin"},
     ]);
     let answer = from_openai_responses(&json!({"id": "resp_1", "output": output}));
-    let results = Message::new("tool", vec![
-        Part::tool_result("get", "call_1", json!("x")),
-        Part::tool_result("patch", "call_2", json!("y")),
-    ]);
+    let results = Message::new(
+        "tool",
+        vec![
+            Part::tool_result("get", "call_1", json!("x")),
+            Part::tool_result("patch", "call_2", json!("y")),
+        ],
+    );
     let request = responses(&[Message::user("u"), answer, results]);
     let request = request.as_array().unwrap();
     assert_eq!(request[1..8], output.as_array().unwrap()[..], "{request:#?}");
     assert_eq!(request[8]["type"], "function_call_output");
-    assert_eq!(request[9], json!({"type": "custom_tool_call_output", "call_id": "call_2", "output": "y"}));
+    assert_eq!(
+        request[9],
+        json!({"type": "custom_tool_call_output", "call_id": "call_2", "output": "y"})
+    );
 }
 
 /// Reasoning is refused if the item that it belongs to does not follow.
@@ -322,7 +348,10 @@ fn reasoning_without_its_own_item_is_left_out() {
     let rs = json!({"type": "reasoning", "text": "hm", "id": "rs_1"});
     for (parts, expected) in [
         (json!([rs, text("t")]), vec!["user", "assistant"]),
-        (json!([rs, {"type": "text", "text": "t", "id": "msg_1"}]), vec!["user", "reasoning", "assistant"]),
+        (
+            json!([rs, {"type": "text", "text": "t", "id": "msg_1"}]),
+            vec!["user", "reasoning", "assistant"],
+        ),
         // The item after it cannot be sent.
         (
             json!([rs, {"type": "web_search_call", "id": "ws_1"}, {"type": "text", "text": "t", "id": "msg_1"}]),
@@ -334,8 +363,11 @@ fn reasoning_without_its_own_item_is_left_out() {
         assert_eq!(items(&request), expected, "{request:#}");
     }
     // An item whose reasoning is missing has no id: the API would ask for the reasoning.
-    let answer = message("assistant", json!([
-        {"type": "reasoning", "text": "hm"}, {"type": "text", "text": "t", "id": "msg_1"}]));
+    let answer = message(
+        "assistant",
+        json!([
+        {"type": "reasoning", "text": "hm"}, {"type": "text", "text": "t", "id": "msg_1"}]),
+    );
     let request = responses(&[Message::user("u"), answer]);
     assert!(request[1].get("id").is_none(), "{request:#}");
     // An item that occurs twice is refused.
@@ -347,16 +379,28 @@ fn reasoning_without_its_own_item_is_left_out() {
 #[test]
 fn the_item_ids_of_the_ai_sdk_are_read() {
     let of = |fields: Value| json!({"openai": fields});
-    let answer = message("assistant", json!([
-        {"type": "reasoning", "text": "hm", "providerMetadata": of(json!({"itemId": "rs_1", "reasoningEncryptedContent": "e"}))},
-        {"type": "text", "text": "t", "providerMetadata": of(json!({"itemId": "msg_1", "phase": "final_answer"}))},
-        {"type": "tool-get", "toolCallId": "call_1", "state": "output-available", "input": {}, "output": 1,
-         "callProviderMetadata": of(json!({"itemId": "fc_1"}))},
-    ]));
+    let answer = message(
+        "assistant",
+        json!([
+            {"type": "reasoning", "text": "hm", "providerMetadata": of(json!({"itemId": "rs_1", "reasoningEncryptedContent": "e"}))},
+            {"type": "text", "text": "t", "providerMetadata": of(json!({"itemId": "msg_1", "phase": "final_answer"}))},
+            {"type": "tool-get", "toolCallId": "call_1", "state": "output-available", "input": {}, "output": 1,
+             "callProviderMetadata": of(json!({"itemId": "fc_1"}))},
+        ]),
+    );
     let request = responses(&[Message::user("u"), answer]);
-    assert_eq!(items(&request), ["user", "reasoning", "assistant", "function_call", "function_call_output"]);
-    assert_eq!((&request[1]["id"], &request[1]["encrypted_content"]), (&json!("rs_1"), &json!("e")));
-    assert_eq!((&request[2]["id"], &request[2]["phase"]), (&json!("msg_1"), &json!("final_answer")));
+    assert_eq!(
+        items(&request),
+        ["user", "reasoning", "assistant", "function_call", "function_call_output"]
+    );
+    assert_eq!(
+        (&request[1]["id"], &request[1]["encrypted_content"]),
+        (&json!("rs_1"), &json!("e"))
+    );
+    assert_eq!(
+        (&request[2]["id"], &request[2]["phase"]),
+        (&json!("msg_1"), &json!("final_answer"))
+    );
     assert_eq!(request[3]["id"], "fc_1");
 }
 
@@ -364,7 +408,8 @@ fn the_item_ids_of_the_ai_sdk_are_read() {
 
 #[test]
 fn an_audio_answer_keeps_its_transcript() {
-    let answer = from_openai_chat(&json!({"choices": [{"message": {"role": "assistant", "content": null,
+    let answer =
+        from_openai_chat(&json!({"choices": [{"message": {"role": "assistant", "content": null,
         "audio": {"id": "audio_1", "data": "AAAA", "expires_at": 1, "transcript": "Four."}}}]}));
     assert_eq!(answer.text(), "Four.");
     assert_eq!(chat(&[Message::user("2 + 2?"), answer])[1]["content"], "Four.");
@@ -398,8 +443,10 @@ fn the_reasoning_of_tool_turns_comes_back() {
 #[test]
 fn the_thought_signature_of_a_call_comes_back() {
     let signed = json!({"google": {"thought_signature": "s"}});
-    let answer = from_openai_chat(&json!({"choices": [{"message": {"role": "assistant", "tool_calls": [
-        {"id": "1", "type": "function", "function": {"name": "get", "arguments": "{}"}, "extra_content": signed}]}}]}));
+    let answer = from_openai_chat(
+        &json!({"choices": [{"message": {"role": "assistant", "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "get", "arguments": "{}"}, "extra_content": signed}]}}]}),
+    );
     assert_eq!(chat(&[Message::user("u"), answer])[1]["tool_calls"][0]["extra_content"], signed);
     let mut of_ui = done("1");
     of_ui["callProviderMetadata"] = json!({"google": {"thoughtSignature": "s"}});
@@ -429,12 +476,16 @@ fn a_steering_message_is_words_of_the_user() {
         Message::user("u"),
         message("assistant", json!([step, done("1"), steer, step, text("Figs it is.")])),
     ];
-    let expected = ["user: text", "assistant: tool_use", "user: tool_result text", "assistant: text"];
+    let expected =
+        ["user: text", "assistant: tool_use", "user: tool_result text", "assistant: text"];
     let request = anthropic(&view);
     assert_eq!(blocks(&request), expected);
     assert_eq!(request["messages"][2]["content"][1]["text"], "Only figs.");
     let request = chat(&view);
-    assert_eq!((&request[3]["role"], &request[3]["content"]), (&json!("user"), &json!("Only figs.")));
+    assert_eq!(
+        (&request[3]["role"], &request[3]["content"]),
+        (&json!("user"), &json!("Only figs."))
+    );
     assert_eq!(responses(&view)[3]["content"], "Only figs.");
 }
 
@@ -496,8 +547,13 @@ fn numbers_beyond_what_a_double_holds_survive() {
     assert_eq!(chat(&view)[1]["tool_calls"][0]["function"]["arguments"], input);
     // What is cut keeps its numbers, too.
     let long = format!(r#"[123456789012345678901234567890, "{}"]"#, "x".repeat(900));
-    let result = Message::new("tool", vec![Part::tool_result("get", "1", Json::parse(&long).unwrap())]);
-    let cut = truncate(std::slice::from_ref(&result), &TruncateOptions { keep_whole: 0, ..Default::default() }).into_owned();
+    let result =
+        Message::new("tool", vec![Part::tool_result("get", "1", Json::parse(&long).unwrap())]);
+    let cut = truncate(
+        std::slice::from_ref(&result),
+        &TruncateOptions { keep_whole: 0, ..Default::default() },
+    )
+    .into_owned();
     assert!(serde_json::to_string(&cut[0]).unwrap().contains("123456789012345678901234567890"));
 }
 
@@ -531,13 +587,16 @@ fn ai_sdk(view: &[Message]) -> Value {
 /// The SDK has no role `tool`.
 #[test]
 fn results_go_into_the_parts_of_their_calls() {
-    let failed: Message = message("tool", json!([{"type": "tool-get", "toolCallId": "2", "errorText": "no"}]));
+    let failed: Message =
+        message("tool", json!([{"type": "tool-get", "toolCallId": "2", "errorText": "no"}]));
     let view = [
         Message::user("u").with_id("m1"),
-        message("assistant", json!([text("Let me."), call("1"), call("2"), call("3")])).with_id("m2"),
+        message("assistant", json!([text("Let me."), call("1"), call("2"), call("3")]))
+            .with_id("m2"),
         message("tool", json!([done("1")])).with_id("m3"),
         failed.with_id("m4"),
-        message("tool", json!([{"type": "tool-get", "toolCallId": "9", "output": "late"}])).with_id("m5"),
+        message("tool", json!([{"type": "tool-get", "toolCallId": "9", "output": "late"}]))
+            .with_id("m5"),
     ];
     let messages = ai_sdk(&view);
     let tool = |id: &str, rest: Value| {

@@ -67,7 +67,8 @@ fn exact_value(json: &str, depth: usize) -> Option<Value> {
         b'{' => {
             let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
             let fields = fields.into_iter();
-            let fields = fields.map(|(name, raw)| Some((name.into(), exact_value(raw.get(), depth)?)));
+            let fields =
+                fields.map(|(name, raw)| Some((name.into(), exact_value(raw.get(), depth)?)));
             fields.collect::<Option<Map<_, _>>>().map(Value::Object)
         }
         b'[' => {

@@ -20,7 +20,9 @@ pub(super) struct Origin {
 impl Origin {
     pub(super) fn of(message: &Message) -> Self {
         // Most metadata says nothing of this, and parsing it costs time.
-        let says = |json: &&Json| ["\"api\"", "\"container\""].iter().any(|field| json.as_str().contains(field));
+        let says = |json: &&Json| {
+            ["\"api\"", "\"container\""].iter().any(|field| json.as_str().contains(field))
+        };
         let metadata = message.metadata.as_ref().filter(says).map(Json::value);
         Self { metadata: metadata.unwrap_or_default(), created_at: message.created_at }
     }
@@ -29,7 +31,8 @@ impl Origin {
     pub(super) fn container(&self) -> Option<Value> {
         let container = &self.metadata["container"];
         let id = container["id"].as_str().filter(|id| !id.is_empty())?;
-        let ends = container["expires_at"].as_str().and_then(|time| time.parse::<DateTime<Utc>>().ok());
+        let ends =
+            container["expires_at"].as_str().and_then(|time| time.parse::<DateTime<Utc>>().ok());
         ends.is_none_or(|ends| ends > self.created_at).then(|| json!(id))
     }
 
@@ -38,7 +41,8 @@ impl Origin {
         if let Some(data) = field(&reasoning.extra, "redactedData", ("anthropic", "redactedData")) {
             return Some(data);
         }
-        let is_redacted = reasoning.extra.get("redacted").is_some_and(|json| json.as_str() == "true");
+        let is_redacted =
+            reasoning.extra.get("redacted").is_some_and(|json| json.as_str() == "true");
         is_redacted.then(|| self.signature_of_pi(reasoning)).flatten()
     }
 

@@ -216,7 +216,12 @@ fn a_response_that_was_read_can_be_sent_again() {
     let again = to_openai_responses(&[Message::user("u"), answer]);
     let kinds: Vec<_> = again.as_array().unwrap().iter().map(|item| &item["type"]).collect();
     let expected = [
-        "message", "reasoning", "web_search_call", "message", "function_call", "function_call_output",
+        "message",
+        "reasoning",
+        "web_search_call",
+        "message",
+        "function_call",
+        "function_call_output",
     ];
     assert_eq!(kinds, expected);
     assert_eq!(again[1]["encrypted_content"], "e");

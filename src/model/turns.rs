@@ -333,7 +333,10 @@ fn said_by_others(part: &Part) -> Vec<Content> {
 fn steering(part: &Value) -> Vec<Content> {
     let parts = part["parts"].as_array().into_iter().flatten();
     let parts = parts.filter_map(|part| serde_json::from_value::<Part>(part.clone()).ok());
-    parts.filter(|part| matches!(part, Part::Text(_) | Part::File(_))).flat_map(|part| said_by_others(&part)).collect()
+    parts
+        .filter(|part| matches!(part, Part::Text(_) | Part::File(_)))
+        .flat_map(|part| said_by_others(&part))
+        .collect()
 }
 
 /// Returns whether the part only marks the start of another step.

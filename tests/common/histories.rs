@@ -1,5 +1,6 @@
 //! Random histories: what people, programs, models and broken programs store.
 #![allow(dead_code, unreachable_pub, reason = "each user uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "the JSON is written here")]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -35,7 +36,9 @@ pub fn messages() -> impl Strategy<Value = Message> {
                 let api = if n % 2 == 0 { "anthropic-messages" } else { "openai-completions" };
                 message.with_metadata(json!({"api": api}))
             }
-            4 => message.with_metadata(json!({"container": {"id": "container_1", "expires_at": "2999-01-01T00:00:00Z"}})),
+            4 => message.with_metadata(
+                json!({"container": {"id": "container_1", "expires_at": "2999-01-01T00:00:00Z"}}),
+            ),
             _ => message,
         }
     })
@@ -155,10 +158,16 @@ fn texts() -> impl Strategy<Value = Value> {
         text("ok", json!({})),
         text("", json!({})),
         text(" \n", json!({})),
-        text("ok", json!({"id": "msg_1", "status": "completed", "phase": "commentary", "annotations": [noted]})),
+        text(
+            "ok",
+            json!({"id": "msg_1", "status": "completed", "phase": "commentary", "annotations": [noted]}),
+        ),
         text("ok", json!({"id": "msg_2"})),
         text("no", json!({"id": "msg_2", "refusal": true})),
-        text("ok", json!({"providerMetadata": {"openai": {"itemId": "msg_3", "phase": "final_answer"}}})),
+        text(
+            "ok",
+            json!({"providerMetadata": {"openai": {"itemId": "msg_3", "phase": "final_answer"}}}),
+        ),
         text("ok", json!({"citations": [cited, {"type": "other"}]})),
         text("ok", json!({"citations": 7, "state": 7, "providerMetadata": {"a": 1}})),
         text("ok", json!({"textSignature": "msg_x", "id": 7})),
@@ -251,7 +260,8 @@ fn answers() -> impl Strategy<Value = Vec<Message>> {
         (steps(), 0..99_usize, any::<bool>()).prop_map(|(steps, n, is_split)| {
             with_results(from_openai_responses(&responses(&steps, n)), is_split)
         }),
-        (steps(), 0..99_usize).prop_map(|(steps, n)| with_results(from_openai_chat(&chat(&steps, n)), false)),
+        (steps(), 0..99_usize)
+            .prop_map(|(steps, n)| with_results(from_openai_chat(&chat(&steps, n)), false)),
         (steps(), 0..99_usize).prop_map(|(steps, n)| vec![ui(&steps, n)]),
     ]
 }
@@ -261,7 +271,10 @@ fn with_results(answer: Message, is_split: bool) -> Vec<Message> {
     let mut results = Vec::new();
     for part in &answer.parts {
         if let Part::Tool(tool) = part {
-            results.push(Message::new("tool", vec![Part::tool_result(&*tool.name, &*tool.call_id, json!("done"))]));
+            results.push(Message::new(
+                "tool",
+                vec![Part::tool_result(&*tool.name, &*tool.call_id, json!("done"))],
+            ));
         }
     }
     let mut messages = vec![Message::user("And?")];

@@ -87,7 +87,9 @@ impl<C: Copy> OldestFirst<C> {
             }
             Side::Both(input) => {
                 let repeats = |waiting: &Waiting<C>| {
-                    waiting.message < message && waiting.name == tool.name && waiting.input == *input
+                    waiting.message < message
+                        && waiting.name == tool.name
+                        && waiting.input == *input
                 };
                 if let Some(call) = self.answer(&tool.call_id, repeats) {
                     return Pairing::Answers(call);

@@ -92,8 +92,7 @@ fn may_name_a_tool(json: &str) -> bool {
 
 /// Each field keeps its spelling; those that are no field of the typed shape stay extra fields.
 fn untyped(part: &Json) -> Option<Tool> {
-    let mut fields: Extra =
-        serde_json::from_str(&replace_lone_surrogates(part.as_str())).ok()?;
+    let mut fields: Extra = serde_json::from_str(&replace_lone_surrogates(part.as_str())).ok()?;
     let plain = |json: Json| match json.value() {
         Value::Null => None,
         Value::String(text) => Some(text),
@@ -164,7 +163,11 @@ mod tests {
                 json!({"input": {}, "state": "approval-responded", "approval": {"approved": true}}),
                 call,
             ),
-            ("half of an input: started", json!({"input": {}, "state": "input-streaming"}), started),
+            (
+                "half of an input: started",
+                json!({"input": {}, "state": "input-streaming"}),
+                started,
+            ),
             // These do not fit the typed shape.
             ("untyped nulls: a call", json!({"input": {}, "errorText": null}), call),
             ("untyped output null: started", json!({"output": null, "errorText": null}), started),

@@ -47,7 +47,8 @@ use crate::message::{Message, OldestFirst, Pairing, Part, Role, Tool};
 /// ```
 #[must_use]
 pub fn to_ai_sdk(messages: &[Message]) -> Value {
-    let messages: Vec<_> = messages.iter().filter(|message| !message.is_hidden).map(shown).collect();
+    let messages: Vec<_> =
+        messages.iter().filter(|message| !message.is_hidden).map(shown).collect();
     let pairs = Pairs::of(messages.iter().map(AsRef::as_ref));
     let mut written = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -107,7 +108,8 @@ fn write(message: &Message, at: usize, pairs: &Pairs, written: &mut Vec<Value>) 
         match read(stored).as_ref() {
             Part::Tool(_) if pairs.moved.contains(&spot) => {}
             Part::Tool(tool) if pairs.strays.contains(&spot) => {
-                let result = outcome(tool).map(|result| joined(&result.content)).unwrap_or_default();
+                let result =
+                    outcome(tool).map(|result| joined(&result.content)).unwrap_or_default();
                 strays.push(part::text(&format!("Result of the tool {}: {result}", tool.name)));
             }
             Part::Tool(tool) => {

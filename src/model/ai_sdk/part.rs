@@ -67,7 +67,9 @@ fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-    !host.is_empty() && host.bytes().all(is_plain) && host.contains(|c: char| c.is_ascii_alphabetic())
+    !host.is_empty()
+        && host.bytes().all(is_plain)
+        && host.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 fn add_state(part: &mut Value, extra: &Extra) {
@@ -130,7 +132,9 @@ fn steering(part: &Value, role: &str) -> Vec<Value> {
     match part["id"].as_str() {
         _ if role != "assistant" => said,
         _ if said.is_empty() => Vec::new(),
-        id => vec![json!({"type": "steering-message", "id": id.unwrap_or_default(), "parts": said})],
+        id => {
+            vec![json!({"type": "steering-message", "id": id.unwrap_or_default(), "parts": said})]
+        }
     }
 }
 
@@ -140,7 +144,9 @@ fn is_known(kind: &str, part: &Value) -> bool {
         "source-url" => (&["sourceId", "url"], &["title"]),
         "source-document" => (&["sourceId", "mediaType", "title"], &["filename"]),
         "custom" => (&["kind"], &[]),
-        "reasoning-file" if part["url"].as_str().is_some_and(is_url) => (&["mediaType", "url"], &[]),
+        "reasoning-file" if part["url"].as_str().is_some_and(is_url) => {
+            (&["mediaType", "url"], &[])
+        }
         _ => return false,
     };
     let is_missing = |field: &str| part.get(field).is_none();

@@ -48,7 +48,8 @@ fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
     }
     if is_error {
         let output = output_of(result).map(|output| exact(output));
-        let text = output.map(|output| output.as_str().map_or_else(|| output.to_string(), str::to_owned));
+        let text =
+            output.map(|output| output.as_str().map_or_else(|| output.to_string(), str::to_owned));
         let text = result.error_text.clone().or(text).unwrap_or_else(|| NO_REASON.to_owned());
         part["state"] = "output-error".into();
         part["errorText"] = text.into();

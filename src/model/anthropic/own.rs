@@ -47,7 +47,8 @@ pub(super) fn block(mut block: Value, seen: &mut HashSet<String>) -> Option<Valu
             let fits = is_id(id) && block["input"].is_object();
             let is_known = match kind.as_str() {
                 "server_tool_use" => {
-                    id.starts_with("srvtoolu_") && block["name"].as_str().is_some_and(|name| TOOLS.contains(&name))
+                    id.starts_with("srvtoolu_")
+                        && block["name"].as_str().is_some_and(|name| TOOLS.contains(&name))
                 }
                 _ => block["name"].is_string() && block["server_name"].is_string(),
             };
@@ -58,7 +59,8 @@ pub(super) fn block(mut block: Value, seen: &mut HashSet<String>) -> Option<Valu
         // A block without a content says that compacting failed.
         "compaction" => block["content"].as_str().is_some_and(|text| !text.trim().is_empty()),
         kind if RESULTS.contains(&kind) => {
-            block["tool_use_id"].is_string() && (block["content"].is_object() || block["content"].is_array())
+            block["tool_use_id"].is_string()
+                && (block["content"].is_object() || block["content"].is_array())
         }
         _ => false,
     };
@@ -67,7 +69,9 @@ pub(super) fn block(mut block: Value, seen: &mut HashSet<String>) -> Option<Valu
     }
     let caller = caller(&block["caller"]);
     if let Some(fields) = block.as_object_mut() {
-        fields.retain(|field, value| !value.is_null() && field != "caller" && field != "cache_control");
+        fields.retain(|field, value| {
+            !value.is_null() && field != "caller" && field != "cache_control"
+        });
         if let Some(caller) = caller.filter(|_| CALLED.contains(&kind.as_str())) {
             fields.insert("caller".to_owned(), caller);
         }

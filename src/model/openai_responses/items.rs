@@ -103,7 +103,8 @@ impl Items {
             if let Item::Reasoning(_) | Item::Lost = item {
                 lost = !is_sent || matches!(item, Item::Lost);
             }
-            if lost && let Item::Message(item, _) | Item::Other(item) = &mut item
+            if lost
+                && let Item::Message(item, _) | Item::Other(item) = &mut item
                 && item["type"] != "mcp_list_tools"
                 && let Some(fields) = item.as_object_mut()
             {
@@ -141,10 +142,13 @@ impl Items {
             && self.seen.insert(id.clone())
         {
             item["id"] = id.into();
-            item["status"] = status(field(&text.extra, "status", of_ui("status"))).unwrap_or("completed").into();
+            item["status"] =
+                status(field(&text.extra, "status", of_ui("status"))).unwrap_or("completed").into();
         }
         let phase = field(&text.extra, "phase", of_ui("phase"));
-        if let Some(phase) = phase.filter(|phase| matches!(phase.as_str(), "commentary" | "final_answer")) {
+        if let Some(phase) =
+            phase.filter(|phase| matches!(phase.as_str(), "commentary" | "final_answer"))
+        {
             item["phase"] = phase.into();
         }
         items.push(Item::Message(item, vec![piece]));
@@ -159,7 +163,9 @@ impl Items {
         if let Some(Item::Reasoning(last)) = items.last_mut()
             && last["id"] == id.as_str()
         {
-            if let (Some(before), Value::Array(mut more)) = (last["summary"].as_array_mut(), summary) {
+            if let (Some(before), Value::Array(mut more)) =
+                (last["summary"].as_array_mut(), summary)
+            {
                 before.append(&mut more);
             }
             return;
@@ -218,7 +224,9 @@ impl Items {
     fn own(&mut self, mut item: Value) -> Item {
         let kind = item["type"].as_str().unwrap_or_default();
         if kind == "compaction" && item["encrypted_content"].is_string() {
-            return Item::Other(json!({"type": kind, "encrypted_content": item["encrypted_content"]}));
+            return Item::Other(
+                json!({"type": kind, "encrypted_content": item["encrypted_content"]}),
+            );
         }
         let needs = OWN.iter().find(|(name, _)| *name == kind).map(|(_, needs)| *needs);
         let is_whole = needs.is_some_and(|needs| needs.iter().all(|field| !item[*field].is_null()));
@@ -227,7 +235,9 @@ impl Items {
             return Item::Lost;
         }
         if let Some(fields) = item.as_object_mut() {
-            fields.retain(|field, value| !value.is_null() || matches!(field.as_str(), "code" | "outputs"));
+            fields.retain(|field, value| {
+                !value.is_null() || matches!(field.as_str(), "code" | "outputs")
+            });
         }
         Item::Other(item)
     }
@@ -264,9 +274,11 @@ fn message(mut item: Value, texts: Vec<Value>) -> Value {
 /// Returns the summaries: as they came, if the text is still theirs, else the text. A text that the model shows is no
 /// summary.
 fn summary(reasoning: &Reasoning) -> Value {
-    let list = |field: &str| reasoning.extra.get(field).map(|json| json.value()).unwrap_or_default();
+    let list =
+        |field: &str| reasoning.extra.get(field).map(|json| json.value()).unwrap_or_default();
     let joined = |list: &Value| {
-        let texts = list.as_array().into_iter().flatten().filter_map(|piece| piece["text"].as_str());
+        let texts =
+            list.as_array().into_iter().flatten().filter_map(|piece| piece["text"].as_str());
         texts.collect::<Vec<_>>().join("\n\n")
     };
     let given = list("summary");

@@ -60,7 +60,9 @@ fn part(place: &str, part: &Value, report: &mut Report) {
             optional(place, part, &["title"], Value::is_string, report);
         }
         "source-document" => {
-            ["sourceId", "mediaType", "title"].iter().for_each(|field| text(place, part, field, report));
+            ["sourceId", "mediaType", "title"]
+                .iter()
+                .for_each(|field| text(place, part, field, report));
             optional(place, part, &["filename"], Value::is_string, report);
         }
         "steering-message" => steering(place, part, report),
@@ -71,7 +73,12 @@ fn part(place: &str, part: &Value, report: &mut Report) {
             optional(place, part, &["dynamic"], is_false, report);
         }
         kind if kind.starts_with("tool-") => tool(place, part, report),
-        kind if kind.starts_with("data-") => optional(place, part, &["id"], Value::is_string, report),
+        kind if kind.starts_with("data-") => {
+            optional(place, part, &["id"], Value::is_string, report);
+            if part.get("data").is_none() {
+                report.add(format!("{place}.data"), "is missing");
+            }
+        }
         kind => report.add(format!("{place}.type"), format!("{kind:?} is not a part")),
     }
 }
@@ -79,7 +86,9 @@ fn part(place: &str, part: &Value, report: &mut Report) {
 fn steering(place: &str, message: &Value, report: &mut Report) {
     text(place, message, "id", report);
     let place = format!("{place}.parts");
-    let Some(parts) = message["parts"].as_array() else { return report.add(place, "is not a list") };
+    let Some(parts) = message["parts"].as_array() else {
+        return report.add(place, "is not a list");
+    };
     for (at, found) in parts.iter().enumerate() {
         let place = format!("{place}[{at}]");
         match found["type"].as_str() {
@@ -194,7 +203,8 @@ fn optional(
 
 /// Checks fields of providers: an object of objects.
 fn metadata(place: &str, part: &Value, field: &str, report: &mut Report) {
-    let fits = |value: &Value| value.as_object().is_some_and(|of| of.values().all(Value::is_object));
+    let fits =
+        |value: &Value| value.as_object().is_some_and(|of| of.values().all(Value::is_object));
     optional(place, part, &[field], fits, report);
 }
 

@@ -42,7 +42,8 @@ pub(super) fn check(request: &Value, report: &mut Report) {
         }
         unanswered(&mut open, report);
         if role != "assistant" {
-            let fields = [must("role", Is::Text), must("content", Is::Content), may("name", Is::Text)];
+            let fields =
+                [must("role", Is::Text), must("content", Is::Content), may("name", Is::Text)];
             report.fields(&place, message, &fields);
         }
         match role {
@@ -103,7 +104,8 @@ fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
                 report.text(&format!("{place}.refusal"), &part["refusal"]);
             }
             "image_url" => {
-                let fields = [must("image_url", Is::Object), may("prompt_cache_breakpoint", Is::Object)];
+                let fields =
+                    [must("image_url", Is::Object), may("prompt_cache_breakpoint", Is::Object)];
                 report.fields(&place, part, &fields);
                 let details = Is::One(&["auto", "low", "high", "original"]);
                 let fields = [must("url", Is::Text), may("detail", details)];
@@ -113,7 +115,11 @@ fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
             }
             "file" if part["file"]["file_id"].is_string() => {}
             "file" => {
-                report.fields(&place, part, &[must("file", Is::Object), may("prompt_cache_breakpoint", Is::Object)]);
+                report.fields(
+                    &place,
+                    part,
+                    &[must("file", Is::Object), may("prompt_cache_breakpoint", Is::Object)],
+                );
                 let fields = [must("file_data", Is::Text), must("filename", Is::Text)];
                 report.fields(&format!("{place}.file"), &part["file"], &fields);
                 report.text(&format!("{place}.file.filename"), &part["file"]["filename"]);

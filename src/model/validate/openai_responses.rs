@@ -75,7 +75,8 @@ fn own(kind: &str) -> Option<Vec<Field>> {
             must_or_null("outputs", Is::List),
         ],
         "image_generation_call" => {
-            let rest = ["action", "background", "output_format", "quality", "revised_prompt", "size"];
+            let rest =
+                ["action", "background", "output_format", "quality", "revised_prompt", "size"];
             let mut fields = vec![
                 status(&["in_progress", "completed", "generating", "failed"]),
                 must_or_null("result", Is::Text),
@@ -92,7 +93,10 @@ fn own(kind: &str) -> Option<Vec<Field>> {
             null("approval_request_id", Is::Text),
             null("error", Is::Any),
             null("output", Is::Text),
-            may("status", Is::One(&["in_progress", "completed", "incomplete", "calling", "failed"])),
+            may(
+                "status",
+                Is::One(&["in_progress", "completed", "incomplete", "calling", "failed"]),
+            ),
         ],
         "mcp_list_tools" => {
             vec![must("server_label", Is::Text), must("tools", Is::List), null("error", Is::Text)]
@@ -118,8 +122,10 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                 report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
             }
         }
-        let kind = item["type"].as_str();
-        match kind {
+        if item.get("type").is_some_and(|kind| !kind.is_string()) {
+            report.add(format!("{place}.type"), "is not a string");
+        }
+        match item["type"].as_str() {
             None | Some("message") => message(&place, item, report),
             Some(kind @ ("function_call" | "custom_tool_call")) => {
                 call(&place, item, report);
@@ -129,7 +135,8 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                 }
             }
             Some(kind @ ("function_call_output" | "custom_tool_call_output")) => {
-                let fields = if kind == "function_call_output" { &OUTPUT[..] } else { &OUTPUT[..3] };
+                let fields =
+                    if kind == "function_call_output" { &OUTPUT[..] } else { &OUTPUT[..3] };
                 report.fields(&place, item, fields);
                 let id = item["call_id"].as_str().unwrap_or_default();
                 match calls.get_mut(id) {
@@ -149,7 +156,11 @@ pub(super) fn check(request: &Value, report: &mut Report) {
             }
             Some("reasoning") => reasoning(&place, item, items.get(at + 1), report),
             Some("compaction") => {
-                report.fields(&place, item, &[must("encrypted_content", Is::Text), null("id", Is::Text)]);
+                report.fields(
+                    &place,
+                    item,
+                    &[must("encrypted_content", Is::Text), null("id", Is::Text)],
+                );
             }
             Some(kind) => match own(kind) {
                 Some(fields) => report.fields(&place, item, &fields),
@@ -217,6 +228,12 @@ fn message(place: &str, item: &Value, report: &mut Report) {
         _ => &[role, content, may("status", STATUS)],
     };
     report.fields(place, item, fields);
+    if !item["id"].is_null() && item["type"] != "message" {
+        report.add(
+            format!("{place}.type"),
+            "is missing: only the provider's own messages have an id",
+        );
+    }
     if item["id"].as_str().is_some_and(|id| !id.starts_with("msg")) {
         report.add(format!("{place}.id"), "does not begin with msg");
     }
@@ -238,11 +255,16 @@ fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
                 report.text(&format!("{place}.text"), &part["text"]);
             }
             "output_text" => {
-                let fields =
-                    [must("text", Is::Text), must("annotations", Is::List), may("logprobs", Is::List)];
+                let fields = [
+                    must("text", Is::Text),
+                    must("annotations", Is::List),
+                    may("logprobs", Is::List),
+                ];
                 report.fields(&place, part, &fields);
                 report.text(&format!("{place}.text"), &part["text"]);
-                for (at, annotation) in part["annotations"].as_array().into_iter().flatten().enumerate() {
+                for (at, annotation) in
+                    part["annotations"].as_array().into_iter().flatten().enumerate()
+                {
                     annotated(&format!("{place}.annotations[{at}]"), annotation, report);
                 }
             }
@@ -250,24 +272,42 @@ fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
                 report.fields(&place, part, &[must("refusal", Is::Text)]);
                 report.text(&format!("{place}.refusal"), &part["refusal"]);
             }
-            _ if part["file_id"].is_string() => {}
             "input_image" => {
                 let details = Is::One(&["auto", "low", "high", "original"]);
-                let fields =
-                    [must("detail", details), null("image_url", Is::Text), null("file_id", Is::Text), cache()];
+                let fields = [
+                    must("detail", details),
+                    null("image_url", Is::Text),
+                    null("file_id", Is::Text),
+                    cache(),
+                ];
                 report.fields(&place, part, &fields);
-                report.url(&format!("{place}.image_url"), &part["image_url"], &IMAGES);
+                if !part["file_id"].is_string() {
+                    report.url(&format!("{place}.image_url"), &part["image_url"], &IMAGES);
+                }
             }
-            _ if part["file_url"].is_string() => {
-                report.url(&format!("{place}.file_url"), &part["file_url"], &[]);
-            }
-            _ => {
-                report.text(&format!("{place}.filename"), &part["filename"]);
-                let data = format!("{place}.file_data");
-                report.url(&data, &part["file_data"], &[]);
-            }
+            _ => file(&place, part, report),
         }
     }
+}
+
+fn file(place: &str, part: &Value, report: &mut Report) {
+    let fields = [
+        may("detail", Is::One(&["auto", "low", "high"])),
+        may("filename", Is::Text),
+        null("file_id", Is::Text),
+        may("file_data", Is::Text),
+        may("file_url", Is::Text),
+        may("prompt_cache_breakpoint", Is::Object),
+    ];
+    report.fields(place, part, &fields);
+    if part["file_id"].is_string() {
+        return;
+    }
+    if part["file_url"].is_string() {
+        return report.url(&format!("{place}.file_url"), &part["file_url"], &[]);
+    }
+    report.text(&format!("{place}.filename"), &part["filename"]);
+    report.url(&format!("{place}.file_data"), &part["file_data"], &[]);
 }
 
 fn annotated(place: &str, annotation: &Value, report: &mut Report) {
@@ -280,7 +320,11 @@ fn annotated(place: &str, annotation: &Value, report: &mut Report) {
         }
         _ => return report.add(format!("{place}.type"), "is not an annotation"),
     };
-    let fields: Vec<Field> = texts.iter().map(|name| must(name, Is::Text)).chain(numbers.iter().map(|name| must(name, Is::Any))).collect();
+    let fields: Vec<Field> = texts
+        .iter()
+        .map(|name| must(name, Is::Text))
+        .chain(numbers.iter().map(|name| must(name, Is::Any)))
+        .collect();
     report.fields(place, annotation, &fields);
     for name in numbers.iter().filter(|name| !annotation[**name].is_i64()) {
         report.add(format!("{place}.{name}"), "is not a number");

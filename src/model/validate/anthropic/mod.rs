@@ -20,8 +20,7 @@ const MAX_NAME: usize = 128;
 
 const CACHE: Field = null("cache_control", Is::Object);
 const TEXT: [Field; 3] = [must("text", Is::Text), null("citations", Is::List), CACHE];
-const IMAGE: [Field; 3] =
-    [must("source", Is::Object), null("transformations", Is::Object), CACHE];
+const IMAGE: [Field; 3] = [must("source", Is::Object), null("transformations", Is::Object), CACHE];
 const DOCUMENT: [Field; 5] = [
     must("source", Is::Object),
     null("title", Is::Text),
@@ -55,7 +54,10 @@ const CALL: [Field; 6] = [
 pub(super) fn check(request: &Value, report: &mut Report) {
     system(&request["system"], report);
     let container = &request["container"];
-    if !(container.is_null() || container.is_object() || container.as_str().is_some_and(|id| !id.is_empty())) {
+    if !(container.is_null()
+        || container.is_object()
+        || container.as_str().is_some_and(|id| !id.is_empty()))
+    {
         report.add("container", "is not an id");
     }
     let messages = report.list(request, "messages");
@@ -185,9 +187,10 @@ fn cited(place: &str, citation: &Value, report: &mut Report) {
     let text = |name| must(name, Is::Text);
     let title = |name| must_or_null(name, Is::Text);
     let (texts, numbers): (&[Field], &[&'static str]) = match citation["type"].as_str() {
-        Some("char_location") => {
-            (&[text("cited_text"), title("document_title")], &["document_index", "start_char_index", "end_char_index"])
-        }
+        Some("char_location") => (
+            &[text("cited_text"), title("document_title")],
+            &["document_index", "start_char_index", "end_char_index"],
+        ),
         Some("page_location") => (
             &[text("cited_text"), title("document_title")],
             &["document_index", "start_page_number", "end_page_number"],
@@ -205,7 +208,8 @@ fn cited(place: &str, citation: &Value, report: &mut Report) {
         }
         _ => return report.add(format!("{place}.type"), "is not a citation"),
     };
-    let fields: Vec<Field> = texts.iter().copied().chain(numbers.iter().map(|name| number(name))).collect();
+    let fields: Vec<Field> =
+        texts.iter().copied().chain(numbers.iter().map(|name| number(name))).collect();
     report.fields(place, citation, &fields);
     for name in numbers {
         if !citation[*name].is_u64() {
@@ -285,7 +289,11 @@ fn model<'a>(
             }
             "thinking" | "redacted_thinking" => {
                 if kind == "thinking" {
-                    report.fields(&place, block, &[must("thinking", Is::Text), must("signature", Is::Text)]);
+                    report.fields(
+                        &place,
+                        block,
+                        &[must("thinking", Is::Text), must("signature", Is::Text)],
+                    );
                     report.text(&format!("{place}.signature"), &block["signature"]);
                 } else {
                     report.fields(&place, block, &[must("data", Is::Text)]);

@@ -25,11 +25,18 @@ const TOOLS: [&str; 8] = [
 
 pub(super) fn is_block(kind: &str) -> bool {
     let stem = kind.strip_suffix("_tool_result");
-    let is_result = stem.is_some_and(|stem| TOOLS.contains(&stem) || matches!(stem, "mcp" | "tool_search"));
-    is_result || matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction")
+    let is_result =
+        stem.is_some_and(|stem| TOOLS.contains(&stem) || matches!(stem, "mcp" | "tool_search"));
+    is_result
+        || matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction")
 }
 
-pub(super) fn block<'a>(place: &str, block: &'a Value, seen: &mut BTreeSet<&'a str>, report: &mut Report) {
+pub(super) fn block<'a>(
+    place: &str,
+    block: &'a Value,
+    seen: &mut BTreeSet<&'a str>,
+    report: &mut Report,
+) {
     let result = [must("tool_use_id", Is::Text), must("content", Is::Any), CACHE];
     let kind = block["type"].as_str().unwrap_or_default();
     match kind {
@@ -65,8 +72,12 @@ pub(super) fn block<'a>(place: &str, block: &'a Value, seen: &mut BTreeSet<&'a s
             }
         }
         "mcp_tool_result" => {
-            let fields =
-                [must("tool_use_id", Is::Text), may("content", Is::Content), may("is_error", Is::Flag), CACHE];
+            let fields = [
+                must("tool_use_id", Is::Text),
+                may("content", Is::Content),
+                may("is_error", Is::Flag),
+                CACHE,
+            ];
             report.fields(place, block, &fields);
         }
         "web_search_tool_result" | "web_fetch_tool_result" => {
@@ -136,7 +147,9 @@ pub(super) fn check(messages: &[Value], report: &mut Report) {
     for (at, message) in messages.iter().enumerate() {
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         if message["role"] != "assistant" {
-            if !message["content"].is_array() || blocks.iter().any(|block| block["type"] != "tool_result") {
+            if !message["content"].is_array()
+                || blocks.iter().any(|block| block["type"] != "tool_result")
+            {
                 unanswered(open.drain(..), report);
                 called.clear();
             }
@@ -149,13 +162,18 @@ pub(super) fn check(messages: &[Value], report: &mut Report) {
             let kind = block["type"].as_str().unwrap_or_default();
             if let Some(id) = block["caller"]["tool_id"].as_str() {
                 if !called.contains(id) {
-                    report.add(format!("{place}.caller"), format!("{id:?} has not been called in this turn"));
+                    report.add(
+                        format!("{place}.caller"),
+                        format!("{id:?} has not been called in this turn"),
+                    );
                 }
                 waits.insert(id);
             }
             if matches!(kind, "server_tool_use" | "mcp_tool_use") {
                 let id = block["id"].as_str().unwrap_or_default();
-                let is_call = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.ends_with("tool_use"));
+                let is_call = |block: &Value| {
+                    block["type"].as_str().is_some_and(|kind| kind.ends_with("tool_use"))
+                };
                 let is_at_end = blocks[place_in..].iter().all(is_call);
                 called.insert(id);
                 open.push(Open { place, id, is_at_end, message: at });
@@ -163,13 +181,16 @@ pub(super) fn check(messages: &[Value], report: &mut Report) {
                 let id = block["tool_use_id"].as_str().unwrap_or_default();
                 match open.iter().position(|open| open.id == id) {
                     Some(found) => drop(open.remove(found)),
-                    None => report.add(place, format!("no call {id:?} of this turn waits for a result")),
+                    None => {
+                        report.add(place, format!("no call {id:?} of this turn waits for a result"))
+                    }
                 }
             }
         }
     }
     let left = open.into_iter();
-    let left = left.filter(|open| !((open.message == newest && open.is_at_end) || waits.contains(open.id)));
+    let left = left
+        .filter(|open| !((open.message == newest && open.is_at_end) || waits.contains(open.id)));
     unanswered(left, report);
 }
 
