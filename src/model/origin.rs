@@ -101,8 +101,7 @@ pub(super) fn chat_field(reasoning: &Reasoning) -> Option<&'static str> {
     if is_of_others || reasoning.text.trim().is_empty() {
         return None;
     }
-    let named = ["field", "thinkingSignature"].iter().filter_map(|name| text(extra.get(*name)?));
-    let named = named.last();
+    let named = ["thinkingSignature", "field"].iter().find_map(|name| text(extra.get(*name)?));
     match named {
         Some(named) => FIELDS.into_iter().find(|field| *field == named),
         None => Some("reasoning_content"),

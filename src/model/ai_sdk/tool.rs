@@ -47,7 +47,7 @@ fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
         return;
     }
     if is_error {
-        let output = output_of(result).map(|output| exact(output));
+        let output = output_of(result).map(exact);
         let text =
             output.map(|output| output.as_str().map_or_else(|| output.to_string(), str::to_owned));
         let text = result.error_text.clone().or(text).unwrap_or_else(|| NO_REASON.to_owned());
@@ -55,7 +55,7 @@ fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
         part["errorText"] = text.into();
     } else {
         part["state"] = "output-available".into();
-        part["output"] = output_of(result).map(|output| exact(output)).unwrap_or_default();
+        part["output"] = output_of(result).map(exact).unwrap_or_default();
         if result.extra.get("preliminary").is_some_and(|json| json.as_str() == "true") {
             part["preliminary"] = true.into();
         }
