@@ -121,8 +121,7 @@ fn is_silent(message: &Message) -> bool {
     message.is_hidden
         || message.parts.iter().all(|part| match read(part).as_ref() {
             Part::Text(text) => is_blank(&text.text),
-            Part::Other(json) => is_step_start(json),
-            _ => false,
+            part => is_step_start(part),
         })
 }
 
