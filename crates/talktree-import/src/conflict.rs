@@ -27,7 +27,7 @@ impl Work<'_> {
             let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {
                 continue;
             };
-            let record = self.peek(node, records, reader)?;
+            let Some(record) = self.peek(node, records, reader)? else { continue };
             match stored.role == record.role && stored.text() == record.text() {
                 true => equal += 1,
                 false => other += 1,

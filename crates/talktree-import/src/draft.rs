@@ -10,7 +10,7 @@ use talktree::{
 use uuid::Uuid;
 
 use crate::fields::Fields;
-use crate::records::Record;
+use crate::records::{Place, Record};
 
 /// The UUID namespace of derived ids.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
@@ -65,7 +65,7 @@ pub(crate) struct Node {
 /// Where the content of a node is.
 pub(crate) enum Body {
     Here(Box<Message>),
-    There { offset: u64, bytes: usize },
+    There(Place),
 }
 
 /// One compaction of the source: its summary replaces the path from the root to `kept`.
@@ -140,7 +140,7 @@ impl Draft {
 
 impl Body {
     pub(crate) fn there(record: &Record) -> Self {
-        Self::There { offset: record.offset, bytes: record.text.len() }
+        Self::There(record.place())
     }
 }
 

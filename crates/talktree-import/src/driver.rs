@@ -1,7 +1,6 @@
 //! One import from beginning to end: find the format, read, write, report.
 
 use std::collections::HashSet;
-use std::io;
 use std::path::Path;
 
 use chrono::{SubsecRound, Utc};
@@ -11,8 +10,9 @@ use talktree::{Error, InterruptWatch, Progress, Result, Store};
 use crate::ImportOptions;
 use crate::draft::Reader;
 use crate::fields::Fields;
-use crate::formats::{Format, MAX_LOOKS, format_of};
+use crate::formats::Format;
 use crate::records::{Damage, ReadSeek, Records};
+use crate::sniff::sniff;
 use crate::write::Writer;
 
 /// How many bytes are read between two calls of `progress`.
@@ -29,12 +29,12 @@ pub(crate) fn import(
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
     let mut records = Records::open(source).map_err(io_error)?;
-    let format = match options.format {
-        Some(format) => format,
-        None => find_format(&mut records).map_err(io_error)?.ok_or_else(|| {
-            refused(None, "in no format that talktree reads, or without a record".to_owned())
-        })?,
-    };
+    let sniffed = sniff(&mut records).map_err(io_error)?;
+    let format = options.format.or(sniffed.format);
+    let format = format.ok_or_else(|| refused(None, sniffed.unknown()))?;
+    if let Some(why) = sniffed.contradiction(format, &mut records).map_err(io_error)? {
+        return Err(refused(None, why));
+    }
     if format == Format::Own {
         drop(records);
         let ImportOptions { session, is_strict, is_dry_run, .. } = options.clone();
@@ -58,22 +58,12 @@ pub(crate) fn import(
             return Ok(report);
         }
     }
-    run.run(false).map(|(report, _)| report)
-}
-
-/// Returns the format of the first record that shows one.
-fn find_format(records: &mut Records<'_>) -> io::Result<Option<Format>> {
-    let mut found = None;
-    for _ in 0..MAX_LOOKS {
-        let Some(record) = records.next()? else { break };
-        let fields = record.ok().and_then(|record| Fields::parse(&record.text).ok());
-        found = fields.as_ref().and_then(format_of);
-        if found.is_some() {
-            break;
-        }
+    let (report, _) = run.run(false)?;
+    // The first reading had no fault, so the file was changed since.
+    match report.first_fault().filter(|_| options.is_strict) {
+        Some(fault) => Err(refused(fault.line, fault.why.clone())),
+        None => Ok(report),
     }
-    records.rewind()?;
-    Ok(found)
 }
 
 struct Run<'a, 'b> {

@@ -49,6 +49,7 @@ mod noted;
 mod order;
 mod pointer;
 mod records;
+mod sniff;
 mod work;
 mod write;
 

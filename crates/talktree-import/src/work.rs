@@ -8,11 +8,14 @@ use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, 
 use crate::draft::{Body, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
-use crate::records::{Record, Records, changed};
+use crate::records::{Place, Records};
 
 /// The metadata key under which a root that lost its parent keeps the parent's id, so that a later file with the parent
 /// is recognised as a part of the same conversation.
 pub(crate) const MISSING_PARENT: &str = "missing_parent";
+
+/// Why a record is dropped that is not there when it is read again.
+const CHANGED: &str = "the file was changed while it was imported; this record is not stored";
 
 /// One conversation during its import.
 pub(crate) struct Work<'a> {
@@ -139,23 +142,27 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Takes the message of a node out of memory and returns it.
+    /// Takes the message of a node out of memory and returns it; `None` if its record is no longer in the file.
     pub(crate) fn message(
         &mut self,
         at: u32,
         records: &mut Records<'_>,
         reader: &dyn Reader,
         keeps_source: bool,
-    ) -> Result<Message> {
+    ) -> Result<Option<Message>> {
         let node = &mut self.nodes[at as usize];
-        let (offset, bytes) = match &mut node.body {
-            Body::There { offset, bytes } => (*offset, *bytes),
+        let place = match &mut node.body {
+            Body::There(place) => *place,
             Body::Here(message) => {
-                return Ok(std::mem::replace(&mut **message, Message::new("", Vec::new())));
+                return Ok(Some(std::mem::replace(&mut **message, Message::new("", Vec::new()))));
             }
         };
-        let (message, source) = read_again(node, offset, bytes, records, reader)?;
-        Ok(if keeps_source { with_source(message, &source) } else { message })
+        let Some((message, source)) = read_again(node, &place, records, reader)? else {
+            self.fates[at as usize] = Fate::Gone;
+            self.report.lose(self.nodes[at as usize].line, CHANGED);
+            return Ok(None);
+        };
+        Ok(Some(if keeps_source { with_source(message, &source) } else { message }))
     }
 
     pub(crate) fn peek(
@@ -163,13 +170,14 @@ impl<'a> Work<'a> {
         at: u32,
         records: &mut Records<'_>,
         reader: &dyn Reader,
-    ) -> Result<Message> {
+    ) -> Result<Option<Message>> {
         let node = &self.nodes[at as usize];
         match &node.body {
-            Body::Here(message) => Ok((**message).clone()),
-            Body::There { offset, bytes } => {
+            Body::Here(message) => Ok(Some((**message).clone())),
+            Body::There(place) => {
                 // The reader of whole conversations keeps its own position; that of several records has none.
-                read_again(node, *offset, *bytes, records, reader).map(|(message, _)| message)
+                let read = read_again(node, place, records, reader)?;
+                Ok(read.map(|(message, _)| message))
             }
         }
     }
@@ -345,24 +353,28 @@ impl Node {
     pub(crate) fn bytes(&self) -> usize {
         match self.body {
             Body::Here(_) => 0,
-            Body::There { bytes, .. } => bytes,
+            Body::There(place) => place.bytes,
         }
     }
 }
 
+/// Reads the record of a node again. The file may be rewritten meanwhile: then another text must not come under the id
+/// of the first.
 fn read_again(
     node: &Node,
-    offset: u64,
-    bytes: usize,
+    place: &Place,
     records: &mut Records<'_>,
     reader: &dyn Reader,
-) -> Result<(Message, Json)> {
+) -> Result<Option<(Message, Json)>> {
     let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
-    let text = records.text_at(offset, bytes).map_err(failed)?;
-    let fields = Fields::parse(&text).map_err(|_| failed(changed()))?;
-    let source = Json::parse(&text)?;
-    let record = Record { line: node.line, offset, text };
-    Ok((reader.message(&record, fields, node), source))
+    let Some(record) = records.record_at(node.line, place).map_err(failed)? else {
+        return Ok(None);
+    };
+    // It was parsed when it was read first.
+    let (Ok(fields), Ok(source)) = (Fields::parse(&record.text), Json::parse(&record.text)) else {
+        return Ok(None);
+    };
+    Ok(Some((reader.message(&record, fields, node), source)))
 }
 
 pub(crate) fn with_missing_parent(mut message: Message, node: &Node) -> Message {

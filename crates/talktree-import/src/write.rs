@@ -95,7 +95,9 @@ impl Writer<'_> {
                 }
                 bytes += work.nodes[node as usize].bytes();
                 let keeps_source = self.options.keeps_source;
-                let mut message = work.message(node, records, reader, keeps_source)?;
+                let Some(mut message) = work.message(node, records, reader, keeps_source)? else {
+                    continue;
+                };
                 if work.orphans.contains(&node) {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }

@@ -134,7 +134,7 @@ impl Reader for ChatGpt {
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
-                Body::There { .. } => start,
+                Body::There(_) => start,
             };
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);

@@ -64,7 +64,7 @@ impl<D: Dialect> Linear<D> {
         Self { dialect, file, keeps_source, now, names, loose, openings }
     }
 
-    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields) -> Node {
+    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
         let content = canonical(json);
         let mark = mark(&content);
         let number = list.nodes.len().to_string();
@@ -78,7 +78,6 @@ impl<D: Dialect> Linear<D> {
             list.opening.push(mark);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        let body = Body::There { offset: 0, bytes: 0 };
         Node { id, parent, line, mark, is_side: false, body }
     }
 
@@ -121,7 +120,8 @@ impl<D: Dialect> Linear<D> {
                 continue;
             };
             self.dialect.note(&message, &mut self.names);
-            let mut node = self.node(&mut list, record.line, json.as_str(), &message);
+            let body = Body::Here(Box::new(Message::new("", Vec::new())));
+            let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
             let message = self.message_of(message, node.id.clone());
             let message = if self.keeps_source { with_source(message, json) } else { message };
             node.body = Body::Here(Box::new(message));
@@ -168,8 +168,8 @@ impl<D: Dialect> Reader for Linear<D> {
         if list.nodes.is_empty() {
             list.line = record.line;
         }
-        let mut node = self.node(&mut list, record.line, &record.text, &fields);
-        node.body = Body::there(record);
+        let body = Body::there(record);
+        let node = self.node(&mut list, record.line, &record.text, &fields, body);
         list.nodes.push(node);
         self.loose = list;
         None
