@@ -41,6 +41,7 @@
 
 mod compactions;
 mod conflict;
+mod details;
 mod draft;
 mod driver;
 mod fields;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use talktree::import::ImportReport;
 use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
 
+use crate::details::Told;
 use crate::draft::{Body, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
@@ -30,6 +31,8 @@ pub(crate) struct Work<'a> {
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) fates: Vec<Fate>,
+    /// What the messages say about their session.
+    pub(crate) told: Told,
     /// Whether the session had messages before.
     pub(crate) has_messages: bool,
     /// Whether the session existed before, so that record names can be stored in it.
@@ -68,6 +71,7 @@ impl<'a> Work<'a> {
             orphans: HashSet::new(),
             order: Vec::new(),
             fates: vec![Fate::Open; count],
+            told: Told::default(),
             has_messages,
             has_past: false,
             opening: Vec::new(),

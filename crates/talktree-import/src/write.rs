@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use talktree::import::ImportReport;
-use talktree::{ImportRecord, Result, Session, SessionDetails, SessionId, SessionInfo, Store};
+use talktree::{ImportRecord, Result, SessionId, Store};
 
 use crate::ImportOptions;
+use crate::details::set_missing_details;
 use crate::draft::{Draft, Reader};
 use crate::noted::Past;
 use crate::records::Records;
@@ -71,7 +72,9 @@ impl Writer<'_> {
         if is_open {
             work.move_head(head)?;
         }
-        set_missing_details(&session, details, info.as_ref(), past)?;
+        let told = std::mem::take(&mut work.told);
+        set_missing_details(&session, details, told, info.as_ref(), past, has_added)?;
+        // Changes no time of the session.
         work.end()
     }
 
@@ -98,6 +101,7 @@ impl Writer<'_> {
                 let Some(mut message) = work.message(node, records, reader, keeps_source)? else {
                     continue;
                 };
+                work.told.hear(&message);
                 if work.orphans.contains(&node) {
                     message = with_missing_parent(message, &work.nodes[node as usize]);
                 }
@@ -112,24 +116,6 @@ impl Writer<'_> {
         }
         work.order = order;
         Ok(())
-    }
-}
-
-/// Sets the details that the session does not have yet; a name given since the last import stays.
-fn set_missing_details(
-    session: &Session,
-    details: SessionDetails,
-    before: Option<&SessionInfo>,
-    past: Past,
-) -> Result<()> {
-    let created_at = details.created_at.filter(|_| past.is_new);
-    let missing = match before {
-        None => details,
-        Some(info) => SessionDetails { created_at, ..details.missing_in(info) },
-    };
-    match before.is_some() && missing == SessionDetails::default() {
-        true => Ok(()),
-        false => session.set_details(&missing),
     }
 }
 
