@@ -1,5 +1,6 @@
 //! The store: one database file with all its sessions.
 
+mod import;
 mod options;
 mod search;
 

@@ -41,9 +41,10 @@ impl Told {
     }
 
     /// Returns the details with the name and the time of creation that they lack.
-    pub(crate) fn complete(self, details: SessionDetails) -> SessionDetails {
+    pub(crate) fn complete(&self, details: SessionDetails) -> SessionDetails {
+        let line = self.line.as_ref().or(self.spare.as_ref());
         SessionDetails {
-            name: details.name.or(self.line).or(self.spare),
+            name: details.name.or_else(|| line.cloned()),
             created_at: details.created_at.or(self.oldest),
             ..details
         }
@@ -66,7 +67,7 @@ impl Told {
 pub(crate) fn set_missing_details(
     session: &Session,
     details: SessionDetails,
-    told: Told,
+    told: &Told,
     before: Option<&SessionInfo>,
     past: Past,
     has_added: bool,

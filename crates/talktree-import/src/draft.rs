@@ -48,6 +48,19 @@ pub(crate) struct Draft {
     pub(crate) line: u64,
     /// What becomes of a node whose parent is nowhere.
     pub(crate) orphans: Orphans,
+    /// Set if the source gives the conversation no id: then the session is found by its content.
+    pub(crate) unnamed: Option<Unnamed>,
+}
+
+/// A conversation without an id.
+pub(crate) struct Unnamed {
+    pub(crate) format: &'static str,
+    /// Its number among those of the file that begin with the same words.
+    pub(crate) count: u64,
+    /// How many of its messages are the opening: all up to the first that is no instruction.
+    pub(crate) opening: usize,
+    /// The name of the file; none for standard input.
+    pub(crate) file: Option<String>,
 }
 
 /// One message to be.
@@ -108,6 +121,7 @@ impl Draft {
             head: None,
             line,
             orphans: Orphans::BecomeRoots,
+            unnamed: None,
         }
     }
 

@@ -46,11 +46,15 @@ mod draft;
 mod driver;
 mod fields;
 mod formats;
+mod importer;
 mod noted;
 mod order;
 mod pointer;
+mod queue;
 mod records;
 mod sniff;
+mod unnamed;
+mod whole;
 mod work;
 mod write;
 
@@ -62,6 +66,7 @@ use talktree::import::ImportReport;
 use talktree::{Error, Progress, Result, SessionId, Store};
 
 pub use formats::Format;
+pub use importer::Importer;
 
 /// How a file is imported.
 ///
@@ -148,11 +153,16 @@ pub fn import(
 pub fn import_reader(
     store: &Store,
     name: impl AsRef<Path>,
-    mut reader: impl Read + Seek,
+    reader: impl Read + Seek,
     options: &ImportOptions,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
-    driver::import(store, name.as_ref(), &mut reader, options, &mut progress)
+    let name = name.as_ref();
+    let mut importer = Importer::new(store, options.clone());
+    importer.add(name, reader, progress)?;
+    let report = importer.finish()?.pop();
+    // There is one for every file that was added.
+    Ok(report.unwrap_or_else(|| ImportReport::new(name, "")))
 }
 
 /// Runs the examples of the document that needs this crate.

@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use talktree::import::ImportReport;
-use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
+use talktree::{
+    Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session, SessionDetails,
+};
 
 use crate::details::Told;
-use crate::draft::{Body, Node, Orphans, Reader, with_source};
+use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Place, Records};
@@ -37,10 +39,47 @@ pub(crate) struct Work<'a> {
     pub(crate) has_messages: bool,
     /// Whether the session existed before, so that record names can be stored in it.
     pub(crate) has_past: bool,
+    /// Whether the session is new, or an interrupted import created it.
+    pub(crate) is_new: bool,
     /// The names to store with the first messages ..
     pub(crate) opening: Vec<String>,
     /// .. and at the end.
     pub(crate) notes: Vec<String>,
+}
+
+/// Messages to be stored, with their nodes.
+pub(crate) type Batch = Vec<(u32, ImportRecord)>;
+
+/// What a draft says besides its nodes.
+pub(crate) struct Remainder {
+    pub(crate) details: SessionDetails,
+    pub(crate) compactions: Vec<DraftCompaction>,
+    pub(crate) labels: Vec<DraftLabel>,
+    pub(crate) head: Option<MessageId>,
+    /// More names to store with the session.
+    pub(crate) notes: Vec<String>,
+    /// The line it begins on.
+    pub(crate) line: u64,
+}
+
+/// The work on a new session that waits to be stored with others.
+pub(crate) struct Waiting {
+    pub(crate) nodes: Vec<Node>,
+    /// The nodes of the messages that wait.
+    pub(crate) batch: Vec<u32>,
+    pub(crate) remainder: Remainder,
+    index: HashMap<MessageId, u32>,
+    parents: Vec<Option<u32>>,
+    orphans: HashSet<u32>,
+    order: Vec<u32>,
+    fates: Vec<Fate>,
+    told: Told,
+}
+
+/// Where records are read again.
+pub(crate) struct Source<'a, 'b> {
+    pub(crate) records: &'a mut Records<'b>,
+    pub(crate) reader: &'a dyn Reader,
 }
 
 /// The result for a node.
@@ -74,9 +113,36 @@ impl<'a> Work<'a> {
             told: Told::default(),
             has_messages,
             has_past: false,
+            is_new: false,
             opening: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Lets the session wait.
+    pub(crate) fn wait(self, batch: Vec<u32>, remainder: Remainder) -> Waiting {
+        let Self { nodes, index, parents, orphans, order, fates, told, .. } = self;
+        Waiting { nodes, batch, remainder, index, parents, orphans, order, fates, told }
+    }
+
+    /// Goes on with a session that waited.
+    pub(crate) fn resume(
+        session: &'a Session,
+        report: &'a mut ImportReport,
+        waiting: Waiting,
+        has_messages: bool,
+    ) -> (Self, Remainder) {
+        let Waiting { nodes, remainder, index, parents, orphans, order, fates, told, .. } = waiting;
+        let work = Self {
+            index,
+            parents,
+            orphans,
+            order,
+            fates,
+            told,
+            ..Self::new(session, report, nodes, has_messages)
+        };
+        (work, remainder)
     }
 
     /// Finds each node's parent, and sorts the nodes.
@@ -150,8 +216,7 @@ impl<'a> Work<'a> {
     pub(crate) fn message(
         &mut self,
         at: u32,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
+        source: &mut Source<'_, '_>,
         keeps_source: bool,
     ) -> Result<Option<Message>> {
         let node = &mut self.nodes[at as usize];
@@ -161,33 +226,33 @@ impl<'a> Work<'a> {
                 return Ok(Some(std::mem::replace(&mut **message, Message::new("", Vec::new()))));
             }
         };
-        let Some((message, source)) = read_again(node, &place, records, reader)? else {
+        let Some((message, record)) = read_again(node, &place, source)? else {
             self.fates[at as usize] = Fate::Gone;
             self.report.lose(self.nodes[at as usize].line, CHANGED);
             return Ok(None);
         };
-        Ok(Some(if keeps_source { with_source(message, &source) } else { message }))
+        Ok(Some(if keeps_source { with_source(message, &record) } else { message }))
     }
 
     pub(crate) fn peek(
         &self,
         at: u32,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
+        source: Option<&mut Source<'_, '_>>,
     ) -> Result<Option<Message>> {
         let node = &self.nodes[at as usize];
         match &node.body {
             Body::Here(message) => Ok(Some((**message).clone())),
             Body::There(place) => {
+                let Some(source) = source else { return Ok(None) };
                 // The reader of whole conversations keeps its own position; that of several records has none.
-                let read = read_again(node, place, records, reader)?;
+                let read = read_again(node, place, source)?;
                 Ok(read.map(|(message, _)| message))
             }
         }
     }
 
     /// Stores a batch; drops messages that cannot be stored.
-    pub(crate) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn store(&mut self, mut batch: Batch) -> Result<()> {
         while !batch.is_empty() {
             let (nodes, records): (Vec<u32>, Vec<ImportRecord>) = batch.into_iter().unzip();
             let mut records: Vec<ImportRecord> = nodes
@@ -278,7 +343,7 @@ impl<'a> Work<'a> {
     }
 
     /// Predicts the result of storing a batch, for a dry run.
-    pub(crate) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn rehearse(&mut self, batch: Batch) -> Result<()> {
         for (node, record) in batch {
             let message = record.message;
             let stored = match self.has_messages {
@@ -343,6 +408,15 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Returns the nearest ancestor of a node in the file that is not gone.
+    pub(crate) fn living_place(&self, node: u32) -> Option<u32> {
+        let mut at = self.parents[node as usize]?;
+        while self.fates[at as usize] == Fate::Gone {
+            at = self.parents[at as usize]?;
+        }
+        Some(at)
+    }
+
     pub(crate) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
         self.index.get(id).map(|at| self.fates[*at as usize])
     }
@@ -367,18 +441,17 @@ impl Node {
 fn read_again(
     node: &Node,
     place: &Place,
-    records: &mut Records<'_>,
-    reader: &dyn Reader,
+    source: &mut Source<'_, '_>,
 ) -> Result<Option<(Message, Json)>> {
     let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
-    let Some(record) = records.record_at(node.line, place).map_err(failed)? else {
+    let Some(record) = source.records.record_at(node.line, place).map_err(failed)? else {
         return Ok(None);
     };
     // It was parsed when it was read first.
-    let (Ok(fields), Ok(source)) = (Fields::parse(&record.text), Json::parse(&record.text)) else {
+    let (Ok(fields), Ok(json)) = (Fields::parse(&record.text), Json::parse(&record.text)) else {
         return Ok(None);
     };
-    Ok(Some((reader.message(&record, fields, node), source)))
+    Ok(Some((source.reader.message(&record, fields, node), json)))
 }
 
 pub(crate) fn with_missing_parent(mut message: Message, node: &Node) -> Message {

@@ -166,7 +166,7 @@ pub(super) fn insert(
 }
 
 /// Stores a message without adding it to `search_pending`.
-fn insert_row(
+pub(super) fn insert_row(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,

@@ -23,6 +23,7 @@ mod error;
 mod fork;
 mod head;
 mod import;
+mod import_sessions;
 mod interrupt;
 mod label;
 mod message;

@@ -37,6 +37,8 @@ struct Talk {
 
 impl Pi {
     pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
+        // A session without an id keeps it when the folder is moved.
+        let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
         Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
     }
 
