@@ -33,6 +33,11 @@ pub(crate) trait Reader {
 
     /// Returns the message of a record that was read before.
     fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message;
+
+    /// Returns what replaces a message, by the fields of an edit; in a format without edits, the message.
+    fn replacement(&self, _edit: &Fields, message: Message) -> Message {
+        message
+    }
 }
 
 /// One conversation, ready to be sorted and stored.
@@ -42,6 +47,7 @@ pub(crate) struct Draft {
     pub(crate) nodes: Vec<Node>,
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
+    pub(crate) edits: Vec<DraftEdit>,
     /// The head; `None` for the node that is stored last.
     pub(crate) head: Option<MessageId>,
     /// The line it begins on.
@@ -72,6 +78,8 @@ pub(crate) struct Node {
     pub(crate) mark: u64,
     /// Whether it belongs to a side chain, apart from the conversation.
     pub(crate) is_side: bool,
+    /// Whether a later entry hides it.
+    pub(crate) is_hidden: bool,
     pub(crate) body: Body,
 }
 
@@ -100,6 +108,15 @@ pub(crate) struct DraftLabel {
     pub(crate) line: u64,
 }
 
+/// An entry that hides or replaces an earlier message.
+pub(crate) struct DraftEdit {
+    /// The node that is the edit in the source's own tree.
+    pub(crate) id: MessageId,
+    pub(crate) target: MessageId,
+    pub(crate) is_replacement: bool,
+    pub(crate) line: u64,
+}
+
 /// What becomes of a node whose parent is nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Orphans {
@@ -118,6 +135,7 @@ impl Draft {
             nodes: Vec::new(),
             compactions: Vec::new(),
             labels: Vec::new(),
+            edits: Vec::new(),
             head: None,
             line,
             orphans: Orphans::BecomeRoots,

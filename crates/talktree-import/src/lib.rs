@@ -44,6 +44,7 @@ mod conflict;
 mod details;
 mod draft;
 mod driver;
+mod edits;
 mod fields;
 mod formats;
 mod importer;

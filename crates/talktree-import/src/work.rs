@@ -9,6 +9,7 @@ use talktree::{
 
 use crate::details::Told;
 use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
+use crate::edits::LateEdits;
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Place, Records};
@@ -56,6 +57,7 @@ pub(crate) struct Remainder {
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) head: Option<MessageId>,
+    pub(crate) late: LateEdits,
     /// More names to store with the session.
     pub(crate) notes: Vec<String>,
     /// The line it begins on.
@@ -226,11 +228,12 @@ impl<'a> Work<'a> {
                 return Ok(Some(std::mem::replace(&mut **message, Message::new("", Vec::new()))));
             }
         };
-        let Some((message, record)) = read_again(node, &place, source)? else {
+        let Some((mut message, record)) = read_again(node, &place, source)? else {
             self.fates[at as usize] = Fate::Gone;
             self.report.lose(self.nodes[at as usize].line, CHANGED);
             return Ok(None);
         };
+        message.is_hidden |= self.nodes[at as usize].is_hidden;
         Ok(Some(if keeps_source { with_source(message, &record) } else { message }))
     }
 
@@ -438,7 +441,7 @@ impl Node {
 
 /// Reads the record of a node again. The file may be rewritten meanwhile: then another text must not come under the id
 /// of the first.
-fn read_again(
+pub(crate) fn read_again(
     node: &Node,
     place: &Place,
     source: &mut Source<'_, '_>,

@@ -9,6 +9,7 @@ use talktree::{ImportRecord, Result, SessionId, SessionImport, SessionInfo, Stor
 use crate::ImportOptions;
 use crate::details::set_missing_details;
 use crate::draft::{Body, Draft};
+use crate::edits;
 use crate::noted::Past;
 use crate::queue::Queue;
 use crate::whole::scratch;
@@ -57,8 +58,13 @@ impl Writer<'_> {
         }
         let info = session.info()?;
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
+        let stored = Some(&session).filter(|_| has_messages);
+        let keeps_source = self.options.keeps_source;
+        let late = edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
+            report.remark(line, why);
+        })?;
         let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
-        let remainder = Remainder { details, compactions, labels, head, notes, line };
+        let remainder = Remainder { details, compactions, labels, head, late, notes, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
@@ -166,6 +172,9 @@ impl Writer<'_> {
                 true => work.rehearse(batch)?,
                 false => work.store(batch)?,
             }
+        }
+        if !self.is_dry {
+            work.hide(&remainder.late)?;
         }
         let has_added = work.fates.contains(&Fate::Added);
         let is_open = past.is_open || has_added;

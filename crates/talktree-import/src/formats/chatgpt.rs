@@ -58,6 +58,7 @@ impl ChatGpt {
             line,
             mark: mark(&said.unwrap_or_default()),
             is_side: false,
+            is_hidden: false,
             body: Body::Here(Box::new(message)),
         }
     }

@@ -78,7 +78,7 @@ impl<D: Dialect> Linear<D> {
             list.opening.push(mark);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        Node { id, parent, line, mark, is_side: false, body }
+        Node { id, parent, line, mark, is_side: false, is_hidden: false, body }
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {
