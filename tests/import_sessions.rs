@@ -89,7 +89,10 @@ fn a_session_that_is_refused_leaves_nothing_and_its_neighbours_are_stored() -> O
         ("inside", Box::new(|s| s.compactions.push(compaction("k3", "b", "e")))),
         ("label", Box::new(|s| s.labels = vec![Label::new("", "a".into())])),
         ("name", Box::new(|s| s.details.name = Some(String::new()))),
-        ("limit", Box::new(|s| s.records[2].message = Message::user("x".repeat(2_000)).with_id("c"))),
+        (
+            "limit",
+            Box::new(|s| s.records[2].message = Message::user("x".repeat(2_000)).with_id("c")),
+        ),
         ("already has", Box::new(|s| s.id = "first".into())),
         ("id", Box::new(|s| s.id = "".into())),
     ];

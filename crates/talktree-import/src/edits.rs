@@ -11,26 +11,27 @@ use talktree::{MessageId, Result, Session};
 use crate::draft::{Body, Draft, DraftEdit, Node, with_source};
 use crate::fields::Fields;
 use crate::order::{Shape, arrange};
-use crate::work::{Fate, Source, Work, read_again};
+use crate::work::{Source, read_again};
 
-/// The edits of a draft that are to be applied to messages of the store.
-pub(crate) type LateEdits = Vec<(MessageId, MessageId)>;
-
-/// Applies the edits of a draft. Returns those that hide a message of the store, as edit and message.
+/// Applies the edits of a draft. A message that is stored already stays as it is: an import changes no message.
 pub(crate) fn apply(
     draft: &mut Draft,
     stored: Option<&Session>,
     source: &mut Source<'_, '_>,
     keeps_source: bool,
     remark: &mut dyn FnMut(u64, String),
-) -> Result<LateEdits> {
+) -> Result<()> {
     let edits = std::mem::take(&mut draft.edits);
-    let mut late = LateEdits::new();
     if edits.is_empty() {
-        return Ok(late);
+        return Ok(());
     }
-    let index: HashMap<MessageId, u32> =
-        draft.nodes.iter().enumerate().rev().map(|(at, node)| (node.id.clone(), at as u32)).collect();
+    let index: HashMap<MessageId, u32> = draft
+        .nodes
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(at, node)| (node.id.clone(), at as u32))
+        .collect();
     let parent = |node: &Node| node.parent.as_ref().and_then(|id| index.get(id)).copied();
     let mut parents: Vec<Option<u32>> = draft.nodes.iter().map(parent).collect();
     let (order, _) = arrange(&mut parents);
@@ -52,7 +53,8 @@ pub(crate) fn apply(
             continue;
         }
         if is_on_head_path(target) && !is_on_head_path(at) {
-            let why = format!("it edits message {:?} on a branch that the head has left", edit.target);
+            let why =
+                format!("it edits message {:?} on a branch that the head has left", edit.target);
             remark(edit.line, why);
             continue;
         }
@@ -66,10 +68,12 @@ pub(crate) fn apply(
             // An edit that was imported after its message is hidden, in its own place.
             && session.message(&edit.id)?.is_none_or(|edit| edit.is_hidden)
         {
-            match edit.is_replacement {
-                true => remark(edit.line, late_replacement(edit)),
-                false => late.push((edit.id.clone(), edit.target.clone())),
-            }
+            let done = if edit.is_replacement { "replaced" } else { "hidden" };
+            let why = format!(
+                "message {:?} was imported before it was {done}, and stays as it is",
+                edit.target
+            );
+            remark(edit.line, why);
             continue;
         }
         if shape.has_branch_between(target, at) {
@@ -84,11 +88,7 @@ pub(crate) fn apply(
         }
         draft.nodes[target as usize].is_hidden = true;
     }
-    Ok(late)
-}
-
-fn late_replacement(edit: &DraftEdit) -> String {
-    format!("message {:?} was imported before it was replaced, and stays as it is", edit.target)
+    Ok(())
 }
 
 /// Puts the replacement of a message in its place; `false` if a record is no longer in the file.
@@ -100,7 +100,8 @@ fn replace(
     keeps_source: bool,
 ) -> Result<bool> {
     let (target, at) = (target as usize, at as usize);
-    let (Body::There(said), Body::There(edited)) = (&draft.nodes[target].body, &draft.nodes[at].body)
+    let (Body::There(said), Body::There(edited)) =
+        (&draft.nodes[target].body, &draft.nodes[at].body)
     else {
         return Ok(false);
     };
@@ -134,19 +135,4 @@ fn replace(
         compaction.kept = follower.clone().unwrap_or_else(|| compaction.marker.clone());
     }
     Ok(true)
-}
-
-impl Work<'_> {
-    /// Hides messages of the store that new entries of the file hide.
-    pub(crate) fn hide(&mut self, late: &LateEdits) -> Result<()> {
-        for (edit, target) in late {
-            if self.fate_of(edit) != Some(Fate::Added) {
-                continue;
-            }
-            if let Some(message) = self.session.message(target)?.filter(|known| !known.is_hidden) {
-                self.session.update(message.hidden())?;
-            }
-        }
-        Ok(())
-    }
 }

@@ -9,7 +9,6 @@ use talktree::{
 
 use crate::details::Told;
 use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
-use crate::edits::LateEdits;
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Place, Records};
@@ -57,7 +56,6 @@ pub(crate) struct Remainder {
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) head: Option<MessageId>,
-    pub(crate) late: LateEdits,
     /// More names to store with the session.
     pub(crate) notes: Vec<String>,
     /// The line it begins on.

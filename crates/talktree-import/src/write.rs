@@ -60,11 +60,11 @@ impl Writer<'_> {
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
         let stored = Some(&session).filter(|_| has_messages);
         let keeps_source = self.options.keeps_source;
-        let late = edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
+        edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
         let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
-        let remainder = Remainder { details, compactions, labels, head, late, notes, line };
+        let remainder = Remainder { details, compactions, labels, head, notes, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
@@ -172,9 +172,6 @@ impl Writer<'_> {
                 true => work.rehearse(batch)?,
                 false => work.store(batch)?,
             }
-        }
-        if !self.is_dry {
-            work.hide(&remainder.late)?;
         }
         let has_added = work.fates.contains(&Fate::Added);
         let is_open = past.is_open || has_added;

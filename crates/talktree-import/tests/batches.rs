@@ -12,8 +12,9 @@ use talktree_import::{Format, ImportOptions, Importer, import_reader};
 fn chats(ids: impl Iterator<Item = usize>) -> String {
     let mut file = String::new();
     for n in ids {
-        let messages =
-            format!(r#"[{{"role":"user","content":"question {n}"}},{{"role":"assistant","content":"answer {n}"}}]"#);
+        let messages = format!(
+            r#"[{{"role":"user","content":"question {n}"}},{{"role":"assistant","content":"answer {n}"}}]"#
+        );
         writeln!(file, r#"{{"id":"c{n}","messages":{messages}}}"#).unwrap();
     }
     file
@@ -143,12 +144,18 @@ fn a_copy_of_a_list_without_ids_adds_nothing_whatever_it_is_called() -> Result<(
     let other = import("e.json", "hi you")?;
     let third = import("f.json", "hi you there")?;
     assert_ne!(other.sessions, first.sessions);
-    assert_eq!((third.added, &third.sessions), (1, &other.sessions), "it begins with all of the other");
+    assert_eq!(
+        (third.added, &third.sessions),
+        (1, &other.sessions),
+        "it begins with all of the other"
+    );
     let fourth = import("g.json", "hi all")?;
     assert!(fourth.sessions != first.sessions && fourth.sessions != other.sessions);
-    for (name, texts, of) in
-        [("h.json", "hi all", &fourth), ("-", "hi you there", &other), ("i.json", "hi ho so on", &first)]
-    {
+    for (name, texts, of) in [
+        ("h.json", "hi all", &fourth),
+        ("-", "hi you there", &other),
+        ("i.json", "hi ho so on", &first),
+    ] {
         let copy = import(name, texts)?;
         assert_eq!((copy.added, &copy.sessions), (0, &of.sessions), "{name}");
     }

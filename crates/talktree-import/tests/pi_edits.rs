@@ -11,25 +11,32 @@ use talktree_import::{ImportOptions, import_reader};
 
 fn entry(id: &str, parent: &str, rest: &str) -> String {
     let parent = if parent == "-" { "null".to_owned() } else { format!("\"{parent}\"") };
-    format!("\n{{\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-01-02T03:04:05Z\",{rest}}}")
+    format!(
+        "\n{{\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-01-02T03:04:05Z\",{rest}}}"
+    )
 }
 
 fn said(id: &str, parent: &str, role: &str) -> String {
-    let message = format!(r#""type":"message","message":{{"role":"{role}","content":"{id} said"}}"#);
+    let message =
+        format!(r#""type":"message","message":{{"role":"{role}","content":"{id} said"}}"#);
     entry(id, parent, &message)
 }
 
 fn edit(id: &str, parent: &str, target: &str, replacement: &str) -> String {
-    let rest = format!(r#""type":"context_edit","targetId":"{target}","replacement":{replacement}"#);
+    let rest =
+        format!(r#""type":"context_edit","targetId":"{target}","replacement":{replacement}"#);
     entry(id, parent, &rest)
 }
 
 /// u1 a1 u2 a2, one after the other.
 fn talk() -> String {
     let mut file = String::from(r#"{"type":"session","version":3,"id":"s"}"#);
-    for (id, parent, role) in
-        [("u1", "-", "user"), ("a1", "u1", "assistant"), ("u2", "a1", "user"), ("a2", "u2", "assistant")]
-    {
+    for (id, parent, role) in [
+        ("u1", "-", "user"),
+        ("a1", "u1", "assistant"),
+        ("u2", "a1", "user"),
+        ("a2", "u2", "assistant"),
+    ] {
         file += &said(id, parent, role);
     }
     file
@@ -86,7 +93,8 @@ fn a_replacement_stands_where_its_message_was() -> Result<()> {
     assert!(history.ends_with("user: u2 said | assistant: short"), "{history}");
     assert_eq!(raw, "u1 a1 u2 -a2 e");
     // Replaced, then omitted.
-    let file = talk() + &edit("e1", "a2", "u1", r#"{"content":"x"}"#) + &edit("e2", "e1", "u1", "null");
+    let file =
+        talk() + &edit("e1", "a2", "u1", r#"{"content":"x"}"#) + &edit("e2", "e1", "u1", "null");
     assert!(shown(&file)?.0.starts_with("assistant: a1 said"));
     Ok(())
 }
@@ -94,8 +102,16 @@ fn a_replacement_stands_where_its_message_was() -> Result<()> {
 #[test]
 fn a_replaced_result_belongs_to_its_call() -> Result<()> {
     let file = talk()
-        + &entry("c", "a2", r#""type":"message","message":{"role":"assistant","content":[{"type":"toolCall","id":"t","name":"ls","arguments":{}}]}"#)
-        + &entry("r", "c", r#""type":"message","message":{"role":"toolResult","toolCallId":"t","toolName":"ls","content":[{"type":"text","text":"a very long list"}]}"#)
+        + &entry(
+            "c",
+            "a2",
+            r#""type":"message","message":{"role":"assistant","content":[{"type":"toolCall","id":"t","name":"ls","arguments":{}}]}"#,
+        )
+        + &entry(
+            "r",
+            "c",
+            r#""type":"message","message":{"role":"toolResult","toolCallId":"t","toolName":"ls","content":[{"type":"text","text":"a very long list"}]}"#,
+        )
         + &edit("e", "r", "r", r#"{"content":[{"type":"text","text":"[pruned]"}]}"#)
         + &said("u3", "e", "user");
     let store = Store::open_in_memory()?;
@@ -116,7 +132,10 @@ fn an_edit_of_another_branch_changes_nothing_and_a_shared_one_is_noted() -> Resu
     let left = talk() + &edit("e", "a2", "u1", "null") + &said("b", "a1", "user");
     let store = Store::open_in_memory()?;
     let report = import(&store, &left)?;
-    assert_eq!(texts(&store.session("s")?.history()?), "user: u1 said | assistant: a1 said | user: b said");
+    assert_eq!(
+        texts(&store.session("s")?.history()?),
+        "user: u1 said | assistant: a1 said | user: b said"
+    );
     assert!(report.notes[0].why.contains("the head has left"), "{report:#?}");
     // The head is behind the edit: it holds on the other branch, too.
     let shared = talk() + &said("b", "a1", "user") + &edit("e", "a2", "u1", "null");
@@ -133,24 +152,25 @@ fn an_edit_of_another_branch_changes_nothing_and_a_shared_one_is_noted() -> Resu
 }
 
 #[test]
-fn an_edit_that_comes_with_a_later_import_hides_what_is_stored() -> Result<()> {
+fn an_edit_of_a_message_that_is_stored_is_noted() -> Result<()> {
     let store = Store::open_in_memory()?;
     import(&store, &talk())?;
-    let hidden = talk() + &edit("e1", "a2", "a1", "null");
-    let report = import(&store, &hidden)?;
-    assert_eq!((report.added, report.known), (1, 4));
     let chat = store.session("s")?;
-    assert_eq!(texts(&chat.history()?), "user: u1 said | user: u2 said | assistant: a2 said");
-    // A replacement has no place any more: it is noted.
-    let replaced = hidden + &edit("e2", "e1", "u1", r#"{"content":"x"}"#) + &said("u3", "e2", "user");
-    let report = import(&store, &replaced)?;
-    assert!(report.notes.iter().any(|note| note.why.contains("stays as it is")), "{report:#?}");
-    assert_eq!(
-        texts(&chat.history()?),
-        "user: u1 said | user: u2 said | assistant: a2 said | user: u3 said"
-    );
+    let mut file = talk() + &edit("e1", "a2", "a1", "null");
+    for (next, what) in [
+        (edit("e2", "e1", "u1", r#"{"content":"x"}"#), "before it was hidden"),
+        (said("u3", "e2", "user"), "before it was replaced"),
+    ] {
+        let report = import(&store, &file)?;
+        assert_eq!(report.added, 1);
+        assert!(report.notes.iter().any(|note| note.why.contains(what)), "{report:#?}");
+        assert_eq!(chat.history()?.len(), 4);
+        file += &next;
+    }
+    import(&store, &file)?;
+    assert!(texts(&chat.history()?).ends_with("a2 said | user: u3 said"));
     let hash = store.content_hash()?;
-    assert_eq!(import(&store, &replaced)?.added, 0);
+    assert_eq!(import(&store, &file)?.added, 0);
     assert_eq!(store.content_hash()?, hash);
     Ok(())
 }
@@ -158,12 +178,24 @@ fn an_edit_that_comes_with_a_later_import_hides_what_is_stored() -> Result<()> {
 #[test]
 fn sections_of_the_prompt_are_shown_and_usage_is_not() -> Result<()> {
     let system = |id: &str, parent: &str, rest: &str| {
-        entry(id, parent, &format!(r#""type":"message","message":{{"role":"system","content":"",{rest}}}"#))
+        entry(
+            id,
+            parent,
+            &format!(r#""type":"message","message":{{"role":"system","content":"",{rest}}}"#),
+        )
     };
     let file = String::from(r#"{"type":"session","version":3,"id":"s"}"#)
-        + &system("p", "-", r#""sections":{"preamble":"You code.","skills":"Two skills."},"toolsAdded":[{"name":"ls"}]"#)
+        + &system(
+            "p",
+            "-",
+            r#""sections":{"preamble":"You code.","skills":"Two skills."},"toolsAdded":[{"name":"ls"}]"#,
+        )
         + &said("u1", "p", "user")
-        + &entry("n", "u1", r#""type":"usage","kind":"cache_warm","provider":"x","model":"m","usage":{"input":1}"#)
+        + &entry(
+            "n",
+            "u1",
+            r#""type":"usage","kind":"cache_warm","provider":"x","model":"m","usage":{"input":1}"#,
+        )
         + &system("q", "n", r#""toolsRemoved":[{"name":"ls"}]"#)
         + &system("w", "q", r#""sections":{"skills":null,"rules":"Be brief."}"#)
         + &said("a1", "w", "assistant");
@@ -177,7 +209,9 @@ fn sections_of_the_prompt_are_shown_and_usage_is_not() -> Result<()> {
     let store = Store::open_in_memory()?;
     import(&store, &file)?;
     let prompt = store.session("s")?.message(&"p".into())?.expect("a prompt");
-    assert!(matches!(&prompt.parts[1], Part::Text(text) if text.extra["section"].value() == "skills"));
+    assert!(
+        matches!(&prompt.parts[1], Part::Text(text) if text.extra["section"].value() == "skills")
+    );
     assert_eq!(prompt.metadata.expect("metadata").value()["toolsAdded"][0]["name"], "ls");
     Ok(())
 }
@@ -185,7 +219,9 @@ fn sections_of_the_prompt_are_shown_and_usage_is_not() -> Result<()> {
 #[test]
 fn a_compaction_that_keeps_nothing_or_an_edit_ends_where_it_should() -> Result<()> {
     let compaction = |id: &str, parent: &str, kept: &str| {
-        let rest = format!(r#""type":"compaction","summary":"so far","firstKeptEntryId":"{kept}","tokensBefore":9"#);
+        let rest = format!(
+            r#""type":"compaction","summary":"so far","firstKeptEntryId":"{kept}","tokensBefore":9"#
+        );
         entry(id, parent, &rest)
     };
     // It keeps nothing: it names itself.

@@ -498,7 +498,15 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
 
 fn node(id: MessageId, parent: Option<MessageId>, record: &Record) -> Node {
     let body = Body::there(record);
-    Node { id, parent, line: record.line, mark: mark(&record.text), is_side: false, is_hidden: false, body }
+    Node {
+        id,
+        parent,
+        line: record.line,
+        mark: mark(&record.text),
+        is_side: false,
+        is_hidden: false,
+        body,
+    }
 }
 
 /// Returns whether entries of this type are links of the chain.

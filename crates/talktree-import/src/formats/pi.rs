@@ -12,8 +12,8 @@ use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
-    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, mark, message_id, name,
-    session_id,
+    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, mark, message_id,
+    name, session_id,
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
