@@ -83,7 +83,7 @@ pub struct ImportOptions {
     /// The format of the file; `None` to detect it from the content.
     pub format: Option<Format>,
     /// The session to import into, for a file that holds one conversation; `None` for the id that
-    /// the file gives, or one derived from its name and first words.
+    /// the file gives, or one derived from its messages.
     pub session: Option<SessionId>,
     /// Whether the first fault of the source (a damaged line, a missing parent, ..) is an error;
     /// then nothing of the file is written.
