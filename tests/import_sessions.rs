@@ -12,6 +12,9 @@ use talktree::{
 
 type Outcome = std::result::Result<(), Box<dyn StdError>>;
 
+/// Makes a session one that is refused.
+type Spoil = Box<dyn Fn(&mut SessionImport)>;
+
 fn day(n: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(n)
 }
@@ -80,7 +83,7 @@ fn a_session_imported_as_a_whole_equals_one_imported_step_by_step() -> Outcome {
 
 #[test]
 fn a_session_that_is_refused_leaves_nothing_and_its_neighbours_are_stored() -> Outcome {
-    let faults: Vec<(&str, Box<dyn Fn(&mut SessionImport)>)> = vec![
+    let faults: Vec<(&str, Spoil)> = vec![
         ("no message", Box::new(|s| s.records = records("a bx"))),
         ("no message", Box::new(|s| s.head = Some("x".into()))),
         ("no message", Box::new(|s| s.labels = vec![Label::new("l", "x".into())])),

@@ -30,8 +30,14 @@ impl Told {
             return;
         }
         let Some(line) = name(&message.text()) else { return };
-        let end = line.char_indices().nth(MAX_NAME_CHARS).map_or(line.len(), |(end, _)| end);
-        let line = line[..end].trim_end().to_owned();
+        let line = match line.char_indices().nth(MAX_NAME_CHARS) {
+            None => line,
+            // At the end of a word, if it has words.
+            Some((end, _)) => {
+                let cut = &line[..end];
+                cut.rsplit_once(' ').map_or(cut, |(words, _)| words.trim_end()).to_owned()
+            }
+        };
         let about = message.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
         // Agents write tagged notes in the name of the user.
         match line.starts_with('<') || about.is_true("isMeta") || about.has("kind") {

@@ -53,13 +53,14 @@ fn a_session_has_the_times_of_its_messages() -> Result<()> {
 
 #[test]
 fn a_session_without_a_title_is_named_by_the_first_line_of_its_user() -> Result<()> {
-    let long = "x".repeat(300);
+    let (long, words) = ("x".repeat(300), "seven ab ".repeat(30));
     for (said, name) in [
         (vec![("02", "assistant", "Hello."), ("02", "user", "\\n  Fix it \\nnow")], Some("Fix it")),
         (vec![("02", "user", "<note>a</note>"), ("02", "user", "Fix it")], Some("Fix it")),
         (vec![("02", "user", "<note>a</note>")], Some("<note>a</note>")),
         (vec![("02", "assistant", "Hello.")], None),
         (vec![("02", "user", long.as_str())], Some(&long[..80])),
+        (vec![("02", "user", words.as_str())], Some(words[..77].trim_end())),
     ] {
         let store = Store::open_in_memory()?;
         assert_eq!(import(&store, &pi(&said))?.name.as_deref(), name);
