@@ -61,7 +61,7 @@ pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
-    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
+    RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{

@@ -26,6 +26,7 @@ pub mod extremes;
 pub mod faults;
 pub mod grow;
 pub mod hostile;
+pub mod imports;
 pub mod kill;
 pub mod migrate;
 pub mod neighbours;

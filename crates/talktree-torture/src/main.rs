@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, contend, counters, damage, extremes, faults,
-    grow, hostile, kill, migrate, neighbours, paths, power, scarce, visit,
+    grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -55,6 +55,11 @@ enum Test {
     Damage(damage::Args),
     /// Grow very long, wide and branchy trees; use ids of other sessions and wrong clocks.
     Extremes(extremes::Args),
+    /// Kill imports, import beside other writers, import files of other programs.
+    Imports(imports::Args),
+    /// Import files until killed.
+    #[command(hide = true)]
+    ImportWorker(imports::WorkerArgs),
     /// Write to a store and read it until the time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
@@ -93,6 +98,8 @@ fn main() -> Result<ExitCode> {
         }
         Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
         Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
+        Test::Imports(args) => report_of("imports", seed, |report| imports::run(args, report)),
+        Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),
         Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),

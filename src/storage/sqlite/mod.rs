@@ -26,6 +26,7 @@ mod file;
 mod fork;
 mod head;
 mod import;
+mod import_sessions;
 mod interrupt;
 mod label;
 mod message;
