@@ -7,7 +7,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use talktree::{
     Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions,
-    ImportRecord, Message, Part, SessionDetails, Store,
+    ImportRecord, Message, Part, Role, SessionDetails, Store,
 };
 
 /// One verb.
@@ -85,9 +85,10 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     store.search("coffee").run()?;
     chat.append_all((1..=40).map(|n| message(&format!("p{n}"), "pending rollback budget")))?;
     let loaded = serde_json::json!({"label": "skills", "key": "report"});
-    chat.append(message("load", "").with_part(Part::tool_call("load_context", "load", loaded)))?;
+    let call = Part::tool_call("load_context", "load", loaded);
+    chat.append(Message::new(Role::Assistant, vec![call]).with_id("load"))?;
     let result = Part::tool_result("load_context", "load", serde_json::json!("Say it briefly."));
-    chat.append(message("loaded", "").with_part(result))?;
+    chat.append(Message::new(Role::Tool, vec![result]).with_id("loaded"))?;
     let context = context(store)?;
     context.set("memory", "Likes tea.")?;
     context.set("memory", "Likes coffee.")?;
