@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::id::{CompactionId, MessageId, SessionId};
+use crate::error::Result;
+use crate::id::{CompactionId, MessageId, SessionId, check_name, check_name_length};
 use crate::message::{Json, Message, Role};
 
 /// The result of an append.
@@ -329,10 +330,44 @@ pub struct SessionDetails {
     /// The time of creation, for an imported session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
+    /// The time of the last write, for an imported session. Set it last: every later write replaces it by the present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<DateTime<Utc>>,
 }
 
 impl SessionDetails {
-    /// Returns the details that a session does not have yet; when it came into being is one it has.
+    /// Returns details with this name.
+    ///
+    /// ```
+    /// use talktree::{SessionDetails, Store};
+    ///
+    /// let source = Some("telegram".to_owned());
+    /// let details = SessionDetails { source, ..SessionDetails::named("Deployment") };
+    /// let chat = Store::open_in_memory()?.create_session(details)?;
+    /// assert_eq!(chat.info()?.unwrap().name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..Self::default() }
+    }
+
+    /// Checks that the name is not empty and that no text is too long.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(name) = &self.name {
+            check_name("session name", name)?;
+        }
+        for (what, text) in
+            [("model", &self.model), ("source", &self.source), ("end reason", &self.end_reason)]
+        {
+            check_name_length(what, text.as_deref().unwrap_or_default())?;
+        }
+        let parent = self.parent_session.as_ref().map(SessionId::check);
+        let fork_point = self.fork_point.as_ref().map(MessageId::check);
+        parent.into_iter().chain(fork_point).collect()
+    }
+
+    /// Returns the details that a session does not have yet. It has its two times.
     ///
     /// ```
     /// use talktree::{SessionDetails, Store};
@@ -359,7 +394,29 @@ impl SessionDetails {
             metadata: self.metadata.filter(|_| info.metadata.is_none()),
             end_reason: self.end_reason.filter(|_| info.end_reason.is_none()),
             created_at: None,
+            updated_at: None,
         }
+    }
+}
+
+/// Details with this name.
+impl From<&str> for SessionDetails {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+/// Details with this name.
+impl From<String> for SessionDetails {
+    fn from(name: String) -> Self {
+        Self::named(name)
+    }
+}
+
+/// Details with this name.
+impl From<&String> for SessionDetails {
+    fn from(name: &String) -> Self {
+        Self::named(name)
     }
 }
 
@@ -394,11 +451,11 @@ impl SessionInfo {
         Self::from_details(id, SessionDetails::default(), created_at)
     }
 
-    /// Returns the information of a session with these details; without a time of creation, the time of the last write.
+    /// Returns the information of a session with these details; `time` replaces a missing one.
     pub(crate) fn from_details(
         id: SessionId,
         details: SessionDetails,
-        updated_at: DateTime<Utc>,
+        time: DateTime<Utc>,
     ) -> Self {
         Self {
             id,
@@ -409,12 +466,12 @@ impl SessionInfo {
             source: details.source,
             metadata: details.metadata,
             end_reason: details.end_reason,
-            created_at: details.created_at.unwrap_or(updated_at),
-            updated_at,
+            created_at: details.created_at.unwrap_or(time),
+            updated_at: details.updated_at.unwrap_or(time),
         }
     }
 
-    /// Returns the details: everything but the id and the time of the last write.
+    /// Returns the details: everything but the id.
     pub(crate) fn details(&self) -> SessionDetails {
         SessionDetails {
             name: self.name.clone(),
@@ -425,6 +482,7 @@ impl SessionInfo {
             metadata: self.metadata.clone(),
             end_reason: self.end_reason.clone(),
             created_at: Some(self.created_at),
+            updated_at: Some(self.updated_at),
         }
     }
 }

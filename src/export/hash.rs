@@ -9,6 +9,7 @@ use super::jsonl::session_record;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::canonical;
+use crate::outcome::SessionInfo;
 use crate::session::Session;
 use crate::store::Store;
 
@@ -70,7 +71,9 @@ pub fn session_hash(session: &Session) -> Result<String> {
         hash = Uuid::new_v5(&hash, canonical(&value.text()?).as_bytes());
         Ok(())
     };
-    add(&session.info()?.as_ref().map(session_record))?;
+    // A write that is reverted changes the time of the last write.
+    let info = session.info()?.map(|info| SessionInfo { updated_at: info.created_at, ..info });
+    add(&info.as_ref().map(session_record))?;
     for message in session.all_messages() {
         add(&message?)?;
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
+
 use super::look_ahead::record_name;
 use super::record::derive;
 use super::report::ImportReport;
@@ -38,6 +40,8 @@ pub(super) struct Incoming {
     has_added: bool,
     last: Option<MessageId>,
     head: Option<Option<MessageId>>,
+    /// The time of the last write to the session that was exported.
+    updated_at: Option<DateTime<Utc>>,
     /// The names to store with the first messages ..
     opening: Vec<String>,
     /// .. and at the end.
@@ -69,6 +73,7 @@ impl Incoming {
         mark: u64,
         is_dry: bool,
     ) -> Result<Self> {
+        let mut is_own = true;
         let mut incoming = Self::new(session, if is_dry { Mode::Rehearse } else { Mode::Store });
         incoming.has_messages = has_messages;
         if is_dry {
@@ -81,6 +86,8 @@ impl Incoming {
                 incoming.is_open = true;
             }
             Some(info) => {
+                // An interrupted import created it.
+                is_own = details.created_at == Some(info.created_at);
                 let missing = details.clone().missing_in(&info);
                 if missing != SessionDetails::default() {
                     session.set_details(&missing)?;
@@ -93,6 +100,7 @@ impl Incoming {
             false => incoming.opening.push(begun),
         }
         incoming.closing.push(ended);
+        incoming.updated_at = details.updated_at.filter(|_| incoming.is_open && is_own);
         Ok(incoming)
     }
 
@@ -114,6 +122,7 @@ impl Incoming {
             has_added: false,
             last: None,
             head: None,
+            updated_at: None,
             opening: Vec::new(),
             closing: Vec::new(),
         }
@@ -261,6 +270,11 @@ impl Incoming {
         }
         if self.is_open || self.has_added {
             self.move_head()?;
+        }
+        if let Some(time) = self.updated_at {
+            let updated_at = Some(time);
+            self.session
+                .set_details(&SessionDetails { updated_at, ..SessionDetails::default() })?;
         }
         let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
         let names = self.closing.into_iter();

@@ -125,6 +125,7 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         metadata: Option<Json>,
         end_reason: Option<String>,
         created_at: Option<DateTime<Utc>>,
+        updated_at: Option<DateTime<Utc>>,
     }
     let session: Session = read(line)?;
     session.id.check().map_err(|error| error.to_string())?;
@@ -137,6 +138,7 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         metadata: session.metadata,
         end_reason: session.end_reason,
         created_at: session.created_at,
+        updated_at: session.updated_at,
     };
     Ok((session.id, details))
 }

@@ -24,7 +24,7 @@ use compact::{CompactionSettings, CompactionSettingsBuilder};
 use crate::context::{Backing, Context};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
-use crate::id::{MessageId, SessionId, check_name, check_name_length};
+use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 
@@ -149,7 +149,8 @@ impl Session {
 
     /// Sets the details of the session that are `Some`; the others keep their value.
     ///
-    /// Creates the session if it does not exist.
+    /// Creates the session if it does not exist. [`Store::create_session_as`](crate::Store::create_session_as) creates
+    /// one that must not exist yet.
     ///
     /// ```
     /// use talktree::{SessionDetails, Store};
@@ -170,16 +171,7 @@ impl Session {
     /// [`Error::InvalidName`](crate::Error::InvalidName) if a name is empty or too long; as every
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
-        if let Some(name) = &details.name {
-            check_name("session name", name)?;
-        }
-        for (what, text) in [
-            ("model", &details.model),
-            ("source", &details.source),
-            ("end reason", &details.end_reason),
-        ] {
-            check_name_length(what, text.as_deref().unwrap_or_default())?;
-        }
+        details.check()?;
         self.provider.set_details(details)
     }
 

@@ -178,27 +178,61 @@ impl Store {
         ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
     }
 
-    /// Creates a session with a new id and this name, and returns it.
+    /// Creates a session with a new id and these details, in one transaction, and returns it.
+    ///
+    /// A text is the name.
     ///
     /// ```
-    /// use talktree::Store;
+    /// use talktree::{SessionDetails, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let chat = store.create_session("Deployment")?;
-    /// let sessions = store.sessions()?;
-    /// assert_eq!(&sessions[0].id, chat.id());
-    /// assert_eq!(sessions[0].name.as_deref(), Some("Deployment"));
+    /// assert_eq!(chat.info()?.unwrap().name.as_deref(), Some("Deployment"));
+    ///
+    /// let model = Some("large".to_owned());
+    /// let chat = store.create_session(SessionDetails { model, ..SessionDetails::named("Door") })?;
+    /// assert_eq!(chat.info()?.unwrap().model.as_deref(), Some("large"));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the name is empty or too long; as every write.
-    pub fn create_session(&self, name: &str) -> Result<Session> {
-        let session = self.session(SessionId::new())?;
-        session.set_details(&SessionDetails {
-            name: Some(name.to_owned()),
-            ..SessionDetails::default()
-        })?;
+    /// [`Error::InvalidName`] if a name is empty or too long; as every write.
+    pub fn create_session(&self, details: impl Into<SessionDetails>) -> Result<Session> {
+        self.create_session_as(SessionId::new(), details)
+    }
+
+    /// Creates a session, as [`create_session`](Self::create_session) does, under the given id.
+    ///
+    /// An importer keeps the times of its source this way.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let (first, last) = ("2024-02-03T10:00:00Z".parse().unwrap(), "2024-02-03T11:30:00Z".parse().unwrap());
+    /// let details = SessionDetails { created_at: Some(first), ..SessionDetails::named("Old talk") };
+    /// let chat = store.create_session_as("old", details)?;
+    /// chat.append_all([Message::user("hello").at(first), Message::assistant("hi").at(last)])?;
+    /// chat.set_details(&SessionDetails { updated_at: Some(last), ..SessionDetails::default() })?;
+    ///
+    /// let info = chat.info()?.unwrap();
+    /// assert_eq!((info.created_at, info.updated_at), (first, last));
+    /// let again = store.create_session_as("old", "Another");
+    /// assert!(matches!(again, Err(Error::SessionExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`] if the id is taken; as [`create_session`](Self::create_session).
+    pub fn create_session_as(
+        &self,
+        id: impl Into<SessionId>,
+        details: impl Into<SessionDetails>,
+    ) -> Result<Session> {
+        let session = self.session(id)?;
+        let details = details.into();
+        details.check()?;
+        self.database.create_session(session.id(), &details)?;
         Ok(session)
     }
 

@@ -6,7 +6,7 @@ use super::connection::Database;
 use super::context::{elision, frozen_prompt, lifecycle};
 use super::error::{BackendError, BackendResult};
 use super::row::session::{self as row, SessionRow};
-use super::search_index;
+use super::{append, search_index};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -31,6 +31,18 @@ pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<Session
         return Err(BackendError::Own(Error::StoreFull { max: MAX_SESSIONS }));
     }
     Ok(SessionRow::new(key))
+}
+
+/// Sets the details that are given.
+pub(super) fn set_details(
+    conn: &Connection,
+    key: i64,
+    details: &SessionDetails,
+    max_bytes: usize,
+) -> BackendResult<()> {
+    let metadata = details.metadata.as_ref().map_or(0, |json| json.as_str().len());
+    append::check_size("session metadata", metadata, max_bytes)?;
+    row::set_details(conn, key, details)
 }
 
 /// Records a write that changes what a model sees.
@@ -97,13 +109,22 @@ impl Database {
         })
     }
 
+    /// Creates a session with these details; its id must be free.
+    pub(crate) fn create_session(&self, id: &SessionId, details: &SessionDetails) -> Result<()> {
+        self.write(|conn| {
+            if row::find(conn, id)?.is_some() {
+                return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
+            }
+            let session = create(conn, id)?;
+            set_details(conn, session.key, details, self.config.max_message_bytes)
+        })
+    }
+
     /// Sets a session's name for people.
     pub(crate) fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
         self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            let details =
-                SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
-            row::set_details(conn, session.key, &details)
+            row::set_details(conn, session.key, &SessionDetails::named(name))
         })
     }
 

@@ -275,11 +275,7 @@ impl SessionProvider for SqliteSession {
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.write(|conn, session| {
-            let metadata = details.metadata.as_ref().map_or(0, |json| json.as_str().len());
-            append::check_size("session metadata", metadata, max)?;
-            session_row::set_details(conn, session.key, details)
-        })
+        self.write(|conn, session| catalog::set_details(conn, session.key, details, max))
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {

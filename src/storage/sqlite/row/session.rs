@@ -1,6 +1,6 @@
 //! The row of a session.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, Statement};
 
 use super::super::error::{BackendResult, damaged};
@@ -38,7 +38,7 @@ columns! {
 
 // The columns that callers set and read.
 columns! {
-    details_columns: SessionDetails {
+    details_columns[updated_at]: SessionDetails {
         name,
         parent_session,
         fork_point,
@@ -127,14 +127,14 @@ pub(in super::super) fn set_details(
     key: i64,
     details: &SessionDetails,
 ) -> BackendResult<()> {
-    execute(conn, SET_DETAILS, &[details, &now(), &key])?;
+    execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
     Ok(())
 }
 
 const SET_DETAILS: &str = concat!(
     "UPDATE session SET ",
     details_columns!(assign_given),
-    "updated_at = max(updated_at, ?) WHERE key = ?"
+    "updated_at = coalesce(?, max(updated_at, ?)) WHERE key = ?"
 );
 
 /// Returns the details of a session.
@@ -149,8 +149,9 @@ pub(in super::super) fn info(
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
     let info = || {
-        let details = SessionDetails::read(row, 2)?;
-        Ok(SessionInfo::from_details(id.clone(), details, Read::read(row, 1)?))
+        let details = SessionDetails::read(row, 1)?;
+        // Both times are NOT NULL.
+        Ok(SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH))
     };
     info().map_err(damaged(format_args!("session {id:?}")))
 }
