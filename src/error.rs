@@ -41,6 +41,13 @@ pub enum Error {
         /// The unknown id.
         id: SessionId,
     },
+    /// The session was removed after this handle had seen it. Nothing was written; the handle and its clones read as
+    /// empty. A new handle of the same id begins a new session.
+    #[error("session {id:?} was removed; a new handle of this id begins a new session")]
+    SessionRemoved {
+        /// The session.
+        id: SessionId,
+    },
     /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {

@@ -30,7 +30,9 @@ pub(crate) use cursor::VecCursor;
 /// The storage of one session.
 ///
 /// Threads share it and may call it at the same time. A session that was never written to reads as empty. An unknown
-/// id is [`Error::UnknownMessage`], except in [`message`](Self::message).
+/// id is [`Error::UnknownMessage`], except in [`message`](Self::message). If sessions can be removed, a provider that has
+/// read or written its session reads as empty after the removal, and its writes are [`Error::SessionRemoved`]; a provider
+/// that is made for the same id then begins a new session.
 ///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use rusqlite::Connection;
 
 use super::error::{BackendError, BackendResult, corrupt};
+use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{catalog, head, message, search_index};
+use super::{head, message, search_index};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId, check_name_length};
 use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
@@ -48,7 +49,7 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Backen
 /// Appends messages, each the child of the one before.
 pub(super) fn append(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     parent: &Parent,
     expected: &ExpectedHead,
     messages: &[Message],
@@ -58,7 +59,7 @@ pub(super) fn append(
     if messages.is_empty() {
         return Ok(CountedAppend::default());
     }
-    let mut session = catalog::find_or_create(conn, name)?;
+    let mut session = name.find_or_create(conn)?;
     let mut parent = find_parent(conn, name, &session, parent)?;
     if let ExpectedHead::At(expected) = expected {
         check_head(conn, &session, expected.as_ref(), messages)?;

@@ -9,19 +9,20 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::context::elision;
 use super::error::BackendResult;
+use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tree_source::SessionTree;
 use super::{compaction, head, label, message, path, search_index};
-use crate::id::{MessageId, SessionId};
+use crate::id::MessageId;
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
 
 pub(super) fn delete(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     ids: &[MessageId],
 ) -> BackendResult<Deleted> {
-    let session = session_row::find(conn, name)?;
+    let session = name.find(conn)?;
     let key = session.map(|session| session.key);
     let mut messages = Vec::new();
     let mut addresses = BTreeSet::new();
@@ -59,10 +60,10 @@ pub(super) fn delete(
 /// Deletes a message and all its descendants.
 pub(super) fn delete_branch(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     id: &MessageId,
 ) -> BackendResult<Deleted> {
-    let session = session_row::find(conn, name)?;
+    let session = name.find(conn)?;
     let top = message::require(conn, session.map(|session| session.key), name, id)?;
     let Some(mut session) = session else { return Ok(Deleted::default()) };
     let mut ranges = below(conn, top)?;

@@ -3,19 +3,19 @@
 use rusqlite::{Connection, params};
 
 use super::append;
-use super::catalog;
 use super::error::BackendResult;
+use super::handle::Named;
 use super::message;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use crate::id::{MessageId, SessionId};
+use crate::id::MessageId;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
 /// Stores records; a parent comes before its children.
 pub(super) fn import(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     records: &[ImportRecord],
     counted: &CountedMessages<'_>,
     max_bytes: usize,
@@ -23,7 +23,7 @@ pub(super) fn import(
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    let mut session = catalog::find_or_create(conn, name)?;
+    let mut session = name.find_or_create(conn)?;
     // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());

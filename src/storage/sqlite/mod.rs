@@ -21,6 +21,7 @@ mod cursor;
 mod delete;
 mod error;
 mod fork;
+mod handle;
 mod head;
 mod import;
 mod interrupt;

@@ -12,6 +12,7 @@ mod message;
 mod plan;
 mod probe;
 mod read;
+mod removal;
 mod tree;
 
 use std::sync::Arc;
@@ -47,6 +48,48 @@ pub fn conformance(mut make: impl FnMut(SessionId) -> Arc<dyn SessionProvider>) 
         let provider = make(id.clone());
         assert_eq!(*provider.id(), id, "a session has the id it was created with");
         if let Err(error) = check(&Probe { provider }) {
+            panic!("{rule}: {error}");
+        }
+    }
+}
+
+/// Tests what becomes of the providers of a session that is removed.
+///
+/// For a storage that can remove sessions. `make` is called with an id and returns its session as it is; `remove`
+/// removes the session of an id.
+///
+/// ```
+/// use talktree::Store;
+/// use talktree::testing::conformance_of_removal;
+///
+/// let store = Store::open_in_memory()?;
+/// conformance_of_removal(
+///     |id| store.session(id).expect("the id is sound").provider(),
+///     |id| store.remove(id),
+/// );
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Panics
+/// If a rule is broken. The message names the rule.
+pub fn conformance_of_removal(
+    mut make: impl FnMut(SessionId) -> Arc<dyn SessionProvider>,
+    mut remove: impl FnMut(&SessionId) -> Result<()>,
+) {
+    for (verb, write) in removal::WRITES {
+        let rule = format!("a removed session does not come back by {verb}");
+        let id = SessionId::from(format!("conformance: {rule}"));
+        let mut check = || {
+            let old = make(id.clone());
+            removal::fill(&*old)?;
+            remove(&id)?;
+            removal::refused(&*old, *write)?;
+            let new = make(id.clone());
+            removal::fill(&*new)?;
+            removal::refused(&*old, *write)?;
+            removal::is_filled(&*new)
+        };
+        if let Err(error) = check() {
             panic!("{rule}: {error}");
         }
     }

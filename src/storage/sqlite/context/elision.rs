@@ -6,24 +6,24 @@ use serde_json::Value;
 use super::super::append::check_size;
 use super::super::catalog;
 use super::super::error::{BackendError, BackendResult};
+use super::super::handle::Named;
 use super::super::message;
-use super::super::row::session as session_row;
 use crate::error::Error;
-use crate::id::{MessageId, SessionId, shorten};
+use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
 use crate::tree::Address;
 
 /// Replaces the output of a tool call by a marker.
 pub(super) fn add(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     id: &MessageId,
     call: &str,
     marker: &str,
     max: usize,
 ) -> BackendResult<()> {
     check_size("an elision's marker", marker.len(), max)?;
-    let session = session_row::find(conn, name)?.map(|session| session.key);
+    let session = name.find(conn)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
     let stored = message::stored(conn, address)?.message;
     if !stored.is_some_and(|message| answers(&message, call)) {
@@ -63,12 +63,11 @@ pub(in super::super) const HAS_ANY: &str =
 /// Returns whether the output of a tool call is elided; `false` for a deleted message.
 pub(super) fn is_there(
     conn: &Connection,
-    name: &SessionId,
+    session: i64,
     id: &MessageId,
     call: &str,
 ) -> BackendResult<bool> {
-    let Some(session) = session_row::find(conn, name)? else { return Ok(false) };
-    let Some(address) = message::find(conn, session.key, id)? else { return Ok(false) };
+    let Some(address) = message::find(conn, session, id)? else { return Ok(false) };
     Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
 }
 
