@@ -43,6 +43,78 @@ fn chats() -> Result<[Session; 2]> {
     Ok([Store::open_in_memory()?.session("s")?, small])
 }
 
+/// A fork has the ids of its source, so a plan of one was committed to the other although its summarizer never read it:
+/// the summary told what was said elsewhere.
+#[test]
+fn a_plan_is_committed_only_to_the_session_it_was_made_in() -> Result<()> {
+    let (store, elsewhere) = (Store::open_in_memory()?, Store::open_in_memory()?);
+    let chat = store.session("s")?;
+    say(&chat, "abcdef")?;
+    let same = elsewhere.session("s")?;
+    say(&same, "abcdef")?;
+    let others = [
+        chat.fork(&"f".into(), "Fork")?,
+        same,
+        Session::over(MemorySession::new("s".into())),
+        store.session("never written to")?,
+    ];
+    for other in &others {
+        let refused = other.commit(planned(chat.plan_compaction(&options()))?, "short");
+        assert!(
+            matches!(&refused, Err(Error::PlanOfAnother { planned, session })
+                if planned == chat.id() && session == other.id()),
+            "{refused:?}"
+        );
+        assert!(other.compactions()?.is_empty());
+
+        let plan = chat.plan_branch_summary(&"a".into(), &options())?.expect("five are left");
+        let refused = other.checkout_with_summary(plan, "short");
+        assert!(matches!(refused, Err(Error::PlanOfAnother { .. })), "{refused:?}");
+    }
+    // Another handle of the same session is the same session.
+    let plan = planned(chat.plan_compaction(&options()))?;
+    assert!(store.session("s")?.commit(plan, "short")?.is_shown);
+    Ok(())
+}
+
+#[test]
+fn a_plan_is_not_committed_to_a_session_that_was_begun_anew() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    say(&chat, "abcdef")?;
+    let plan = planned(chat.plan_compaction(&options()))?;
+    store.remove(chat.id())?;
+    let again = store.session("s")?;
+    say(&again, "abcdef")?;
+    let refused = again.commit(plan, "short").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the plan was made in another session \"s\": of another store, or removed since"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
+    let scratch = common::Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    say(&chat, "abcdef")?;
+    let plan = planned(chat.plan_compaction(&options()))?;
+    assert!(common::open(&scratch.folder)?.session("s")?.commit(plan, "short")?.is_shown);
+    Ok(())
+}
+
+#[test]
+fn a_plan_of_a_memory_session_is_bound_to_it() -> Result<()> {
+    let [one, other] = ["s", "s"].map(|id| Session::over(MemorySession::new(id.into())));
+    say(&one, "abcdef")?;
+    say(&other, "abcdef")?;
+    let refused = other.commit(planned(one.plan_compaction(&options()))?, "short");
+    assert!(matches!(refused, Err(Error::PlanOfAnother { .. })), "{refused:?}");
+    assert!(one.commit(planned(one.plan_compaction(&options()))?, "short")?.is_shown);
+    Ok(())
+}
+
 /// A compaction on the head's branch that reached beyond the planned range made every plan of the other branch stale
 /// from the start.
 #[test]

@@ -436,13 +436,18 @@ impl World {
         let (chat, model) = (&self.session, &self.models[self.at]);
         assert_eq!(lines(&chat.raw_history()?), model.raw(model.head));
         assert_eq!(lines(&chat.history()?), model.history(model.head));
-        assert_eq!(chat.head()?.map(|id| id.to_string()), model.id_of(model.head));
+        let head = chat.head()?;
+        assert_eq!(head.as_ref().map(ToString::to_string), model.id_of_place(model.head));
+        if let Some(head) = head {
+            assert_eq!(chat.at(&head).history()?, chat.history()?);
+            assert_eq!(chat.at(&head).raw().history()?, chat.raw_history()?);
+        }
         let log =
             chat.head_log()?.into_iter().map(|e| (e.id.map(|id| id.to_string()), e.is_present));
         let log = log.collect::<Vec<_>>();
         let places = model.log.iter().enumerate();
         let expected: Vec<_> =
-            places.map(|(at, place)| (model.id_of(*place), at == model.position)).collect();
+            places.map(|(at, place)| (model.id_of_place(*place), at == model.position)).collect();
         if model.exists {
             assert_eq!(log, expected);
         }

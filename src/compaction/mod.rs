@@ -1,5 +1,6 @@
 //! A compaction replaces a range of a path with a summary when a history is read.
 
+mod origin;
 pub(crate) mod policy;
 mod refusal;
 mod seen;
@@ -13,6 +14,7 @@ use serde_json::json;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
+pub(crate) use origin::PlanOrigin;
 pub(crate) use refusal::is_blank;
 pub use refusal::{Stale, SummaryRefused};
 pub use seen::Seen;

@@ -264,7 +264,14 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn siblings(&self, id: &MessageId) -> Result<Vec<Message>> {
-        let message = self.provider.message(id)?.ok_or_else(|| self.unknown(id))?;
+        let message = match CompactionId::from_message(id) {
+            None => self.provider.message(id)?,
+            Some(summary) => match self.provider.expand_raw(&summary) {
+                Err(crate::Error::UnknownCompaction { .. }) => None,
+                covered => covered?.pop(),
+            },
+        };
+        let message = message.ok_or_else(|| self.unknown(id))?;
         self.provider.branches(message.parent.as_ref())
     }
 

@@ -22,10 +22,12 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
     let stale = |why: Stale| Error::Stale { why };
     let known = known(provider, seen)?.map_err(stale)?;
     let last = known.last().unwrap_or(leaf);
-    let leaf = match provider.message(leaf)? {
-        Some(_) if !provider.is_on_path(leaf, None)? => Some(leaf),
-        None if !provider.is_on_path(last, None)? => Some(last),
-        _ => None,
+    let leaf = match provider.is_on_path(leaf, None) {
+        Ok(true) => None,
+        Ok(false) => Some(leaf),
+        Err(Error::UnknownMessage { .. }) if provider.is_on_path(last, None)? => None,
+        Err(Error::UnknownMessage { .. }) => Some(last),
+        Err(error) => return Err(error),
     };
     let view = provider.history(leaf)?;
     let now = stretch(provider, &view, seen, &known)?;

@@ -34,6 +34,11 @@ pub(crate) use cursor::VecCursor;
 /// read or written its session reads as empty after the removal, and its writes are [`Error::SessionRemoved`]; a provider
 /// that is made for the same id then begins a new session.
 ///
+/// Where an id names a place (a parent, a leaf, a fork point, the target of a checkout or a label), the id of a summary
+/// stands for the last message of its compaction, even if that message was deleted: what is appended there follows the
+/// summary. Where an id names content ([`update`](Self::update), [`delete`](Self::delete),
+/// [`delete_branch`](Self::delete_branch)), it is unknown.
+///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
 ///
@@ -100,6 +105,15 @@ pub trait SessionProvider: Send + Sync {
     fn search(&self, request: &SearchRequest) -> Result<Found>;
 
     // The verbs below have a default built on those above, or are unsupported unless overridden.
+
+    /// Returns what tells this session from every other one: of another id, of another storage, and of one of this id
+    /// that was removed before. Two providers of one session return the same. A plan is committed only where it was
+    /// made.
+    ///
+    /// The default is the id: enough if there is one storage and nothing is removed from it.
+    fn identity(&self) -> Result<String> {
+        Ok(self.id().to_string())
+    }
 
     /// Returns the details of the session; `None` before its first write.
     fn info(&self) -> Result<Option<SessionInfo>> {
@@ -195,13 +209,20 @@ pub trait SessionProvider: Send + Sync {
 
     /// Returns whether a message is on the path to `leaf` (`None`: the head).
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
-        if self.message(id)?.is_none() {
-            return Err(Error::UnknownMessage { session: self.id().clone(), id: id.clone() });
-        }
-        Ok(self.raw_history(leaf)?.iter().any(|message| message.id == *id))
+        let unknown = || Error::UnknownMessage { session: self.id().clone(), id: id.clone() };
+        let message = match CompactionId::from_message(id) {
+            None => self.message(id)?,
+            Some(summary) => match self.expand_raw(&summary) {
+                Err(Error::UnknownCompaction { .. }) => None,
+                covered => covered?.pop(),
+            },
+        };
+        let message = message.ok_or_else(unknown)?;
+        Ok(self.raw_history(leaf)?.iter().any(|on_path| on_path.id == message.id))
     }
 
-    /// Returns the head; if that message was deleted, its nearest ancestor that was not.
+    /// Returns the head. If that message was deleted, it is the item that the history ends with: the nearest ancestor
+    /// that was not deleted, or the summary that covers it.
     ///
     /// The default is for a storage without a head of its own, which appends at the newest message.
     fn head(&self) -> Result<Option<MessageId>> {

@@ -56,12 +56,17 @@ pub(crate) struct Database {
     is_suspect: AtomicBool,
     /// The file that the first connection opened.
     file: Option<FileId>,
+    /// The number of this handle in this process.
+    serial: u64,
     /// `None` for a database in memory.
     log: Option<Wal>,
     signal: InterruptSignal,
     /// How many messages this handle has appended since it last indexed the pending messages.
     pub(super) unindexed: AtomicU64,
 }
+
+/// The number of the next handle.
+static SERIALS: AtomicU64 = AtomicU64::new(0);
 
 enum Location {
     /// There is one connection, and readers use it, too.
@@ -141,6 +146,7 @@ impl Database {
             writer: writer.map(Mutex::new),
             is_suspect: AtomicBool::new(false),
             file,
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             signal: InterruptSignal::default(),
             unindexed: AtomicU64::new(0),
         }
@@ -151,6 +157,15 @@ impl Database {
         match &self.location {
             Location::Memory => None,
             Location::File(path) | Location::Immutable(path) => Some(path),
+        }
+    }
+
+    /// Returns what tells this store from every other one that this process has opened.
+    pub(super) fn identity(&self) -> String {
+        match (self.path(), self.file) {
+            (Some(_), Some(FileId { device, inode })) => format!("file {device}:{inode}"),
+            (Some(path), None) => format!("file {}", path.display()),
+            (None, _) => format!("memory {}", self.serial),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn fork(
     details: &SessionDetails,
 ) -> BackendResult<i64> {
     let source = from.find(conn)?;
-    let leaf = message::require(conn, source.map(|source| source.key), from, at)?;
+    let leaf = message::place(conn, source.map(|source| source.key), from, at)?;
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
@@ -76,7 +76,7 @@ pub(super) fn split(
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
     let target = catalog::create(conn, id)?;
-    let head = message::nearest_living(conn, source.head)?.map(|(_, head)| head);
+    let head = message::id_of_place(conn, source.head)?;
     inherit(conn, source.key, &target, from, head.as_ref())?;
     let name = session_row::info(conn, from)?.and_then(|info| info.name);
     session_row::set_details(

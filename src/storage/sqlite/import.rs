@@ -35,7 +35,7 @@ pub(super) fn import(
         let parent = match (&record.parent, &before) {
             (None, _) => None,
             (Some(id), Some((before, address))) if id == before => Some(*address),
-            (Some(id), _) => Some(message::require(conn, Some(session.key), name, id)?),
+            (Some(id), _) => Some(message::place(conn, Some(session.key), name, id)?),
         };
         let content = append::content(&record.message, max_bytes)?;
         let inserted =

@@ -2,12 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
+use super::compaction;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::row::message::StoredMessage;
+use super::tree_source::SessionTree;
 use crate::error::Error;
-use crate::id::{MessageId, SessionId};
+use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
-use crate::tree::Address;
+use crate::tree::{Address, Stretch, Walk};
 
 /// Returns the address of a message, if the session has it.
 pub(super) fn find(
@@ -35,6 +37,52 @@ pub(super) fn require(
     found.ok_or_else(|| {
         BackendError::Own(Error::UnknownMessage { session: name.clone(), id: id.clone() })
     })
+}
+
+/// Returns the address of the place that an id names: of the message, or of the last message of a summary, which may be
+/// a tombstone.
+pub(super) fn place(
+    conn: &Connection,
+    session: Option<i64>,
+    name: &SessionId,
+    id: &MessageId,
+) -> BackendResult<Address> {
+    let Some(summary) = CompactionId::from_message(id) else {
+        return require(conn, session, name, id);
+    };
+    let span = session.map(|session| compaction::find(conn, session, &summary)).transpose()?;
+    span.flatten().map(|span| span.last).ok_or_else(|| {
+        BackendError::Own(Error::UnknownMessage { session: name.clone(), id: id.clone() })
+    })
+}
+
+/// Returns an id for a place: that of the message. For a tombstone it is that of the item that a history ends with
+/// there: the nearest living ancestor, or the summary that covers it.
+///
+/// So the place that the id names has the same history as the tombstone.
+pub(super) fn id_of_place(
+    conn: &Connection,
+    at: Option<Address>,
+) -> BackendResult<Option<MessageId>> {
+    let living = nearest_living(conn, at)?;
+    let Some(at) = at.filter(|at| living.as_ref().is_none_or(|(address, _)| address != at)) else {
+        return Ok(living.map(|(_, id)| id));
+    };
+    let mut tree = SessionTree::new(conn, at.session());
+    let mut walk = Walk::visible(&mut tree, Some(at));
+    while let Some(stretch) = walk.next()? {
+        let reaches = |address: &Address| match stretch {
+            Stretch::Messages { first, .. } => first <= *address,
+            Stretch::Summary(span) => span.last <= *address,
+        };
+        if living.as_ref().is_some_and(|(address, _)| reaches(address)) {
+            break;
+        }
+        if let Stretch::Summary(span) = stretch {
+            return Ok(Some(compaction::id_of(conn, span.key)?.as_message()));
+        }
+    }
+    Ok(living.map(|(_, id)| id))
 }
 
 pub(super) fn stored(conn: &Connection, address: Address) -> BackendResult<StoredMessage> {

@@ -92,7 +92,7 @@ impl SqliteSession {
         match leaf {
             None => Ok(session.and_then(|session| session.head)),
             Some(id) => {
-                message::require(conn, session.map(|session| session.key), self.id(), id).map(Some)
+                message::place(conn, session.map(|session| session.key), self.id(), id).map(Some)
             }
         }
     }
@@ -312,15 +312,13 @@ impl SessionProvider for SqliteSession {
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         self.database.read(|conn| {
             let session = self.handle.find(conn)?;
-            let address = message::require(conn, session.map(|s| s.key), self.id(), id)?;
+            let address = message::place(conn, session.map(|s| s.key), self.id(), id)?;
             path::holds(conn, self.leaf(conn, session.as_ref(), leaf)?, address)
         })
     }
 
     fn head(&self) -> Result<Option<MessageId>> {
-        self.read(
-            |conn, session| Ok(message::nearest_living(conn, session.head)?.map(|(_, id)| id)),
-        )
+        self.read(|conn, session| message::id_of_place(conn, session.head))
     }
 
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
@@ -353,7 +351,8 @@ impl SessionProvider for SqliteSession {
             let session = this.find(conn)?;
             let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
             let Some(session) = session else { return Ok(()) };
-            match target.flatten() {
+            // A label is on a message: for a summary whose last one is deleted, on the nearest above.
+            match message::nearest_living(conn, target.flatten())?.map(|(address, _)| address) {
                 Some(address) => label::set(conn, session.key, name, address)?,
                 None => label::remove(conn, session.key, name)?,
             }
@@ -420,6 +419,11 @@ impl SessionProvider for SqliteSession {
                 None => Ok(CompactionStatus::OffPath),
             }
         })
+    }
+
+    fn identity(&self) -> Result<String> {
+        let key = self.read(|_, session| Ok(Some(session.key)))?;
+        Ok(format!("{} session {}", self.database.identity(), key.unwrap_or_default()))
     }
 
     fn visible_tokens(&self) -> Result<Option<u64>> {

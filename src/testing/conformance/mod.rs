@@ -114,6 +114,8 @@ const RULES: &[(&str, Check)] = &[
         "of compactions with one last message the longest is visible, of equals the newest",
         compaction::nesting,
     ),
+    ("the id of a summary names the place of its last message", compaction::places),
+    ("the head is named by what the history ends with", compaction::heads),
     ("hidden messages are stored but not visible", compaction::hidden),
     (
         "a compaction of deleted messages is removed and reported",
