@@ -47,7 +47,10 @@ pub mod testing;
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
 };
-pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
+pub use compaction::{
+    Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
+    SummaryRefused, Tombstone,
+};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
     SearchProvider, SkillFolder, SkillProvider, WriteProvider,

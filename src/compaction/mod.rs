@@ -1,6 +1,7 @@
 //! A compaction replaces a range of a path with a summary when a history is read.
 
 mod origin;
+mod placed;
 pub(crate) mod policy;
 mod refusal;
 mod seen;
@@ -15,6 +16,7 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
 pub(crate) use origin::PlanOrigin;
+pub use placed::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
 pub(crate) use refusal::is_blank;
 pub use refusal::{Stale, SummaryRefused};
 pub use seen::Seen;

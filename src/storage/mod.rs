@@ -11,7 +11,9 @@ pub(crate) mod sqlite;
 
 use std::sync::Arc;
 
-use crate::compaction::{Compaction, CompactionStatus, Seen};
+use crate::compaction::{
+    Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen,
+};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -286,6 +288,35 @@ pub trait SessionProvider: Send + Sync {
     /// Returns the compaction with this id.
     fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
         Ok(self.compactions()?.into_iter().find(|compaction| compaction.id == *id))
+    }
+
+    /// Returns the compactions with the places where they start and end. A copy of the session needs these places.
+    ///
+    /// The default is for a storage that cannot tell: an end that was deleted is the nearest message of the range.
+    fn placed_compactions(&self) -> Result<PlacedCompactions> {
+        let mut placed = PlacedCompactions::default();
+        for compaction in self.compactions()? {
+            let covered = self.expand_raw(&compaction.id)?;
+            let (Some(first), Some(last)) = (covered.first(), covered.last()) else { continue };
+            let (first, last) = (Place::Message(first.id.clone()), Place::Message(last.id.clone()));
+            placed.compactions.push(PlacedCompaction { compaction, first, last });
+        }
+        Ok(placed)
+    }
+
+    /// Adds a compaction as it was in another storage, with its figures, over the range between two places, each named as
+    /// an end of [`add_compaction`](Self::add_compaction). Unlike there, a shown summary may cover one end: a later one
+    /// that was removed since hid it when the compaction was added.
+    ///
+    /// The default adds it as a new one.
+    fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
+        let (first, last) = (first.clone(), last.clone());
+        self.add_compaction(&Compaction { first, last, ..compaction.clone() })
     }
 
     /// Returns a summary as it reads in a history. Its parent is the nearest message before its range that is not

@@ -117,6 +117,22 @@ impl Session {
         Ok(())
     }
 
+    /// Adds a compaction of an export between two places, each named as an end.
+    pub(crate) fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
+        compaction.id.check()?;
+        if is_blank(&compaction.summary) {
+            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
+        }
+        self.provider.restore_compaction(compaction, first, last)?;
+        self.emit(|| Change::Compact { id: compaction.id.clone() });
+        Ok(())
+    }
+
     /// Removes a compaction; the range it covered shows again.
     ///
     /// ```

@@ -113,6 +113,29 @@ pub(super) fn is_there(conn: &Connection, address: Address) -> BackendResult<boo
     Ok(found)
 }
 
+/// Returns the id of a row, `None` for a tombstone, and the address of its parent.
+///
+/// # Errors
+/// If the parent is not older: a walk over parents would not end.
+pub(super) fn id_at(
+    conn: &Connection,
+    address: Address,
+) -> BackendResult<(Option<MessageId>, Option<Address>)> {
+    let found = conn
+        .prepare_cached(ID_AND_PARENT)?
+        .query_row([address], |row| {
+            Ok((row.get_ref(0)?.as_str_or_null()?.map(MessageId::from), row.get(1)?))
+        })
+        .optional()?;
+    let (id, parent): (Option<MessageId>, Option<Address>) =
+        found.ok_or_else(|| missing(address))?;
+    if parent.is_some_and(|parent| parent >= address) {
+        let what = format!("the parent of message {} is a newer message", address.n());
+        return Err(corrupt(what));
+    }
+    Ok((id, parent))
+}
+
 pub(super) fn parent(conn: &Connection, address: Address) -> BackendResult<Option<Address>> {
     let parent = conn
         .prepare_cached("SELECT parent FROM message WHERE address = ?1")?
@@ -126,23 +149,10 @@ pub(super) fn nearest_living(
     conn: &Connection,
     mut at: Option<Address>,
 ) -> BackendResult<Option<(Address, MessageId)>> {
-    let mut statement = conn.prepare_cached(ID_AND_PARENT)?;
     while let Some(address) = at {
-        let found = statement
-            .query_row([address], |row| {
-                Ok((row.get_ref(0)?.as_str_or_null()?.map(MessageId::from), row.get(1)?))
-            })
-            .optional()?;
-        let (id, parent): (Option<MessageId>, Option<Address>) =
-            found.ok_or_else(|| missing(address))?;
+        let (id, parent) = id_at(conn, address)?;
         if let Some(id) = id {
             return Ok(Some((address, id)));
-        }
-        if parent.is_some_and(|parent| parent >= address) {
-            return Err(corrupt(format!(
-                "the parent of message {} is a newer message",
-                address.n()
-            )));
         }
         at = parent;
     }

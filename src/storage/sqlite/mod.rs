@@ -29,6 +29,7 @@ mod label;
 mod message;
 mod outline;
 mod path;
+mod placed;
 mod plan_reader;
 #[cfg(test)]
 mod query_plans;

@@ -13,9 +13,10 @@ use super::plan_reader::PlanReader;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{
-    append, children, compaction, delete, fork, head, import, label, message, outline, path, update,
+    append, children, compaction, delete, fork, head, import, label, message, outline, path,
+    placed, update,
 };
-use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
+use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -264,6 +265,25 @@ impl SessionProvider for SqliteSession {
         self.read(|conn, session| match compaction::find(conn, session.key, id)? {
             Some(span) => compaction::by_key(conn, span.key),
             None => Ok(None),
+        })
+    }
+
+    fn placed_compactions(&self) -> Result<PlacedCompactions> {
+        self.read(|conn, session| placed::compactions(conn, session.key))
+    }
+
+    fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
+        let after = self.counter.message(&compaction.to_message(None));
+        self.write_compaction(compaction, |conn, session| {
+            let Some(session) = session else {
+                return message::require(conn, None, self.id(), first).map(|_| ());
+            };
+            compaction::restore(conn, &session, self.id(), compaction, (first, last), after)
         })
     }
 

@@ -33,16 +33,55 @@ pub(super) fn add(
     let first = end(conn, session, name, &compaction.first, End::First)?;
     let last = end(conn, session, name, &compaction.last, End::Last)?;
     let compacted = compacted(conn, (first.0, &first.1), (last.0, &last.1))?;
-    let mut compaction = compaction.clone();
     let span = Span { key: 0, first: first.0, last: last.0 };
-    (compaction.first, compaction.last) = (first.1, last.1);
+    let compaction = Compaction { first: first.1, last: last.1, ..compaction.clone() };
+    insert(conn, session, span, compaction, &compacted, after)
+}
+
+/// Adds a compaction as it was in another storage. A shown summary may cover an end of it.
+pub(super) fn restore(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    compaction: &Compaction,
+    places: (&MessageId, &MessageId),
+    after: u64,
+) -> BackendResult<()> {
+    if find(conn, session.key, &compaction.id)?.is_some() {
+        return Ok(());
+    }
+    let first = end(conn, session, name, places.0, End::First)?;
+    let last = end(conn, session, name, places.1, End::Last)?;
+    let ends = || (first.1.clone(), last.1.clone());
+    if !path::holds(conn, Some(last.0), first.0)? {
+        let (first, last) = ends();
+        return Err(BackendError::Own(Error::NotAncestor { first, last }));
+    }
+    let covered = path::between(conn, first.0, last.0)?;
+    if path::count(conn, &covered, true)? == 0 {
+        let (first, last) = ends();
+        return Err(BackendError::Own(Error::NothingVisible { first, last }));
+    }
+    let span = Span { key: 0, first: first.0, last: last.0 };
+    insert(conn, session, span, compaction.clone(), &covered, after)
+}
+
+/// Stores a compaction, computes the figures that it does not have, and thaws the prompt.
+fn insert(
+    conn: &Connection,
+    session: &SessionRow,
+    span: Span,
+    mut compaction: Compaction,
+    compacted: &Plan,
+    after: u64,
+) -> BackendResult<()> {
     // An imported compaction keeps its own figures.
     if compaction.count == 0 {
         compaction.count = path::count_between(conn, span.first, span.last)?;
-        compaction.nested = summaries_of(conn, &compacted)?;
+        compaction.nested = summaries_of(conn, compacted)?;
     }
     if compaction.tokens_before == 0 {
-        compaction.tokens_before = tokens_of(conn, &compacted)?;
+        compaction.tokens_before = tokens_of(conn, compacted)?;
     }
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;

@@ -11,6 +11,7 @@ use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
+use crate::storage::context::Elision;
 use crate::tree::Address;
 
 /// Replaces the output of a tool call by a marker.
@@ -73,6 +74,23 @@ pub(super) fn is_there(
 
 pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
+
+/// Returns all elisions of a session, in the order of their messages.
+pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<Elision>> {
+    let (first, last) = Address::range_of(session);
+    let mut statement = conn.prepare_cached(
+        "SELECT message.id, elision.call, elision.marker
+           FROM elision
+           JOIN message ON message.address = elision.address
+          WHERE elision.address BETWEEN ?1 AND ?2 AND message.id IS NOT NULL
+          ORDER BY elision.address, elision.call",
+    )?;
+    let found = statement.query_map([first, last], |row| {
+        let message = MessageId::from(row.get::<_, String>(0)?);
+        Ok(Elision { message, call: row.get(1)?, marker: row.get(2)? })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
 
 /// Returns whether a message has an elision.
 pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {

@@ -28,7 +28,8 @@ use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::context::{
-    ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section, StoredLabel,
+    ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
+    StoredLabel,
 };
 
 /// The session key of shared texts; no session has it.
@@ -298,6 +299,13 @@ impl ContextStore for SqliteContext {
         self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => elision::is_there(conn, session.key, message, call),
             None => Ok(false),
+        })
+    }
+
+    fn elisions(&self) -> Result<Vec<Elision>> {
+        self.database.read(|conn| match self.handle.find(conn)? {
+            Some(session) => elision::all(conn, session.key),
+            None => Ok(Vec::new()),
         })
     }
 
