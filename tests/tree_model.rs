@@ -442,6 +442,22 @@ impl World {
             assert_eq!(chat.at(&head).history()?, chat.history()?);
             assert_eq!(chat.at(&head).raw().history()?, chat.raw_history()?);
         }
+        for parent in [None, head_message(chat)?] {
+            let all = match &parent {
+                Some(parent) => chat.branches(parent)?,
+                None => chat.roots()?,
+            };
+            let mut paged: Vec<Message> = Vec::new();
+            loop {
+                let after = paged.last().map(|message| message.id.clone());
+                let page = chat.branches_page(parent.as_ref(), after.as_ref(), 2)?;
+                if page.is_empty() {
+                    break;
+                }
+                paged.extend(page);
+            }
+            assert_eq!(paged, all);
+        }
         let log =
             chat.head_log()?.into_iter().map(|e| (e.id.map(|id| id.to_string()), e.is_present));
         let log = log.collect::<Vec<_>>();
@@ -717,4 +733,10 @@ fn any_operations_leave_the_store_equal_to_the_model() -> std::result::Result<()
 fn branches_compactions_and_deletions_leave_the_store_equal_to_the_model()
 -> std::result::Result<(), String> {
     run(prop::collection::vec(knotty_op(), 20..60), 48)
+}
+
+/// Returns the parent of the head, whose branches are more than one after a checkout.
+fn head_message(chat: &Session) -> Result<Option<MessageId>> {
+    let head = chat.head()?.map(|head| chat.message(&head)).transpose()?;
+    Ok(head.flatten().and_then(|head| head.parent))
 }

@@ -128,6 +128,28 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "session details" })
     }
 
+    /// Returns at most `limit` of the messages that [`branches`](Self::branches) returns: the first ones, or those created
+    /// after `after`, which is a message of the session.
+    fn branches_page(
+        &self,
+        id: Option<&MessageId>,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let branches = self.branches(id)?;
+        let start = match after {
+            None => 0,
+            Some(after) => match branches.iter().position(|branch| branch.id == *after) {
+                Some(at) => at + 1,
+                None => {
+                    let (session, id) = (self.id().clone(), after.clone());
+                    return Err(Error::UnknownMessage { session, id });
+                }
+            },
+        };
+        Ok(branches.into_iter().skip(start).take(limit).collect())
+    }
+
     /// Appends as [`append`](Self::append) does, and returns how many tokens a model then sees at the head, if that
     /// is known without counting.
     fn append_counted(

@@ -215,6 +215,29 @@ impl Database {
             .map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
+    /// Returns how many steps of SQLite's virtual machine a write takes.
+    #[cfg(test)]
+    pub(super) fn steps_of_write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<(u64, T)> {
+        let steps = std::sync::Arc::new(AtomicU64::new(0));
+        let counter = std::sync::Arc::clone(&steps);
+        let mut conn = self.writer()?;
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let answer = conn
+            .progress_handler(1, Some(count))
+            .map_err(BackendError::from)
+            .and_then(|()| transaction::write(&mut conn, &self.config, Duration::ZERO, work));
+        let answer = answer.map_err(|error| error.into_error(0))?;
+        conn.progress_handler(0, None::<fn() -> bool>)
+            .map_err(|error| BackendError::from(error).into_error(0))?;
+        Ok((steps.load(Ordering::Relaxed), answer))
+    }
+
     /// Runs a long write, which an interrupt stops.
     pub(crate) fn write_long<T>(
         &self,

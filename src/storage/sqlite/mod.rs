@@ -10,6 +10,7 @@
 #[macro_use]
 mod row;
 
+mod ancestry;
 mod append;
 mod backup;
 mod catalog;

@@ -163,6 +163,24 @@ impl SessionProvider for SqliteSession {
         })
     }
 
+    fn branches_page(
+        &self,
+        id: Option<&MessageId>,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        self.database.read(|conn| {
+            let session = self.handle.find(conn)?;
+            let place = |id: Option<&MessageId>| {
+                id.map_or(Ok(None), |id| self.leaf(conn, session.as_ref(), Some(id)))
+            };
+            let (parent, after) = (place(id)?, place(after)?);
+            let Some(session) = session else { return Ok(Vec::new()) };
+            let after = after.unwrap_or(Address::range_of(session.key).0.before());
+            children::page(conn, session.key, parent, after, limit)
+        })
+    }
+
     fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
         self.read_path(leaf, |conn, session, leaf| {
             path::count(conn, &path::plan(conn, session.key, leaf, true)?, false)

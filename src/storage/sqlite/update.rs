@@ -1,5 +1,7 @@
 //! Replacing the content of a message in place.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 use super::append;
@@ -26,7 +28,7 @@ pub(super) fn update(
 ) -> BackendResult<Updated> {
     let session = name.find(conn)?;
     let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
-    let spans = compaction::covering(conn, address)?;
+    let spans = compaction::covering(conn, &BTreeSet::from([address]))?;
     let covered_by =
         spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<BackendResult<_>>()?;
     let content = append::content(message, max_bytes)?;

@@ -128,6 +128,7 @@ const RULES: &[(&str, Check)] = &[
     ("a cursor returns the same messages as a read", read::streams),
     ("the head can be moved, undone and redone", head::heads),
     ("labels point to messages", head::labels),
+    ("a page of branches is a part of them", tree::branch_pages),
     ("leaves are the messages without children", tree::leaves),
     ("a branch is deleted with all its messages", delete::branches),
     ("removing a compaction makes its range visible again", compaction::removals),

@@ -2,8 +2,11 @@
 
 pub(super) mod commit;
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension};
 
+use super::ancestry::Ancestry;
 use super::context::frozen_prompt;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::row::compaction as row;
@@ -304,14 +307,21 @@ pub(super) fn require(
     })
 }
 
-/// Returns the compactions that cover a message.
-pub(super) fn covering(conn: &Connection, address: Address) -> BackendResult<Vec<Span>> {
-    let (_, end) = Address::range_of(address.session());
+/// Returns the compactions that cover one of some messages of a session, oldest first.
+pub(super) fn covering(
+    conn: &Connection,
+    addresses: &BTreeSet<Address>,
+) -> BackendResult<Vec<Span>> {
+    let (Some(oldest), Some(newest)) = (addresses.first(), addresses.last()) else {
+        return Ok(Vec::new());
+    };
+    let (_, end) = Address::range_of(oldest.session());
+    let mut nearest = Ancestry::of(conn, oldest.session(), addresses);
     let mut statement = conn.prepare_cached(COVERING)?;
     let mut found = Vec::new();
-    for span in statement.query_map([address, end], row::read_span)? {
+    for span in statement.query_map([oldest, &end, newest], row::read_span)? {
         let span = span?;
-        if path::holds(conn, Some(span.last), address)? {
+        if nearest.nearest(span.last)?.is_some_and(|address| address >= span.first) {
             found.push(span);
         }
     }
@@ -322,7 +332,17 @@ pub(super) fn covering(conn: &Connection, address: Address) -> BackendResult<Vec
 pub(super) const COVERING: &str = "SELECT key, first, last
    FROM compaction
   WHERE last BETWEEN ?1 AND ?2
-    AND first <= ?1";
+    AND first <= ?3";
+
+/// Returns the span of a compaction and its id.
+pub(super) fn named_span(conn: &Connection, key: i64) -> BackendResult<(Span, CompactionId)> {
+    let found = conn
+        .prepare_cached("SELECT key, first, last, id FROM compaction WHERE key = ?1")?
+        .query_row([key], |row| {
+            Ok((row::read_span(row)?, CompactionId::from(row.get::<_, String>(3)?)))
+        })?;
+    Ok(found)
+}
 
 pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> {
     let id: String = conn
