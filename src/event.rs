@@ -45,7 +45,7 @@ pub struct Event {
 /// let (sender, changes) = mpsc::channel();
 /// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.change.clone()); });
 ///
-/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
 /// chat.checkout_start()?;
 /// let heard: Vec<Change> = changes.try_iter().collect();
 /// assert_eq!(heard, [Change::Compact { id: compaction }, Change::Head { id: None }]);

@@ -69,8 +69,8 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path, Session,
-    SessionBuilder,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
+    Session, SessionBuilder,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};

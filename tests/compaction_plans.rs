@@ -5,8 +5,8 @@ mod common;
 use common::drawn;
 use talktree::testing::MemorySession;
 use talktree::{
-    Compaction, CompactionId, CompactionOptions, CompactionPlan, Error, Message, NothingToCompact,
-    Planned, Result, Session, Stale, Store, SummaryRefused,
+    Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error, Message,
+    NothingToCompact, Planned, Result, Session, Stale, Store, SummaryRefused,
 };
 
 /// Appends one message per letter, long enough to be worth compacting.
@@ -145,7 +145,7 @@ fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()
         let plan = planned(chat.plan_compaction(&options()))?;
         assert_eq!(plan.last().as_str(), "d");
         say(&chat, "fg")?;
-        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?;
+        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?.id;
         assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Compacted { by });
     }
     Ok(())
@@ -157,7 +157,7 @@ fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()
 fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefgh")?;
-    let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
+    let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?.id;
     chat.checkout(&"d".into())?;
     chat.delete([&"d".into()])?;
     assert_eq!(drawn(&chat.history()?), format!("a {}", compaction.as_message()));
@@ -188,7 +188,7 @@ fn the_reason_names_the_removed_compaction_whatever_became_visible() -> Result<(
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefg")?;
     chat.add_compaction("from c to d", &"c".into(), &"d".into())?;
-    let outer: CompactionId = chat.add_compaction("from c to e", &"c".into(), &"e".into())?;
+    let outer: CompactionId = chat.add_compaction("from c to e", &"c".into(), &"e".into())?.id;
     let plan = planned(chat.plan_compaction(&options().protect_head(0)))?;
     assert_eq!(plan.first().as_str(), "a");
     chat.remove_compaction(&outer)?;
@@ -226,9 +226,27 @@ fn imported_figures_of_any_size_are_accepted() -> Result<()> {
         }
         chat.import_compaction(&compaction)?;
     }
-    let over = chat.add_compaction("all", &"a".into(), &"d".into())?;
+    let over = chat.add_compaction("all", &"a".into(), &"d".into())?.id;
     let over = chat.compaction(&over)?;
     assert_eq!((over.count, over.tokens_before), (4, i64::MAX as u64));
     assert_eq!(drawn(&chat.expand(&over.id)?), "compaction_1 compaction_2 compaction_3 d");
+    Ok(())
+}
+
+/// Nothing said that a summary that was added does not show.
+#[test]
+fn adding_a_compaction_says_whether_it_shows() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "abcde")?;
+        let y = chat.add_compaction("Y", &"b".into(), &"d".into())?;
+        assert!(y.is_shown());
+        let x = chat.add_compaction("X", &"a".into(), &"c".into())?;
+        assert_eq!(x.status, CompactionStatus::Under { id: y.id.clone() });
+        assert_eq!(drawn(&chat.at(&"c".into()).history()?), x.id.as_message().as_str());
+        chat.append_to(&"a".into(), Message::user("another way").with_id("x"))?;
+        let off = chat.add_compaction("Z", &y.id.as_message(), &"e".into())?;
+        assert_eq!((off.status.clone(), off.is_shown()), (CompactionStatus::OffPath, false));
+        assert_eq!(chat.compaction_status(&off.id)?, off.status);
+    }
     Ok(())
 }

@@ -205,7 +205,7 @@ fn compactions_that_cross_because_one_was_removed_are_all_kept() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
-    let removed = chat.add_compaction("R", &"b".into(), &"d".into())?;
+    let removed = chat.add_compaction("R", &"b".into(), &"d".into())?.id;
     chat.add_compaction("S", &"a".into(), &"c".into())?;
     chat.add_compaction("Z", &removed.as_message(), &"e".into())?;
     chat.remove_compaction(&removed)?;
@@ -254,7 +254,7 @@ fn a_later_export_continues_at_the_place_of_a_deleted_message() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
-    let summary = chat.add_compaction("Y", &"b".into(), &"d".into())?.as_message();
+    let summary = chat.add_compaction("Y", &"b".into(), &"d".into())?.id.as_message();
     chat.add_compaction("X", &"a".into(), &"c".into())?;
     chat.delete([&"d".into()])?;
     let (copy, _) = import(&export(&store)?, &JsonlOptions::default())?;
@@ -407,7 +407,7 @@ fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
-    let compaction = chat.add_compaction("a to b", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("a to b", &"a".into(), &"b".into())?.id;
     chat.label("l", &"a".into())?;
     let file = export(&store)?;
     chat.append(Message::user("d").with_id("d"))?;

@@ -16,7 +16,7 @@ fn chat() -> Result<(Store, Session, MessageId)> {
     let chat = store.session("s")?;
     chat.append_all(letters("a b c x"))?;
     chat.append_to(&"c".into(), Message::user("d").with_id("d"))?;
-    let summary = chat.add_compaction("b and c", &"b".into(), &"c".into())?.as_message();
+    let summary = chat.add_compaction("b and c", &"b".into(), &"c".into())?.id.as_message();
     Ok((store, chat, summary))
 }
 
@@ -179,7 +179,7 @@ fn appending_to_the_head_is_appending_at_it() -> Result<()> {
 fn the_head_below_a_summary_is_named_by_what_the_history_ends_with() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append_all(letters("a b c d e"))?;
-    let summary = chat.add_compaction("b", &"b".into(), &"c".into())?.as_message();
+    let summary = chat.add_compaction("b", &"b".into(), &"c".into())?.id.as_message();
     chat.checkout(&"d".into())?;
     chat.delete([&"d".into()])?;
     assert_eq!(chat.head()?, Some("c".into()));

@@ -396,10 +396,10 @@ impl World {
         let answer = self.session.add_compaction(summary.as_str(), &first_id, &last_id);
         assert_eq!(self.every_raw()?, raw, "a compaction changes nothing that is stored");
         match (answer, expected) {
-            (Ok(id), Ok(())) => {
+            (Ok(added), Ok(())) => {
                 let model = &mut self.models[self.at];
                 model.compactions.push(Compaction {
-                    id: id.to_string(),
+                    id: added.id.to_string(),
                     first,
                     last,
                     first_id: model.nodes[first].id.clone(),

@@ -109,7 +109,7 @@ impl Compaction {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all([Message::user("hi").with_id("a"), Message::assistant("ho").with_id("b")])?;
-    /// let compaction = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?;
+    /// let compaction = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?.id;
     ///
     /// let summary = &chat.history()?[0];
     /// assert_eq!(summary.id, compaction.as_message());

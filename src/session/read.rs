@@ -15,7 +15,7 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
     ///
     /// assert_eq!(chat.message(&hello)?.unwrap().text(), "hello");
     /// assert_eq!(chat.message(&compaction.as_message())?.unwrap().text(), "A greeting.");

@@ -42,9 +42,7 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
         return Err(stale(Stale::Deleted { id: summary.last }));
     }
     checked.map_err(stale)?;
-    provider.add_compaction(compaction)?;
-    // The compaction is stored. An error from here on must not read as a failed commit.
-    Ok(provider.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
+    Ok(provider.add_compaction(compaction)? == CompactionStatus::Shown)
 }
 
 /// Returns the messages that were seen, those inside seen summaries included, oldest first; the reason if something

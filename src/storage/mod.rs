@@ -97,8 +97,9 @@ pub trait SessionProvider: Send + Sync {
     fn clear(&self) -> Result<()>;
 
     /// Adds a summary that replaces the range `first ..= last`. The range must be made of whole items of the view at
-    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op.
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
+    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op. Returns the status as
+    /// seen from the head.
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus>;
 
     /// Returns all compactions, oldest first.
     fn compactions(&self) -> Result<Vec<Compaction>>;
@@ -338,7 +339,7 @@ pub trait SessionProvider: Send + Sync {
         last: &MessageId,
     ) -> Result<()> {
         let (first, last) = (first.clone(), last.clone());
-        self.add_compaction(&Compaction { first, last, ..compaction.clone() })
+        self.add_compaction(&Compaction { first, last, ..compaction.clone() }).map(drop)
     }
 
     /// Returns a summary as it reads in a history. Its parent is the nearest message before its range that is not

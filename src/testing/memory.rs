@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -219,6 +219,24 @@ impl MemoryTree {
         self.spans.iter().filter(covers)
     }
 
+    /// Returns the status of a compaction as seen from the head.
+    fn status(&self, span: usize) -> CompactionStatus {
+        let last = self.spans[span].last;
+        if !self.path(self.head).any(|at| at == last) {
+            return CompactionStatus::OffPath;
+        }
+        let covers = |item: &Item| match item {
+            Item::Span(shown) if self.spans[*shown].first <= last => Some(*shown),
+            _ => None,
+        };
+        match self.items(self.head).iter().find_map(covers) {
+            Some(shown) if shown != span => {
+                CompactionStatus::Under { id: self.spans[shown].compaction.id.clone() }
+            }
+            _ => CompactionStatus::Shown,
+        }
+    }
+
     /// Removes tombstones without children, newest first, so that a chain of them is removed in one pass.
     fn prune(&mut self) {
         let mut children = vec![0; self.nodes.len()];
@@ -397,10 +415,11 @@ impl SessionProvider for MemorySession {
         Ok(())
     }
 
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let mut tree = self.tree();
-        if tree.spans.iter().any(|span| span.compaction.id == compaction.id) {
-            return Ok(());
+        let known = tree.spans.iter().position(|span| span.compaction.id == compaction.id);
+        if let Some(known) = known {
+            return Ok(tree.status(known));
         }
         let mut compaction = compaction.clone();
         let (first, first_id) =
@@ -449,7 +468,7 @@ impl SessionProvider for MemorySession {
             compaction.tokens_after = compaction.to_message(None).tokens();
         }
         tree.spans.push(Span { first, last, compaction });
-        Ok(())
+        Ok(tree.status(tree.spans.len() - 1))
     }
 
     fn head(&self) -> Result<Option<MessageId>> {

@@ -247,13 +247,18 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let after = self.counter.message(&compaction.to_message(None));
         self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
-                return message::require(conn, None, self.id(), &compaction.first).map(|_| ());
+                let id = compaction.first.clone();
+                let unknown = Error::UnknownMessage { session: self.id().clone(), id };
+                return Err(BackendError::Own(unknown));
             };
-            compaction::add(conn, &session, self.id(), compaction, after)
+            compaction::add(conn, &session, self.id(), compaction, after)?;
+            let key = Some(session.key);
+            let span = compaction::require(conn, key, self.id(), &compaction.id)?;
+            compaction::status(conn, &session, span)
         })
     }
 
