@@ -44,6 +44,20 @@ impl Handle {
         Ok(found.filter(|session| self.bind(session.key) == session.key))
     }
 
+    /// Returns the key of the session; `None` before its first write.
+    ///
+    /// # Errors
+    /// If it was removed.
+    pub(super) fn key(&self, conn: &Connection) -> BackendResult<Option<i64>> {
+        let found = self.find(conn)?.map(|session| session.key);
+        match self.key.load(Ordering::Relaxed) {
+            bound if bound != UNBOUND && found.is_none() => {
+                Err(BackendError::Own(Error::SessionRemoved { id: self.id.clone() }))
+            }
+            _ => Ok(found),
+        }
+    }
+
     /// Runs a write of this session. A session that it creates is bound when the write is committed.
     pub(super) fn write<T>(
         &self,

@@ -1,6 +1,7 @@
 //! Reading compactions with the places where they start and end.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rusqlite::Connection;
 
@@ -18,8 +19,8 @@ pub(super) fn compactions(conn: &Connection, session: i64) -> BackendResult<Plac
     let mut ends: BTreeMap<Address, Option<MessageId>> = BTreeMap::new();
     for (span, _) in &all {
         for end in [span.first, span.last] {
-            if !ends.contains_key(&end) {
-                ends.insert(end, message::id_at(conn, end)?.0);
+            if let Entry::Vacant(entry) = ends.entry(end) {
+                entry.insert(message::id_at(conn, end)?.0);
             }
         }
     }

@@ -465,7 +465,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn identity(&self) -> Result<String> {
-        let key = self.read(|_, session| Ok(Some(session.key)))?;
+        let key = self.database.read(|conn| self.handle.key(conn))?;
         Ok(format!("{} session {}", self.database.identity(), key.unwrap_or_default()))
     }
 
