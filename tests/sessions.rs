@@ -91,11 +91,11 @@ fn the_time_of_the_last_write_is_set_until_the_next_write() -> Result<()> {
     Ok(())
 }
 
+type Write = Box<dyn Fn(&Session) -> Result<()>>;
+
 /// Every verb that writes, by name.
-fn writes() -> Vec<(&'static str, Box<dyn Fn(&Session) -> Result<()>>)> {
-    fn verb(
-        write: impl Fn(&Session) -> Result<()> + 'static,
-    ) -> Box<dyn Fn(&Session) -> Result<()>> {
+fn writes() -> Vec<(&'static str, Write)> {
+    fn verb(write: impl Fn(&Session) -> Result<()> + 'static) -> Write {
         Box::new(write)
     }
     let a = || MessageId::from("a");

@@ -20,7 +20,7 @@ use crate::id::MessageId;
 /// assert_eq!(placed.compactions[0].first, Place::Message("a".into()));
 /// assert_eq!(placed.compactions[0].last, Place::Tombstone(0));
 /// assert_eq!(placed.tombstones[0].parent, Some(Place::Message("a".into())));
-/// assert_eq!(placed.tombstones[0].children, ["c".into()]);
+/// assert_eq!(placed.tombstones[0].children[0], "c");
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -231,7 +231,7 @@ impl Database {
         let answer = conn
             .progress_handler(1, Some(count))
             .map_err(BackendError::from)
-            .and_then(|()| transaction::write(&mut conn, &self.config, Duration::ZERO, work));
+            .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
         let answer = answer.map_err(|error| error.into_error(0))?;
         conn.progress_handler(0, None::<fn() -> bool>)
             .map_err(|error| BackendError::from(error).into_error(0))?;
