@@ -113,6 +113,10 @@ fuzz target="queries" seconds="600":
     cd crates/talktree-fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir . {{target}} -- \
         -max_total_time={{seconds}} -max_len=4096 -rss_limit_mb=4096 -timeout=20
 
+# Checks the requests for models with the providers' own packages, in pinned versions: `just check-views --short`.
+check-views *args:
+    cargo run -p talktree-views -- "$@"
+
 # Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
 [arg("help", long, value="--help")]
 compare-setup help="":

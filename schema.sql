@@ -1,4 +1,4 @@
--- The format of a talktree store, version 2.
+-- The format of a talktree store, version 3.
 --
 -- One file holds many sessions; a session is a tree of messages. Times are microseconds since 1970 in
 -- UTC. JSON is text. Everything here can be read with the stock sqlite3 shell; start with
@@ -24,8 +24,12 @@ CREATE TABLE session (
     counter        INTEGER NOT NULL DEFAULT 0,        -- what counted them: key of a token_counter, or 0
     changes        INTEGER NOT NULL DEFAULT 0,        -- how often they were changed by anything but an append at the head
     created_at     INTEGER NOT NULL,
-    updated_at     INTEGER NOT NULL                   -- time of the last write to it
+    updated_at     INTEGER NOT NULL,                  -- time of the last write to it
+    unindexed      INTEGER                            -- the number of the first message that is not in the search index; NULL: all are
 ) STRICT;
+
+-- Serves: the sessions with messages that are not in the search index.
+CREATE INDEX session_unindexed ON session (key) WHERE unindexed IS NOT NULL;
 
 -- A message, at address = session key << 32 | its number in the session's order of appends, from 1.
 -- Neither its address nor its parent ever changes, and a parent's address is smaller than its child's.
@@ -124,11 +128,6 @@ CREATE TABLE imported (
     PRIMARY KEY (session, record)
 ) STRICT, WITHOUT ROWID;
 
--- Messages whose text is not in the search index yet.
-CREATE TABLE search_pending (
-    address INTEGER PRIMARY KEY
-) STRICT;
-
 -- The indexed text: text parts in one column, reasoning and tools in another. The two functions are
 -- talktree's own: they take the text from the parts and put U+200B around each character of scripts
 -- without spaces. In the sqlite3 shell, which does not have them, MATCH and rank work on the index, and
@@ -136,8 +135,9 @@ CREATE TABLE search_pending (
 CREATE VIEW search_source AS
     SELECT address, talktree_text(parts) AS text, talktree_tools(parts) AS tools
       FROM message
-     WHERE id IS NOT NULL
-       AND address NOT IN (SELECT address FROM search_pending);
+     CROSS JOIN session ON session.key = message.session
+     WHERE message.id IS NOT NULL
+       AND (unindexed IS NULL OR address < (key << 32) + unindexed);
 
 -- The full-text index; its rowid is the address.
 CREATE VIRTUAL TABLE search USING fts5 (
@@ -148,7 +148,9 @@ CREATE VIRTUAL TABLE search USING fts5 (
 
 -- Small leaf pages: a word's list takes more of them, so that a search in one session of a large store can skip to it.
 -- A large buffer: fewer segments are written, and fewer have to be merged.
-INSERT INTO search (search, rank) VALUES ('pgsz', 500), ('hashsize', 2097152);
+-- talktree merges segments itself, a little at a time: automatic merging makes some appends wait for all of it.
+INSERT INTO search (search, rank)
+VALUES ('pgsz', 500), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 16), ('crisismerge', 64);
 
 -- A context block: a label with texts, of one session or shared by all.
 CREATE TABLE context_block (

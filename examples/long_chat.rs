@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .session_builder("workshop")
         .summarizer(summarize)
         .compact_after(THRESHOLD)
-        .on_compaction_error(|error| println!("not compacted: {error}"))
+        .on_error(|error| println!("not compacted: {error}"))
         .open()?;
 
     let _subscription = talk::print_compactions(&chat);

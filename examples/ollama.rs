@@ -56,7 +56,7 @@ fn run() -> Result<(), Box<dyn Error>> {
             model.ask(prompt).map(|text| Summary::new(text).by(&model.name))
         })
         .compact_after(THRESHOLD)
-        .on_compaction_error(|error| println!("not compacted, will be retried: {error}"))
+        .on_error(|error| println!("not compacted, will be retried: {error}"))
         .open()?;
 
     let _subscription = talk::print_compactions(&chat);

@@ -236,6 +236,35 @@ pub enum Error {
         /// The error of the provider.
         source: BoxError,
     },
+    /// The provider of a context block was still in another call, which a write must not overlap: it waits for a write to
+    /// its own block, or it is slow. The block is unchanged by this call.
+    #[error(
+        "context block {label:?} is busy: its provider was still in another call after {waited_ms} ms"
+    )]
+    BlockBusy {
+        /// The block.
+        label: String,
+        /// How long the call waited; 0 if the provider itself made it.
+        waited_ms: u64,
+    },
+    /// A token counter gave no valid count: it panicked, or its count is negative, not finite or over 4 294 967 295. The
+    /// estimate is used instead. Only an error handler gets this error.
+    #[error("the token counter {name:?} failed: {why}")]
+    TokenCounter {
+        /// The name of the counter.
+        name: String,
+        /// What it did.
+        why: String,
+    },
+    /// A callback failed where no verb can return its error. The change before it is committed. Only an error handler
+    /// gets this error.
+    #[error("{what} failed: {why}")]
+    Callback {
+        /// The callback: `a listener`, `automatic compaction`, ..
+        what: &'static str,
+        /// What it did.
+        why: String,
+    },
     /// The session has had 4 294 967 294 messages. Deleted messages count.
     #[error("session {session:?} is full: it has had {max} messages, its limit")]
     SessionFull {
@@ -279,6 +308,17 @@ pub enum Error {
     #[error("{} is no longer the file of this store: it was moved, replaced or deleted", path.display())]
     StoreMoved {
         /// The path that the store was opened under, without symbolic links.
+        path: PathBuf,
+    },
+    /// The store has a log or is written by others, and its log cannot be read: SQLite needs lock files
+    /// beside it, and cannot create them. What could be read would be an old state.
+    #[error(
+        "{} has a write-ahead log or is written by others, which cannot be read without permission to write in its \
+         folder; get that permission, or have the programs that use it close it and open it again",
+        path.display()
+    )]
+    UnreadableLog {
+        /// The file, without symbolic links.
         path: PathBuf,
     },
     /// The file was written by an older build, and a store that is opened for reading only cannot
@@ -377,7 +417,11 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Busy { .. } | Self::DiskFull | Self::Interrupted | Self::HeadMoved { .. }
+            Self::Busy { .. }
+                | Self::BlockBusy { .. }
+                | Self::DiskFull
+                | Self::Interrupted
+                | Self::HeadMoved { .. }
         )
     }
 

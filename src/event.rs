@@ -1,12 +1,16 @@
 //! Change events: after each commit, the subscribers of this process are called.
+//!
+//! A listener runs outside every lock, in the thread that made the change, and may read, write, subscribe and drop
+//! subscriptions. If it panics, the change and the other listeners are not affected.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::Serialize;
 
+use crate::callback;
+use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 
 /// A committed change to a session.
@@ -48,7 +52,8 @@ pub struct Event {
 /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
 /// chat.checkout_start()?;
 /// let heard: Vec<Change> = changes.try_iter().collect();
-/// assert_eq!(heard, [Change::Compact { id: compaction }, Change::Head { id: None }]);
+/// let compact = Change::Compact { id: compaction, messages: 1, tokens_before: 6, tokens_after: 7 };
+/// assert_eq!(heard, [compact, Change::Head { id: None }]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,15 +77,43 @@ pub enum Change {
     },
     /// All messages were deleted.
     Clear,
-    /// A compaction was added.
+    /// A compaction was added, by hand or by a summarizer.
     Compact {
         /// The compaction.
         id: CompactionId,
+        /// How many stored messages it covers.
+        messages: u64,
+        /// How many tokens a model saw in its range.
+        tokens_before: u64,
+        /// How many tokens the summary has.
+        tokens_after: u64,
     },
     /// A compaction was removed.
     RemoveCompaction {
         /// The removed compaction.
         id: CompactionId,
+    },
+    /// A checkout appended a summary of the branch it left. The message was sent as [`Append`](Self::Append) before.
+    BranchSummary {
+        /// The message with the summary.
+        id: MessageId,
+        /// How many messages and summaries it summarizes.
+        messages: u64,
+        /// How many tokens a model saw in them.
+        tokens_before: u64,
+        /// How many tokens the summary has.
+        tokens_after: u64,
+    },
+    /// The session ended, and another one that begins with its summary continues it.
+    Split {
+        /// The session that continues it.
+        child: SessionId,
+        /// How many stored messages were on the path to the head.
+        messages: u64,
+        /// How many tokens a model saw of them.
+        tokens_before: u64,
+        /// How many tokens the summary has.
+        tokens_after: u64,
     },
     /// Messages were imported.
     Import {
@@ -92,17 +125,17 @@ pub enum Change {
         /// The new head; `None` before the first message.
         id: Option<MessageId>,
     },
-    /// The size of the window, in a session with a compaction threshold. Sent after each append, and when a compaction
-    /// starts or ends.
+    /// The size of the window. Sent when a summarizer starts and ends and, in a session with a compaction threshold,
+    /// after each change of the history.
     Window {
-        /// Whether a compaction is in progress.
+        /// Whether a summarizer is running.
         phase: Phase,
         /// The tokens of the prompt and the history.
         tokens: u64,
-        /// The threshold, in tokens.
-        threshold: u64,
+        /// The threshold of automatic compaction, in tokens; `None` without one.
+        threshold: Option<u64>,
     },
-    /// The window is over its threshold, but nothing more can be compacted: the prompt or the protected messages are
+    /// The window is over its threshold, but compaction cannot bring it below: the prompt or the protected messages are
     /// too long. Sent once, until the window is within its threshold again.
     CannotShorten {
         /// The tokens of the prompt and the history.
@@ -112,7 +145,7 @@ pub enum Change {
         /// The reason.
         why: String,
     },
-    /// An automatic compaction failed. Compactions that it added before remain.
+    /// A compaction or a branch summary by a summarizer failed. Compactions that it added before remain.
     CompactionFailed {
         /// The reason.
         why: String,
@@ -121,12 +154,12 @@ pub enum Change {
     Remove,
 }
 
-/// The state of automatic compaction.
+/// Whether a summarizer runs.
 ///
 /// ```
 /// use talktree::{Change, Phase};
 ///
-/// let change = Change::Window { phase: Phase::Compacting, tokens: 120_000, threshold: 100_000 };
+/// let change = Change::Window { phase: Phase::Compacting, tokens: 120_000, threshold: Some(100_000) };
 /// let json = serde_json::to_string(&change).unwrap();
 /// assert_eq!(json, r#"{"change":"window","phase":"compacting","tokens":120000,"threshold":100000}"#);
 /// ```
@@ -134,7 +167,7 @@ pub enum Change {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Phase {
-    /// No compaction is in progress.
+    /// No summarizer is running.
     Idle,
     /// A summarizer is running.
     Compacting,
@@ -166,9 +199,19 @@ impl Events {
         Subscription { key, registry: Arc::downgrade(&self.0) }
     }
 
-    /// Calls every listener in the current thread. `change` is only evaluated if there is a listener.
-    pub(crate) fn emit(&self, session: &SessionId, change: impl FnOnce() -> Change) {
-        if self.0.count.load(Ordering::Acquire) == 0 {
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.0.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Calls every listener in the current thread, and `failed` for each that panics. `change` is only evaluated if there
+    /// is a listener.
+    pub(crate) fn emit(
+        &self,
+        session: &SessionId,
+        change: impl FnOnce() -> Change,
+        failed: impl Fn(&Error),
+    ) {
+        if !self.has_listeners() {
             return;
         }
         let event = Event { session: session.clone(), change: change() };
@@ -179,8 +222,10 @@ impl Events {
         };
         for listener in listeners {
             // The change is committed: a panic of one listener must not make it look failed, nor keep
-            // the event from the others. The panic hook has reported it.
-            let _ = catch_unwind(AssertUnwindSafe(|| listener(&event)));
+            // the event from the others.
+            if let Err(why) = callback::call(|| listener(&event)) {
+                failed(&Error::Callback { what: "a listener", why: why.to_string() });
+            }
         }
     }
 }
@@ -216,8 +261,12 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(registry) = self.registry.upgrade() {
             let mut listeners = registry.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-            listeners.retain(|(key, _)| *key != self.key);
+            let at = listeners.iter().position(|(key, _)| *key == self.key);
+            let listener = at.map(|at| listeners.remove(at));
             registry.count.store(listeners.len(), Ordering::Release);
+            // Dropped outside the lock: what a listener owns may be a subscription.
+            drop(listeners);
+            drop(listener);
         }
     }
 }

@@ -21,13 +21,16 @@
 //! # Ok::<(), talktree::Error>(())
 //! ```
 
+mod callback;
 mod compaction;
 mod context;
 mod error;
 mod event;
+mod foreign;
 mod id;
 mod message;
 mod outcome;
+mod regular_file;
 mod report;
 pub mod search;
 mod session;
@@ -53,7 +56,7 @@ pub use compaction::{
 };
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillFolder, SkillProvider, WriteProvider,
+    SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
@@ -61,7 +64,7 @@ pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
-    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
+    RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use search::{

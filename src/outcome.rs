@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::compaction::Compaction;
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId, SessionId, check_name, check_name_length};
 use crate::message::{Json, Message, Role};
@@ -532,6 +533,41 @@ impl ImportRecord {
     pub fn mark(record: impl Into<String>, at: MessageId) -> Self {
         let message = Message::new("", Vec::new()).with_id(at.clone());
         Self { record: record.into(), parent: Some(at), message }
+    }
+}
+
+/// A whole session to import: see [`Store::import_sessions`](crate::Store::import_sessions).
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionImport {
+    /// The id of the session.
+    pub id: SessionId,
+    /// Its details, with its times.
+    pub details: SessionDetails,
+    /// Its messages; a parent comes before its children.
+    pub records: Vec<ImportRecord>,
+    /// Its compactions, in the order in which they were made.
+    pub compactions: Vec<Compaction>,
+    /// Its labels.
+    pub labels: Vec<Label>,
+    /// Its head; `None` for the message that an append of all of them would leave it at.
+    pub head: Option<MessageId>,
+    /// Names of records without a message, as those of [`ImportRecord::mark`].
+    pub marks: Vec<String>,
+}
+
+impl SessionImport {
+    /// Returns a session without messages.
+    #[must_use]
+    pub fn new(id: impl Into<SessionId>) -> Self {
+        Self {
+            id: id.into(),
+            details: SessionDetails::default(),
+            records: Vec::new(),
+            compactions: Vec::new(),
+            labels: Vec::new(),
+            head: None,
+            marks: Vec::new(),
+        }
     }
 }
 

@@ -176,10 +176,8 @@ fn a_change_of_the_range_while_the_summarizer_runs_is_a_refusal_with_its_reason(
         other.append_all((16..19).map(message))?;
         let (model, summarize) = Model::new();
         let errors = Errors::default();
-        let chat = builder(&scratch.store, "s")
-            .summarizer(summarize)
-            .on_compaction_error(errors.handler())
-            .open()?;
+        let chat =
+            builder(&scratch.store, "s").summarizer(summarize).on_error(errors.handler()).open()?;
         thread::scope(|scope| -> Result<()> {
             let slow = scope.spawn(|| chat.append(message(19)));
             model.is_asked();
@@ -215,7 +213,7 @@ fn of_two_compactions_of_one_range_the_first_is_committed() -> Result<()> {
     let (model, summarize) = Model::new();
     let errors = Errors::default();
     let chat = builder(&scratch.store, "s").summarizer(summarize);
-    let chat = chat.on_compaction_error(errors.handler()).open()?;
+    let chat = chat.on_error(errors.handler()).open()?;
     let by = thread::scope(|scope| -> Result<CompactionId> {
         let slow = scope.spawn(|| chat.append(message(16)));
         model.is_asked();
@@ -239,7 +237,7 @@ fn committing_succeeds_if_the_compaction_is_removed_at_once() -> Result<()> {
     let chat = filled(&scratch.store)?;
     let other = chat.clone();
     let _subscription = chat.subscribe(move |event| {
-        if let Change::Compact { id } = &event.change {
+        if let Change::Compact { id, .. } = &event.change {
             other.remove_compaction(id).unwrap();
         }
     });
@@ -525,7 +523,7 @@ fn think(store: &Store) -> Result<()> {
         Ok(line.trim().to_owned())
     };
     let chat = builder(store, "s").summarizer(summarize);
-    let chat = chat.on_compaction_error(|error| say(format!("refused: {error}"))).open()?;
+    let chat = chat.on_error(|error| say(format!("refused: {error}"))).open()?;
     chat.append(message("child"))?;
     say("appended");
     Ok(())
@@ -536,7 +534,7 @@ fn talk(store: &Store, name: &str) -> Result<()> {
     let own = name.to_owned();
     let summarize = move |prompt: &str| Answer::Ok(format!("{} of {own}", marks(prompt).len()));
     let chat = builder(store, "s").summarizer(summarize);
-    let chat = chat.on_compaction_error(|error| say(format!("refused: {error}"))).open()?;
+    let chat = chat.on_error(|error| say(format!("refused: {error}"))).open()?;
     for n in 0..100 {
         chat.append(message(format!("{name}-{n}")))?;
     }

@@ -317,11 +317,11 @@ fn search_context_finds_all_words_then_any_in_every_script() -> Result<()> {
     let search = |query: &str| {
         chat.tools().call("search_context", json!({"label": "facts", "query": query}))
     };
-    assert_eq!(search("shop opening")?, "[shop]\nThe shop opens at nine.");
+    assert_eq!(search("shop opening")?, "[shop]\n  The shop opens at nine.");
     let relaxed = search("shop elephant")?;
     let note = "Nothing has all the words; these have some of them.\n\n";
-    assert_eq!(relaxed, format!("{note}[shop]\nThe shop opens at nine."));
-    assert_eq!(search("故宫")?, "[palace]\n我们昨天参观了故宫博物院");
+    assert_eq!(relaxed, format!("{note}[shop]\n  The shop opens at nine."));
+    assert_eq!(search("故宫")?, "[palace]\n  我们昨天参观了故宫博物院");
     assert_eq!(search("elephant")?, "Nothing found for \"elephant\".");
     assert_eq!(search("\" OR NEAR( *")?, "Nothing found for \"\\\" OR NEAR( *\".");
 
@@ -445,12 +445,12 @@ fn history_branches_lists_places_and_the_current_branch() -> Result<()> {
     assert_eq!(branches(json!({}))?, "This conversation has no branches.");
     branched(&chat)?;
     let list = "After [q]:\n- [first, assistant] The elephant Jumbo\n\
-                - [second, assistant] (leads here) The elephant Babar";
+                - [second, assistant, leads here] The elephant Babar";
     assert_eq!(branches(json!({}))?, list);
     assert_eq!(branches(json!(null))?, list);
     assert_eq!(branches(json!({"id": "q"}))?, list);
     chat.checkout(&"first".into())?;
-    assert!(branches(json!({}))?.contains("[first, assistant] (leads here) "));
+    assert!(branches(json!({}))?.contains("[first, assistant, leads here] "));
     assert_eq!(branches(json!({"id": "first"}))?, "Nothing follows first.");
     chat.append_root(Message::user("Another start").with_id("root"))?;
     assert!(branches(json!({}))?.starts_with("At the beginning:\n- [q, user] Name an elephant\n"));

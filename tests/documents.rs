@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use serde_json::json;
 use talktree::import::MAX_NOTES;
-use talktree::search::{MAX_TERM_TOKENS, MAX_TERMS};
+use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
 use talktree::{Block, Document, Error, Message, Result, Role, Store, estimate_tokens};
 
 fn document(name: &str) -> String {
@@ -85,6 +85,9 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "terms in a query" => MAX_TERMS as u64,
         "words in a term" => MAX_TERM_TOKENS as u64,
+        "words of the index that the prefixes of a query stand for, together" => {
+            MAX_EXPANSIONS as u64
+        }
         "versions kept of a text of a context block" => {
             let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
             for version in 0..count + 9 {
@@ -129,6 +132,20 @@ fn real(what: &str, documented: u64) -> Result<u64> {
             assert_eq!(kept, 123_456_000);
             1
         }
+        "the absolute path of a store, on Unix" => {
+            let folder = tempfile::tempdir().unwrap();
+            let mut path = folder.path().canonicalize().unwrap();
+            path.extend(["d".repeat(200), "d".repeat(150)]);
+            std::fs::create_dir_all(&path).unwrap();
+            let rest = count - path.as_os_str().len();
+            assert!(Store::open(path.join("f".repeat(rest - 1))).is_ok());
+            let refused = Store::open(path.join("f".repeat(rest))).map(drop);
+            assert!(
+                matches!(refused, Err(Error::InvalidName { .. })) || !cfg!(unix),
+                "{refused:?}"
+            );
+            documented
+        }
         other => panic!("no limit is known as {other:?}"),
     })
 }
@@ -145,7 +162,7 @@ fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
 #[test]
 fn the_documented_limits_are_the_real_ones() -> Result<()> {
     let rows = documented();
-    assert_eq!(rows.len(), 14);
+    assert_eq!(rows.len(), 15);
     for (what, limit) in rows {
         assert_eq!(limit, real(&what, limit)?, "{what}");
     }

@@ -9,7 +9,9 @@ type Outcome = Result<(), std::io::Error>;
 /// The modules of each layer, from the bottom up.
 const LAYERS: &[&[&str]] = &[
     &[
+        "callback",
         "error",
+        "foreign",
         "id",
         "message",
         "compaction",
@@ -18,6 +20,7 @@ const LAYERS: &[&[&str]] = &[
         "outcome",
         "view",
         "event",
+        "regular_file",
         "report",
     ],
     &["tree"],

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rusqlite::Connection;
-use talktree::{Error, Message, Result, Store};
+use talktree::{Durability, Error, Message, Result, Store};
 
 /// Set in the child process of a test, which may change its current folder.
 const CHILD: &str = "TALKTREE_TEST_FOLDER";
@@ -124,5 +124,145 @@ fn opening_restores_the_journal_mode_that_another_program_changed() -> Result<()
     assert_eq!(mode("PRAGMA journal_mode = DELETE"), "delete");
     say(&open(&path)?, "second")?;
     assert_eq!(mode("PRAGMA journal_mode"), "wal");
+    Ok(())
+}
+
+/// Does something to the file at a path.
+type Strike = fn(&Path) -> std::io::Result<()>;
+
+/// What can happen to the file of a store while it is open.
+const ATTACKS: [(&str, Strike); 4] = [
+    ("unlinked", |path| std::fs::remove_file(path)),
+    ("renamed", |path| std::fs::rename(path, path.with_extension("old"))),
+    ("replaced", |path| {
+        let other = path.with_extension("other");
+        std::fs::copy(path, &other)?;
+        std::fs::rename(other, path)
+    }),
+    // Others would write to a new log, and this process to one that nobody can reach.
+    ("without its log", |path| std::fs::remove_file(path.with_extension("db-wal"))),
+];
+
+/// Writes were acknowledged into files that nobody could reach.
+#[test]
+fn a_write_to_a_file_that_is_gone_is_refused() -> Result<()> {
+    for durability in [Durability::Full, Durability::Normal] {
+        for (attack, strike) in ATTACKS {
+            let folder = common::folder()?;
+            let path = folder.path().join("bot.db");
+            let store = Store::options().durability(durability).open(&path)?;
+            say(&store, "first")?;
+            assert_eq!(store.session("s")?.path_length()?, 1); // leaves an idle reader
+            strike(&path).unwrap();
+            for _ in 0..2 {
+                let answer = say(&store, "second");
+                assert!(matches!(answer, Err(Error::StoreMoved { .. })), "{attack}: {answer:?}");
+            }
+            let indexed = store.rebuild_search();
+            assert!(matches!(indexed, Err(Error::StoreMoved { .. })), "{attack}: {indexed:?}");
+            if attack != "without its log" {
+                let read = store.session("s")?.path_length();
+                assert!(matches!(read, Err(Error::StoreMoved { .. })), "{attack}: {read:?}");
+            }
+            drop(store);
+            if attack == "renamed" {
+                // The log moves with its database.
+                std::fs::rename(path.with_extension("db-wal"), path.with_extension("old-wal"))
+                    .unwrap();
+                assert_eq!(count(&path.with_extension("old"))?, 1);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The log was measured beside the link, where there is none, so it grew without limit.
+#[test]
+fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
+    const MIB: u64 = 1 << 20;
+    let folder = common::folder()?;
+    let (path, link) = (folder.path().join("bot.db"), folder.path().join("link.db"));
+    say(&open(&path)?, "first")?;
+    symlink(&path, &link).unwrap();
+    let store = Store::options().durability(Durability::Normal).open(&link)?;
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let longest = std::thread::scope(|threads| -> Result<u64> {
+        // There is always one that reads, so SQLite by itself never restarts the log.
+        for _ in 0..4 {
+            threads.spawn(|| {
+                let conn = Connection::open(&path).unwrap();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    conn.execute_batch("BEGIN; SELECT count(*) FROM session").unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    conn.execute_batch("COMMIT").unwrap();
+                }
+            });
+        }
+        let mut longest = 0;
+        let text = "x".repeat(1 << 20);
+        for _ in 0..96 {
+            let message = Message::user("").with_metadata(serde_json::json!(text));
+            let written = store.session("s").and_then(|chat| chat.append(message));
+            let log =
+                std::fs::metadata(folder.path().join("bot.db-wal")).map_or(0, |log| log.len());
+            longest = longest.max(log);
+            if written.is_err() {
+                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+                written?;
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(longest)
+    })?;
+    assert!(longest < 48 * MIB, "{} MiB", longest / MIB);
+    Ok(())
+}
+
+/// SQLite takes paths of 504 bytes and has no words for longer ones.
+#[test]
+fn a_path_that_is_too_long_is_refused_with_the_limit() -> Result<()> {
+    let folder = common::folder()?;
+    let root = folder.path().canonicalize().unwrap();
+    let path_of = |bytes: usize| {
+        let mut path = root.clone();
+        while bytes - path.as_os_str().len() > 220 {
+            path.push("d".repeat(200));
+        }
+        std::fs::create_dir_all(&path).unwrap();
+        let rest = bytes - path.as_os_str().len() - 1;
+        path.join("f".repeat(rest))
+    };
+    let longest = path_of(504);
+    say(&open(&longest)?, "kept")?;
+    assert_eq!(count(&longest)?, 1);
+    let over = path_of(505);
+    let store = open(root.join("bot.db"))?;
+    for refused in [open(&over).map(drop), store.backup(&over, |_| {})] {
+        let text = refused.as_ref().unwrap_err().to_string();
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{text}");
+        assert!(text.contains("505") && text.contains("504"), "{text}");
+        assert!(!over.exists());
+    }
+    Ok(())
+}
+
+/// A copy was written to a name that SQLite read as a URI.
+#[test]
+fn the_name_of_a_backup_is_never_a_uri() -> Result<()> {
+    if let Ok(folder) = std::env::var(CHILD) {
+        std::env::set_current_dir(&folder).unwrap();
+        let store = open("bot.db")?;
+        say(&store, "one")?;
+        std::fs::create_dir("file:copies?mode=memory&x=").unwrap();
+        return store.backup("file:copies?mode=memory&x=/copy.db", |_| {});
+    }
+    let folder = common::folder()?;
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_name_of_a_backup_is_never_a_uri"])
+        .env(CHILD, folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(count(&folder.path().join("file:copies?mode=memory&x=/copy.db"))?, 1);
     Ok(())
 }

@@ -516,3 +516,115 @@ fn each_call_narrows_the_scope_of_a_search() -> Outcome {
     assert!(matches!(refused, Err(talktree::Error::Unsupported { .. })), "{refused:?}");
     Ok(())
 }
+
+/// A person's text must not become a query: no operator, filter or date in it narrows or widens the search.
+#[test]
+fn a_plain_text_is_searched_as_words() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let (mine, other) = (store.session("mine")?, store.session("other")?);
+    mine.append_all([user("a", "session other"), user("b", "draft"), user("c", "a comp b")])?;
+    mine.append(user("d", "role tool after 2023"))?;
+    other.append(user("e", "session other draft"))?;
+    for (text, expected) in [
+        ("session:other", &["a"][..]),
+        ("-draft", &["b"]),
+        ("comp*", &["c"]),
+        ("draft OR comp", &["b", "c"]),
+        ("role:tool", &["d"]),
+        ("after:2023", &["d"]),
+        ("\"draft comp\"", &["b", "c"]),
+        ("in:all", &[]),
+    ] {
+        let found = mine.search(text).plain().run()?;
+        assert_eq!(sorted(&found), expected, "{text}");
+        assert_eq!(found.notices, Vec::<String>::new(), "{text}");
+    }
+    assert_eq!(sorted(&store.search("session:other").plain().run()?), ["a", "e"]);
+    Ok(())
+}
+
+/// `yesterday` in a plain text does not rank the messages of that day first.
+#[test]
+fn a_plain_text_has_no_date_hint() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let now = "2026-03-05T15:00:00Z".parse()?;
+    let mut old = user("old", "the fox of yesterday");
+    old.created_at = "2026-02-01T12:00:00Z".parse()?;
+    let mut new = user("new", "the fox of yesterday, which is a bit longer");
+    new.created_at = "2026-03-04T12:00:00Z".parse()?;
+    chat.append_all([old, new])?;
+    let search = chat.search("fox yesterday").now(now);
+    assert_eq!(ids(&search.clone().run()?), ["new", "old"]);
+    assert_eq!(ids(&search.plain().run()?), ["old", "new"]);
+    Ok(())
+}
+
+/// The notice about an unknown session told whoever may search one session which others exist.
+#[test]
+fn a_query_does_not_say_whether_a_session_outside_the_scope_exists() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let mine = store.session("mine")?;
+    mine.append(user("a", "fox"))?;
+    store.session("secret")?.append(user("b", "fox"))?;
+    for search in [mine.search("fox session:secret"), mine.path().search("fox session:secret")] {
+        let found = search.run()?;
+        assert_eq!(found.notices, ["no session is called \"secret\""]);
+        assert!(found.hits.is_empty());
+    }
+    assert_eq!(store.search("fox session:secret").run()?.notices, Vec::<String>::new());
+    Ok(())
+}
+
+#[test]
+fn dates_are_written_as_people_write_them() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let times = [
+        "2022-12-31T23:59:59Z",
+        "2023-02-01T00:00:00Z",
+        "2026-03-03T12:00:00Z",
+        "2026-03-05T01:00:00Z",
+    ];
+    for (id, time) in ["a", "b", "c", "d"].into_iter().zip(times) {
+        let mut message = user(id, "fox");
+        message.created_at = time.parse()?;
+        store.session("s")?.append(message)?;
+    }
+    let now = "2026-03-05T15:00:00Z".parse()?;
+    for (query, expected) in [
+        ("fox after:2023", &["b", "c", "d"][..]),
+        ("fox before:2023", &["a"]),
+        ("fox after:2023-02 before:2024", &["b"]),
+        ("fox before:2023-02", &["a"]),
+        ("fox after:yesterday", &["d"]),
+        ("fox after:7d before:today", &["c"]),
+        ("fox after:12h", &[]),
+        ("fox after:\"2026-03-03 12:00\" before:24h", &["c"]),
+    ] {
+        assert_eq!(sorted(&store.search(query).now(now).run()?), expected, "{query}");
+    }
+    Ok(())
+}
+
+/// Beyond the limit a prefix is a word: true matches only, marked as partial. An excluded one is never cut short.
+#[test]
+fn a_prefix_of_too_many_words_is_searched_as_a_word() -> Outcome {
+    let words: Vec<String> =
+        (0..=talktree::search::MAX_EXPANSIONS).map(|n| format!("a{n}")).collect();
+    let many = words.join(" ");
+    let store = store(&[("many", &many), ("word", "a fox"), ("other", "apt fox")])?;
+    for (query, expected, is_partial) in [
+        ("a*", &["word"][..], true),
+        ("fox a*", &["word"], true),
+        ("ap* a*", &[], true),
+        ("\"fox a*\"", &[], true),
+        ("ap*", &["other"], false),
+        ("fox -a*", &[], false),
+        ("a* OR apt", &["other", "word"], true),
+    ] {
+        let found = store.search(query).run()?;
+        assert_eq!((sorted(&found), found.is_partial), (expected.to_vec(), is_partial), "{query}");
+        assert_eq!(found.notices.len(), usize::from(is_partial), "{query}: {:?}", found.notices);
+    }
+    Ok(())
+}

@@ -55,7 +55,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
             "lost-compaction",
         ),
         ("DELETE FROM message WHERE address & 4294967295 > 2", "childless-tombstone"),
-        ("INSERT INTO search_pending VALUES (99)", "stray-pending"),
+        ("UPDATE session SET unindexed = next + 1", "wrong-unindexed"),
         ("UPDATE label SET session = session + 7", "stray-record"),
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),
@@ -79,10 +79,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
              UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
             "schema",
         ),
-        (
-            "DELETE FROM search_pending WHERE rowid = (SELECT max(address) FROM search_pending)",
-            "search-index",
-        ),
+        ("UPDATE session SET unindexed = unindexed + 1", "search-index"),
     ] {
         let (_folder, path) = store()?;
         let conn = Connection::open(&path).unwrap();
@@ -233,7 +230,7 @@ fn a_damaged_count_is_named_stops_nothing_and_is_recounted() -> Result<()> {
 #[test]
 fn a_rebuilt_index_is_sound_again() -> Result<()> {
     let (_folder, path) = store()?;
-    Connection::open(&path).unwrap().execute_batch("DELETE FROM search_pending").unwrap();
+    Connection::open(&path).unwrap().execute_batch("UPDATE session SET unindexed = NULL").unwrap();
     let store = Store::open(&path)?;
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "search-index");
     store.rebuild_search()?;
@@ -371,5 +368,55 @@ fn a_message_that_is_not_text_is_named_and_can_be_deleted_or_updated() -> Result
             assert_eq!(chat.raw_history()?.len(), if is_deleted { 2 } else { 3 });
         }
     }
+    Ok(())
+}
+
+/// A large store was copied to the temporary folder, which is often memory.
+#[test]
+fn the_index_of_a_large_store_is_checked_beside_it() -> Result<()> {
+    if let Ok(path) = std::env::var("TALKTREE_TEST_STORE") {
+        assert_eq!(Store::open(path)?.verify(|_| {})?.damages, []);
+        return Ok(());
+    }
+    let (folder, path) = store()?;
+    let large = Message::user("small").with_metadata(json!("x".repeat(40 << 20)));
+    Store::open(&path)?.session("s")?.append(large)?;
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_index_of_a_large_store_is_checked_beside_it"])
+        .env("TALKTREE_TEST_STORE", &path)
+        .env("TMPDIR", folder.path().join("no-such-folder"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["store.db"]);
+    Ok(())
+}
+
+/// A small store that is read-only or busy is checked in memory, without any file.
+#[test]
+fn the_index_of_a_small_store_is_checked_without_a_file() -> Result<()> {
+    if let Ok(path) = std::env::var("TALKTREE_TEST_STORE") {
+        let damages = Store::open_read_only(path)?.verify(|_| {})?.damages;
+        assert_eq!(damages.len(), 1, "{damages:?}");
+        assert_eq!(damages[0].kind, "search-index");
+        return Ok(());
+    }
+    let (folder, path) = store()?;
+    Store::open(&path)?.rebuild_search()?;
+    let foreign = Connection::open(&path).unwrap();
+    foreign
+        .execute_batch(
+            r#"UPDATE message SET parts = '[{"type":"text","text":"door"}]' WHERE id = 'a'"#,
+        )
+        .unwrap();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_index_of_a_small_store_is_checked_without_a_file"])
+        .env("TALKTREE_TEST_STORE", &path)
+        .env("TMPDIR", folder.path().join("no-such-folder"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         )
     })?;
     let work = format!("history of {}, 20 visible; floor: only those 20", short(sized.size));
-    bench.table.add(Row::seconds(work, pair.ours.median()).floor(pair.floor.median()).within(1.5));
+    bench.table.add(Row::seconds(work, pair.ours.median()).floor(pair.floor.median()).within(1.3));
     Ok(())
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn flat(bench: &mut Bench) -> Result<()> {
         })?;
         let work = format!("history of {}, 20 visible; floor: at 1k", short(size));
         let row = Row::seconds(work, pair.ours.median());
-        bench.table.add(row.floor(pair.floor.median()).within(1.5));
+        bench.table.add(row.floor(pair.floor.median()).within(1.3));
         size *= 10;
     }
     let large = bench.stores.sized(bench.million)?;

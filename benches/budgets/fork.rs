@@ -31,7 +31,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let ours = || timed(|| Ok(chat.fork(&head, "fork")?));
     let pair = alternate(Rounds::exactly(15), floor, ours)?;
     let row = Row::seconds("fork at 10k", pair.ours.median());
-    bench.table.add(row.floor(pair.floor.median()).within(1.5));
+    bench.table.add(row.floor(pair.floor.median()).within(1.2));
     Ok(())
 }
 

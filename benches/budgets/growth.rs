@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         let pair = alternate(rounds, || verb(&small, &mut here), || verb(&large, &mut there))?;
         let work = format!("{name} at {}; floor: at 1k", short(large.size));
         let row = Row::seconds(work, pair.ours.median()).floor(pair.floor.median());
-        bench.table.add(if name == "path_length" { row } else { row.within(1.3) });
+        bench.table.add(if name == "path_length" { row } else { row.within(1.1) });
     }
     for sized in [small, large] {
         sized.long.checkout(&sized.last)?;

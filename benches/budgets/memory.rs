@@ -19,7 +19,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     }
     let path = bench.stores.sized(bench.million)?.path.clone();
     let idle = ask("idle", &path)? / IDLE as f64;
-    bench.table.add(Row::new("memory of an idle open session", Unit::Bytes, idle).at_most(16384.0));
+    bench.table.add(Row::new("memory of an idle open session", Unit::Bytes, idle).at_most(2048.0));
     let chat = ask("chat", &path)?;
     let work = format!("working set of a chat at {}", short(bench.million));
     bench.table.add(Row::new(work, Unit::Bytes, chat).at_most(1048576.0));

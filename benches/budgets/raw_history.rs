@@ -22,7 +22,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let floor = || timed(|| floor::read(&conn, SCAN, [1_i64 << 32, (2_i64 << 32) - 1]));
     let pair = alternate(Rounds::default(), floor, || timed(|| Ok(chat.raw_history()?)))?;
     let row = Row::seconds("raw history of 10k", pair.ours.median());
-    bench.table.add(row.floor(pair.floor.median()).within(1.3));
+    bench.table.add(row.floor(pair.floor.median()).within(1.1));
     let pair = alternate(Rounds::default(), floor, || timed(|| Ok(chat.history()?)))?;
     let row = Row::seconds("history of 10k without compactions", pair.ours.median());
     bench.table.add(row.floor(pair.floor.median()));

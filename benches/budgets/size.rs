@@ -27,7 +27,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let file = std::fs::metadata(&path)?.len() as f64;
     let json = json as f64;
     let row = Row::new("file of 50k messages; floor: their JSON", Unit::Bytes, file);
-    bench.table.add(row.floor(json).within(2.0));
+    bench.table.add(row.floor(json).within(1.6));
     let conn = floor::open(&path, Durability::Normal)?;
     let mut statement = conn.prepare(
         "SELECT CASE WHEN name GLOB 'search_*' AND name <> 'search_pending' THEN 'search index'

@@ -64,7 +64,7 @@ impl fmt::Display for Part {
 pub fn print_compactions(chat: &Session) -> Subscription {
     let reader = chat.clone();
     chat.subscribe(move |event| {
-        if let Change::Compact { id } = &event.change
+        if let Change::Compact { id, .. } = &event.change
             && let Ok(compaction) = reader.compaction(id)
         {
             println!("{}", describe(&compaction));

@@ -1,10 +1,14 @@
 //! Backing: the store that keeps the texts of blocks, and the conversation they belong to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
+
+/// How long a write to a block waits for another one, where there is no store that says so.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A session over a [`SessionProvider`] of the caller has no store; a context without a session has no conversation.
 #[derive(Clone, Default)]
@@ -16,6 +20,11 @@ pub(crate) struct Backing {
 impl Backing {
     pub(crate) fn store(&self) -> Result<&dyn ContextStore> {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
+    }
+
+    /// Returns how long a write to a block waits for another one.
+    pub(super) fn patience(&self) -> Duration {
+        self.store.as_ref().map_or(PATIENCE, |store| store.busy_timeout())
     }
 
     pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::label::collapse_whitespace;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
+use crate::callback;
 use crate::error::{self, BoxError, Error};
+use crate::foreign;
 use crate::id::shorten;
 
 /// One block of what a model should know: its source and its settings.
@@ -56,8 +57,9 @@ impl Source {
         match self {
             Self::Text(_) | Self::Read(_) | Self::History => false,
             Self::Write(_) | Self::Stored | Self::StoredSkills | Self::Knowledge => true,
-            Self::Skills(provider) => provider.is_writable(),
-            Self::Search(provider) => provider.is_writable(),
+            // What cannot say whether it is writable is not written.
+            Self::Skills(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
+            Self::Search(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
         }
     }
 
@@ -219,7 +221,7 @@ impl Block {
     /// ```
     pub fn describe(self, description: impl AsRef<str>) -> Self {
         // The header shows it in one line.
-        let description = collapse_whitespace(description.as_ref());
+        let description = foreign::line(description.as_ref());
         Self { description: Some(description).filter(|text| !text.is_empty()), ..self }
     }
 

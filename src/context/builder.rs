@@ -1,6 +1,7 @@
 //! The builder of a context.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::block::Block;
 use super::labelled::LabelledBlock;
@@ -70,7 +71,7 @@ impl ContextBuilder {
         }
         let mut blocks = Vec::new();
         for (label, block) in self.blocks {
-            push(&mut blocks, LabelledBlock::new(&label, block)?)?;
+            push(&mut blocks, &Arc::new(LabelledBlock::new(&label, block)?))?;
         }
         Ok(Context::over(self.backing, blocks, self.options))
     }

@@ -9,8 +9,9 @@ use crate::storage::context::EntryInfo;
 impl Context {
     /// Stores a document in a block of skills or knowledge and returns its key. A document with the same key is replaced.
     ///
-    /// Without a key, the key is made from the title or, without a title, from the content: equal titles have equal keys,
-    /// different titles have different keys.
+    /// Without a key, the key is made from the title or, without a title, from the content: `How to deploy` gets
+    /// `how-to-deploy`. If a document with another title has that key, a hash follows. The same title writes the same
+    /// document again.
     ///
     /// ```
     /// use talktree::{Block, Document, Store};
@@ -149,8 +150,8 @@ impl Context {
         self.require(label)?.append_document(self.backing(), document)
     }
 
-    /// Replaces the content of a document; title and description stay as they are if the given document has none.
-    pub(crate) fn rewrite_document(&self, label: &str, document: &Document) -> Result<()> {
+    /// Replaces the content of a document and returns its key; title and description stay as they are if the given document has none.
+    pub(crate) fn rewrite_document(&self, label: &str, document: &Document) -> Result<String> {
         self.require(label)?.rewrite_document(self.backing(), document)
     }
 }

@@ -3,45 +3,82 @@
 //! Only the part of YAML that skills use: `key: value` with plain, quoted, folded (`>`) and literal (`|`) values. Nested
 //! values are ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::label::collapse_whitespace;
+use crate::foreign;
 
-/// Returns the fields and the document below them; no fields and the whole text if there is no front matter.
-pub(crate) fn split(text: &str) -> (BTreeMap<String, String>, &str) {
-    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let none = (BTreeMap::new(), text);
-    let Some((first, rest)) = text.split_once('\n') else { return none };
-    if first.trim_end() != "---" {
-        return none;
-    }
-    let mut end = 0;
-    for line in rest.split_inclusive('\n') {
-        if matches!(line.trim_end(), "---" | "...") {
-            let (head, body) = rest.split_at(end);
-            return (fields(head), body.get(line.len()..).unwrap_or_default());
-        }
-        end += line.len();
-    }
-    none
+/// A document and what its front matter says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FrontMatter<'a> {
+    pub(super) fields: BTreeMap<String, String>,
+    /// Fields that hold a list or other fields.
+    pub(super) nested: BTreeSet<String>,
+    /// Whether fields begin and never end, so that they are part of the document.
+    pub(super) is_open: bool,
+    /// The document without its front matter.
+    pub(super) body: &'a str,
 }
 
-/// Returns the fields of the lines between the marks.
-fn fields(head: &str) -> BTreeMap<String, String> {
-    let lines: Vec<_> = head.lines().collect();
-    let mut fields = BTreeMap::new();
-    let mut at = 0;
-    while let Some(line) = lines.get(at) {
-        at += 1;
-        let Some((key, value)) = field(line) else { continue };
-        let more = lines[at..].iter().take_while(|line| is_further(line)).count();
-        let below = &lines[at..at + more];
-        at += more;
-        if let Some(value) = value_of(value, below) {
-            fields.insert(key.to_owned(), value);
+impl<'a> FrontMatter<'a> {
+    /// Reads a text; without front matter it is the whole document.
+    pub(super) fn of(text: &'a str) -> Self {
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let none = Self { body: text, ..Self::default() };
+        let above = text.split_inclusive('\n').take_while(|line| line.trim().is_empty());
+        let Some((first, rest)) = text[above.map(str::len).sum()..].split_once('\n') else {
+            return none;
+        };
+        if first.trim_end() != "---" {
+            return none;
         }
+        let mut end = 0;
+        for line in rest.split_inclusive('\n') {
+            if matches!(line.trim_end(), "---" | "...") {
+                let (head, body) = rest.split_at(end);
+                let found = Self::of_head(head);
+                // A text between two rules.
+                if found.is_empty() && !head.trim().is_empty() {
+                    return none;
+                }
+                let body = body.get(line.len()..).unwrap_or_default();
+                return Self { body: body.trim_start_matches(['\r', '\n']), ..found };
+            }
+            end += line.len();
+        }
+        let is_open = rest
+            .lines()
+            .find(|line| !is_blank_or_comment(line))
+            .is_some_and(|line| field(line).is_some());
+        Self { is_open, ..none }
     }
-    fields
+
+    /// Reads the lines between the marks.
+    fn of_head(head: &str) -> Self {
+        let lines: Vec<_> = head.lines().collect();
+        let mut found = Self::default();
+        let mut at = 0;
+        while let Some(line) = lines.get(at) {
+            at += 1;
+            let Some((key, value)) = field(line) else { continue };
+            let more = lines[at..].iter().take_while(|line| is_further(line, value)).count();
+            let below = &lines[at..at + more];
+            at += more;
+            match value_of(value, below) {
+                Some(value) => drop(found.fields.insert(key.to_owned(), value)),
+                None => drop(found.nested.insert(key.to_owned())),
+            }
+        }
+        found
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.nested.is_empty()
+    }
+}
+
+fn is_blank_or_comment(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#')
 }
 
 /// Returns key and value of a line that begins a field.
@@ -52,9 +89,11 @@ fn field(line: &str) -> Option<(&str, &str)> {
     (is_key && is_apart).then(|| (key.trim_end(), value.trim()))
 }
 
-/// Returns whether a line belongs to the value above it.
-fn is_further(line: &str) -> bool {
-    line.trim().is_empty() || line.starts_with([' ', '\t'])
+/// Returns whether a line belongs to the value above it. A list below a key may begin at the margin.
+fn is_further(line: &str, value: &str) -> bool {
+    line.trim().is_empty()
+        || line.starts_with([' ', '\t'])
+        || (value.is_empty() && (line.starts_with("- ") || line.trim_end() == "-"))
 }
 
 fn value_of(first: &str, below: &[&str]) -> Option<String> {
@@ -82,7 +121,7 @@ fn value_of(first: &str, below: &[&str]) -> Option<String> {
         _ => {
             let plain: Vec<_> =
                 [first].iter().chain(below).map(|line| without_comment(line)).collect();
-            Some(collapse_whitespace(&plain.join(" ")))
+            Some(foreign::line(&plain.join(" ")))
         }
     }
 }
@@ -166,7 +205,10 @@ mod tests {
     use super::*;
 
     fn description(head: &str) -> Option<String> {
-        split(&format!("---\nname: n\n{head}\nlast: x\n---\nbody")).0.remove("description")
+        let text = format!("---\nname: n\n{head}\nlast: x\n---\nbody");
+        let mut found = FrontMatter::of(&text);
+        assert_eq!((found.body, found.fields.contains_key("last")), ("body", true), "{head}");
+        found.fields.remove("description")
     }
 
     #[test]
@@ -198,24 +240,31 @@ mod tests {
 
     #[test]
     fn what_follows_a_value_is_read() {
-        let text = "\u{FEFF}---\r\nname: pdf\r\nmetadata:\r\n  a: b\r\ndescription: d\r\n---\r\n\r\nbody\r\n";
-        let (fields, body) = split(text);
-        assert_eq!(fields.get("name").map(String::as_str), Some("pdf"));
-        assert_eq!(fields.get("description").map(String::as_str), Some("d"));
-        assert_eq!(fields.len(), 2);
-        assert_eq!(body, "\r\nbody\r\n");
+        let text = "\u{FEFF}---\r\nname: pdf\r\nmetadata:\r\n  a: b\r\ndescription: d\r\n---\r\n\r\nbody\r\n---\r\n";
+        let found = FrontMatter::of(text);
+        assert_eq!(found.fields.get("name").map(String::as_str), Some("pdf"));
+        assert_eq!(found.fields.get("description").map(String::as_str), Some("d"));
+        assert_eq!(found.fields.len(), 2);
+        assert_eq!(found.nested, BTreeSet::from(["metadata".to_owned()]));
+        assert_eq!(found.body, "body\r\n---\r\n");
+        assert_eq!(FrontMatter::of("\n \n---\na: b\n---\n\nbody").body, "body");
     }
 
     #[test]
     fn a_text_without_front_matter_is_all_document() {
-        for text in
-            ["", "---", "---\nname: x\nno end", "# heading\n---\nx: y\n---\n", "----\n---\n"]
-        {
-            let (fields, body) = split(text);
-            assert!(fields.is_empty());
-            assert_eq!(body, text);
+        for text in [
+            "",
+            "---",
+            "# heading\n---\nx: y\n---\n",
+            "----\n---\n",
+            "---\nan intro between rules\n---\nbody",
+            "---\n\nno: end",
+        ] {
+            let found = FrontMatter::of(text);
+            assert!(found.fields.is_empty(), "{text}");
+            assert_eq!((found.body, found.is_open), (text, text.contains("end")), "{text}");
         }
-        assert_eq!(split("---\n---\nbody").1, "body");
-        assert_eq!(split("---\n---").1, "");
+        assert_eq!(FrontMatter::of("---\n---\nbody").body, "body");
+        assert_eq!(FrontMatter::of("---\n# a comment\n---").body, "---\n# a comment\n---");
     }
 }

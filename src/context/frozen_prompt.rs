@@ -4,7 +4,11 @@ use super::Context;
 use super::drift::{Drift, drifts};
 use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
+use crate::foreign::{guarded, name};
 use crate::storage::context::Section;
+
+/// What follows the label in a reminder. A line of a block that has it begins with `> `.
+const CHANGED: &str = " has changed since the prompt was written.";
 
 impl Context {
     /// Returns the prompt: all blocks, one below the other.
@@ -154,15 +158,14 @@ impl Context {
         for block in self.all().iter().filter(|block| block.block.is_reminding) {
             let was = frozen.iter().find(|section| section.label == block.label);
             let was = was.map(|section| section.content.as_str()).unwrap_or_default();
-            let (label, now) = (&block.label, block.content(self.backing())?);
+            let (label, now) = (name(&block.label), block.content(self.backing())?);
             match now.as_str() {
                 now if now == was => {}
-                "" => texts.push(format!(
-                    "{label} has changed since the prompt was written. It is empty now."
-                )),
-                now => texts.push(format!(
-                    "{label} has changed since the prompt was written. It now reads:\n{now}"
-                )),
+                "" => texts.push(format!("{label}{CHANGED} It is empty now.")),
+                now => {
+                    let now = guarded(now, |line| line.contains(CHANGED));
+                    texts.push(format!("{label}{CHANGED} It now reads:\n{now}"));
+                }
             }
         }
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))

@@ -104,7 +104,7 @@ impl Context {
     /// Returns the label that a prompt shows as `shown`, in upper case.
     fn label_like(&self, shown: &str) -> Option<String> {
         let blocks = self.all();
-        let found = blocks.iter().find(|block| block.label.to_uppercase() == shown);
+        let found = blocks.iter().find(|block| system_prompt::label(&block.label) == shown);
         found.map(|block| block.label.clone())
     }
 }

@@ -1,6 +1,7 @@
 //! Labels of blocks and keys of documents: what may be one, and the line that lists a document.
 
 use crate::error::{Error, Result};
+use crate::foreign::{self, breaks_line};
 use crate::id::shorten;
 
 /// The longest label, in characters.
@@ -41,24 +42,12 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     Err(Error::InvalidName { what, given, why: why.to_owned() })
 }
 
-/// Returns the text in one line, with one space for each run of white space.
-pub(crate) fn collapse_whitespace(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns whether a character cannot be in a line of the prompt: a line break or a control character.
-pub(crate) fn breaks_line(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
 /// Returns the line of a document in the list of a block of skills.
 pub(crate) fn listed(key: &str, description: &str) -> String {
-    let description = collapse_whitespace(description);
-    match description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("- {key}: {}…", &description[..end]),
-        None if description.is_empty() => format!("- {key}"),
-        None => format!("- {key}: {description}"),
+    let key = foreign::name(key);
+    match foreign::short_line(description, MAX_DESCRIPTION_CHARS) {
+        description if description.is_empty() => format!("- {key}"),
+        description => format!("- {key}: {description}"),
     }
 }
 

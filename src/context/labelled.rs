@@ -3,13 +3,16 @@
 //! Invariant: no content is kept here. Each call reads it from the source, so that handles, threads and processes never
 //! disagree, and a failed write changes nothing.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::backing::Backing;
 use super::block::{Block, BlockInfo, Source};
 use super::label::{check_key, check_label, listed};
 use super::provider::{Document, ReadProvider, WriteProvider};
-use super::slug;
+use super::slug::{self, Candidates};
+use super::turn::{Turn, Turns};
+use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
 use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
@@ -23,10 +26,12 @@ pub(crate) struct LabelledBlock {
     pub(crate) label: String,
     pub(crate) block: Block,
     /// Whether the `init` of the provider was called.
-    is_begun: Mutex<bool>,
-    /// Held while a provider is written. An append reads before it writes; without the lock, the write of another thread
-    /// in between would be lost.
-    writing: Mutex<()>,
+    is_begun: AtomicBool,
+    /// Taken while that `init` runs: no other call may come before it.
+    beginning: Turns,
+    /// Taken while a provider is written. An append reads before it writes; a write of another thread in between would be
+    /// lost.
+    writing: Turns,
 }
 
 impl LabelledBlock {
@@ -37,7 +42,13 @@ impl LabelledBlock {
             let what = "be shared across sessions: it is not kept in the store";
             return Err(Error::BlockCannot { label, what });
         }
-        Ok(Self { label, block, is_begun: Mutex::new(false), writing: Mutex::new(()) })
+        Ok(Self {
+            label,
+            block,
+            is_begun: AtomicBool::new(false),
+            beginning: Turns::default(),
+            writing: Turns::default(),
+        })
     }
 
     pub(super) fn info(&self, backing: &Backing) -> Result<BlockInfo> {
@@ -52,10 +63,18 @@ impl LabelledBlock {
     pub(super) fn content(&self, backing: &Backing) -> Result<String> {
         match &self.block.source {
             Source::Text(text) => Ok(text.to_string()),
-            Source::Read(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Write(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
-            Source::Search(provider) => self.ask(provider.as_ref(), |provider| provider.get()),
+            Source::Read(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Write(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Skills(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
+            Source::Search(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.get())
+            }
             Source::Stored => {
                 Ok(self.entry(backing, "")?.map(|entry| entry.content).unwrap_or_default())
             }
@@ -84,8 +103,8 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(provider) => {
-                let _turn = self.turn();
-                self.write(provider.as_ref(), content.to_owned())
+                let _turn = self.turn(&self.writing, backing)?;
+                self.write(backing, provider.as_ref(), content.to_owned())
             }
             _ => {
                 self.check_tokens(content)?;
@@ -96,28 +115,50 @@ impl LabelledBlock {
         }
     }
 
+    pub(super) fn remove_text(&self, backing: &Backing) -> Result<bool> {
+        self.check_plain()?;
+        match &self.block.source {
+            Source::Write(_) => Err(self.cannot("be removed: its text is not in the store")),
+            _ => backing.store()?.remove(self.owner(), &self.label, ""),
+        }
+    }
+
     pub(super) fn append(&self, backing: &Backing, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         if let Source::Write(provider) = &self.block.source {
-            let _turn = self.turn();
-            return self.write(provider.as_ref(), joined(&self.content(backing)?, text));
+            let _turn = self.turn(&self.writing, backing)?;
+            let content = joined(&self.content(backing)?, text);
+            return self.write(backing, provider.as_ref(), content);
         }
-        let content = self.renew(backing, "", |present| {
+        let key = || Ok((String::new(), None));
+        let written = self.renew(backing, key, |_, present| {
             let was = present.map(|entry| entry.content).unwrap_or_default();
             Document { content: joined(&was, text), ..Document::default() }
         })?;
-        Ok(self.block.info(&self.label, content))
+        Ok(self.block.info(&self.label, written.content))
     }
 
-    fn write(&self, provider: &dyn WriteProvider, content: String) -> Result<BlockInfo> {
+    fn write(
+        &self,
+        backing: &Backing,
+        provider: &dyn WriteProvider,
+        content: String,
+    ) -> Result<BlockInfo> {
         self.check_tokens(&content)?;
-        self.ask(provider, |provider| provider.set(&content))?;
+        self.ask(backing, provider, |provider| provider.set(&content))?;
         Ok(self.block.info(&self.label, content))
     }
 
-    /// Waits until no other thread writes to the provider.
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until no other thread is in such a call.
+    fn turn<'a>(&self, turns: &'a Turns, backing: &Backing) -> Result<Turn<'a>> {
+        let patience = backing.patience();
+        turns.take(patience).ok_or_else(|| Error::BlockBusy {
+            label: self.label.clone(),
+            waited_ms: match turns.is_own() {
+                true => 0,
+                false => u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+            },
+        })
     }
 
     /// Writes documents and returns their keys. In the store either all of them are written or none.
@@ -128,59 +169,92 @@ impl LabelledBlock {
     ) -> Result<Vec<String>> {
         self.check_keyed()?;
         self.check_writable()?;
-        let keyed = documents.into_iter().map(|document| {
+        for document in &documents {
             self.check_tokens(&document.content)?;
-            let document = keyed(document);
-            check_key(&document.key)?;
-            Ok(document)
-        });
-        let documents = keyed.collect::<Result<Vec<_>>>()?;
-        let _turn = (!self.block.source.is_stored()).then(|| self.turn());
-        self.write_documents(backing, &documents)?;
+            if !document.key.is_empty() {
+                check_key(&document.key)?;
+            }
+        }
+        if self.block.source.is_stored() {
+            return self.store_documents(backing, documents);
+        }
+        let documents: Vec<_> = documents.into_iter().map(keyed).collect();
+        let _turn = self.turn(&self.writing, backing)?;
+        documents.iter().try_for_each(|document| self.provide(backing, document))?;
         Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
-    fn write_documents(&self, backing: &Backing, documents: &[Document]) -> Result<()> {
-        match &self.block.source {
-            Source::Skills(provider) => documents.iter().try_for_each(|document| {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
-            })?,
-            Source::Search(provider) => documents.iter().try_for_each(|document| {
-                self.ask(provider.as_ref(), |provider| provider.set_keyed(document))
-            })?,
-            source => {
-                let entries: Vec<_> = documents.iter().map(entry_of).collect();
-                let is_searchable = source.is_searchable();
-                backing.store()?.put_all(self.owner(), &self.label, &entries, is_searchable)?;
+    /// Writes documents to the store. If another writer came first and took a key, keys are looked for again.
+    fn store_documents(
+        &self,
+        backing: &Backing,
+        mut documents: Vec<Document>,
+    ) -> Result<Vec<String>> {
+        let is_keyless: Vec<_> = documents.iter().map(|document| document.key.is_empty()).collect();
+        for _ in 0..MAX_TRIES {
+            // What the documents of this call have at their keys.
+            let given = (0..documents.len()).filter(|at| !is_keyless[*at]);
+            let mut taken: HashMap<String, usize> =
+                given.map(|at| (documents[at].key.clone(), at)).collect();
+            let mut expected = vec![None; documents.len()];
+            for at in 0..documents.len() {
+                if is_keyless[at] {
+                    let (key, version) = place(&documents[at], |key| match taken.get(key) {
+                        Some(other) => Ok(Some(Present::of(&documents[*other], None))),
+                        None => Ok(self.entry(backing, key)?.map(Present::from)),
+                    })?;
+                    taken.insert(key.clone(), at);
+                    (documents[at].key, expected[at]) = (key, version);
+                }
+            }
+            let entries = documents.iter().map(entry_of).zip(expected);
+            let entries: Vec<_> = entries.collect();
+            let is_searchable = self.block.source.is_searchable();
+            if backing.store()?.put_all(self.owner(), &self.label, &entries, is_searchable)? {
+                return Ok(documents.into_iter().map(|document| document.key).collect());
             }
         }
-        Ok(())
+        Err(self.cannot("be written: others write to it without a pause"))
+    }
+
+    fn provide(&self, backing: &Backing, document: &Document) -> Result<()> {
+        match &self.block.source {
+            Source::Skills(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.set_keyed(document))
+            }
+            Source::Search(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.set_keyed(document))
+            }
+            _ => Err(self.cannot("hold documents: it is one text")),
+        }
     }
 
     /// Adds a text to the end of a document, on a new line. Title and description stay unless `more` has others.
     pub(super) fn append_document(&self, backing: &Backing, more: &Document) -> Result<String> {
         self.check_keyed()?;
         self.check_writable()?;
-        let more = keyed(more.clone());
         if self.block.source.is_stored() {
-            self.renew_document(backing, &more, |was| joined(was, &more.content))?;
-            return Ok(more.key);
+            return self.renew_document(backing, more, |was| joined(was, &more.content));
         }
+        let more = keyed(more.clone());
         check_key(&more.key)?;
-        let _turn = self.turn();
+        let _turn = self.turn(&self.writing, backing)?;
         let content = joined(&self.load(backing, &more.key)?.unwrap_or_default(), &more.content);
         self.check_tokens(&content)?;
-        self.write_documents(backing, &[Document { content, ..more.clone() }])?;
+        self.provide(backing, &Document { content, ..more.clone() })?;
         Ok(more.key)
     }
 
-    /// Replaces the text of a document. Title and description stay unless `new` has others.
-    pub(super) fn rewrite_document(&self, backing: &Backing, new: &Document) -> Result<()> {
+    /// Replaces the text of a document and returns its key. Title and description stay unless `new` has others.
+    pub(super) fn rewrite_document(&self, backing: &Backing, new: &Document) -> Result<String> {
         self.check_keyed()?;
         self.check_writable()?;
         match self.block.source.is_stored() {
             true => self.renew_document(backing, new, |_| new.content.clone()),
-            false => self.set_documents(backing, vec![new.clone()]).map(drop),
+            false => {
+                let keys = self.set_documents(backing, vec![new.clone()])?;
+                Ok(keys.into_iter().next().unwrap_or_default())
+            }
         }
     }
 
@@ -189,36 +263,48 @@ impl LabelledBlock {
         backing: &Backing,
         new: &Document,
         content: impl Fn(&str) -> String,
-    ) -> Result<()> {
-        let Document { key, title, description, .. } = new;
-        check_key(key)?;
-        self.renew(backing, key, |present| {
+    ) -> Result<String> {
+        let Document { title, description, .. } = new;
+        if !new.key.is_empty() {
+            check_key(&new.key)?;
+        }
+        let find = || match new.key.is_empty() {
+            false => Ok((new.key.clone(), None)),
+            true => place(new, |key| Ok(self.entry(backing, key)?.map(Present::from))),
+        };
+        let written = self.renew(backing, find, |key, present| {
             let (was, known) = match &present {
                 Some(entry) => (entry.content.as_str(), (&entry.title, &entry.description)),
                 None => ("", (&None, &None)),
             };
             Document {
-                key: key.clone(),
+                key: key.to_owned(),
                 title: title.as_ref().or(known.0.as_ref()).cloned(),
                 description: description.as_ref().or(known.1.as_ref()).cloned(),
                 content: content(was),
             }
         })?;
-        Ok(())
+        Ok(written.key)
     }
 
-    /// Writes a new version of a stored text, made from the current one, and returns its content. If another writer came
-    /// first, it starts again from the newer version.
+    /// Writes a new version of a stored text, made from the current one, and returns it. If another writer came first, it
+    /// starts again from the newer version.
+    ///
+    /// `find` returns the key and, if it depends on what is there, the version that it has seen.
     fn renew(
         &self,
         backing: &Backing,
-        key: &str,
-        make: impl Fn(Option<Entry>) -> Document,
-    ) -> Result<String> {
+        find: impl Fn() -> Result<(String, Option<u64>)>,
+        make: impl Fn(&str, Option<Entry>) -> Document,
+    ) -> Result<Document> {
         for _ in 0..MAX_TRIES {
-            let present = self.entry(backing, key)?;
+            let (key, seen) = find()?;
+            let present = self.entry(backing, &key)?;
             let version = present.as_ref().map_or(0, |entry| entry.version);
-            let document = make(present);
+            if seen.is_some_and(|seen| seen != version) {
+                continue;
+            }
+            let document = make(&key, present);
             self.check_tokens(&document.content)?;
             let (store, is_searchable) = (backing.store()?, self.block.source.is_searchable());
             let answer = store.put(
@@ -229,7 +315,7 @@ impl LabelledBlock {
                 Some(version),
             )?;
             if !matches!(answer, Put::Moved { .. }) {
-                return Ok(document.content);
+                return Ok(document);
             }
         }
         Err(self.cannot("be added to: others write to it without a pause"))
@@ -251,7 +337,9 @@ impl LabelledBlock {
 
     pub(super) fn load(&self, backing: &Backing, key: &str) -> Result<Option<String>> {
         match &self.block.source {
-            Source::Skills(provider) => self.ask(provider.as_ref(), |provider| provider.load(key)),
+            Source::Skills(provider) => {
+                self.ask(backing, provider.as_ref(), |provider| provider.load(key))
+            }
             Source::StoredSkills | Source::Knowledge if key.is_empty() => Ok(None),
             Source::StoredSkills | Source::Knowledge => {
                 Ok(self.entry(backing, key)?.map(|entry| entry.content))
@@ -269,7 +357,7 @@ impl LabelledBlock {
         match &self.block.source {
             Source::Search(provider) => {
                 let mut found =
-                    self.ask(provider.as_ref(), |provider| provider.search(query, limit))?;
+                    self.ask(backing, provider.as_ref(), |provider| provider.search(query, limit))?;
                 found.truncate(limit);
                 Ok((found, Matched::All))
             }
@@ -388,30 +476,110 @@ impl LabelledBlock {
         self.block.check_tokens(&self.label, crate::tokens::estimate_tokens(content))
     }
 
-    /// Calls a provider, after its `init`.
+    /// Calls a provider, after its `init`. No lock is held; a panic is a failure.
     fn ask<P: ReadProvider + ?Sized, T>(
         &self,
+        backing: &Backing,
         provider: &P,
         call: impl FnOnce(&P) -> std::result::Result<T, BoxError>,
     ) -> Result<T> {
-        let failed = |source| Error::Provider { label: self.label.clone(), source };
-        let mut is_begun = self.is_begun.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*is_begun {
-            provider.init(&self.label).map_err(failed)?;
-            *is_begun = true;
+        if !self.is_begun.load(Ordering::Acquire) {
+            self.begin(backing, provider)?;
         }
-        drop(is_begun);
-        call(provider).map_err(failed)
+        self.call(|| call(provider))
+    }
+
+    /// Calls the `init` of a provider, unless another thread did.
+    fn begin<P: ReadProvider + ?Sized>(&self, backing: &Backing, provider: &P) -> Result<()> {
+        let _turn = self.turn(&self.beginning, backing)?;
+        if !self.is_begun.load(Ordering::Acquire) {
+            self.call(|| provider.init(&self.label))?;
+            self.is_begun.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn call<T>(&self, call: impl FnOnce() -> std::result::Result<T, BoxError>) -> Result<T> {
+        let answer = callback::call(call).unwrap_or_else(|failed| Err(failed.into()));
+        answer.map_err(|source| Error::Provider { label: self.label.clone(), source })
     }
 }
 
 fn keyed(document: Document) -> Document {
     match document.key.is_empty() {
         true => {
-            Document { key: slug::key(document.title.as_deref(), &document.content), ..document }
+            Document { key: slug::unique(document.title.as_deref(), &document.content), ..document }
         }
         false => document,
     }
+}
+
+/// What is at a key.
+struct Present {
+    key: String,
+    title: Option<String>,
+    content: String,
+    /// `None` if it is not yet in the store.
+    version: Option<u64>,
+}
+
+impl Present {
+    fn of(document: &Document, version: Option<u64>) -> Self {
+        let Document { key, title, content, .. } = document.clone();
+        Self { key, title, content, version }
+    }
+
+    /// Returns whether this is what a document without a key writes again: the one of its title or, without a title, of
+    /// its content.
+    fn is_of(&self, document: &Document) -> bool {
+        let own = slug::titled(self.title.as_deref());
+        match slug::titled(document.title.as_deref()) {
+            Some(title) => own.unwrap_or(&self.key) == title,
+            None => own.is_none() && self.content == document.content,
+        }
+    }
+}
+
+impl From<Entry> for Present {
+    fn from(entry: Entry) -> Self {
+        let Entry { key, title, content, version, .. } = entry;
+        Self { key, title, content, version: Some(version) }
+    }
+}
+
+/// Returns the key for a document without one, and the version that is there now (0: none).
+///
+/// Its own key, if it is stored; else the readable one, if that is free; else one with a hash. The one with a hash is
+/// looked at first: it was given when the readable one was taken, which may be free by now.
+fn place(
+    document: &Document,
+    look: impl Fn(&str) -> Result<Option<Present>>,
+) -> Result<(String, Option<u64>)> {
+    let version = |present: &Option<Present>| match present {
+        Some(present) => present.version,
+        None => Some(0),
+    };
+    let candidates = Candidates::of(document.title.as_deref(), &document.content);
+    let mut long = candidates.long();
+    let hashed = long.next().unwrap_or_default();
+    let at_hashed = look(&hashed)?;
+    let is_own = at_hashed.as_ref().is_some_and(|present| present.is_of(document));
+    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own) {
+        let at_short = look(short)?;
+        if at_short.as_ref().is_none_or(|present| present.is_of(document)) {
+            return Ok((short.clone(), version(&at_short)));
+        }
+    }
+    if is_own || at_hashed.is_none() {
+        return Ok((hashed, version(&at_hashed)));
+    }
+    for key in long.take(MAX_TRIES) {
+        let present = look(&key)?;
+        if present.as_ref().is_none_or(|present| present.is_of(document)) {
+            return Ok((key, version(&present)));
+        }
+    }
+    Ok((hashed, None))
 }
 
 fn joined(content: &str, text: &str) -> String {

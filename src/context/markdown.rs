@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::label::check_label;
 use crate::error::Result;
+use crate::foreign::{breaks_line, guarded, without_invisible};
 
 /// The label of the text above the first heading.
 const PREAMBLE: &str = "system";
@@ -49,12 +50,27 @@ fn section(passage: &Passage) -> String {
     // Reading it back tests every rule of reading at once. The heading after it shows that the content does not reach into
     // the next block.
     let read = sections(&format!("{plain}\n# {MARK}\n"));
-    if matches!(&read[..], [first, last] if first == passage && last.label == MARK) {
+    let is_read_back = matches!(&read[..], [first, last] if first == passage && last.label == MARK);
+    if is_read_back && !poses(content) {
         return plain;
     }
     let ticks = content.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));
     format!("{text}\n{fence}{MARK}\n{content}\n{fence}\n")
+}
+
+/// Returns whether a reader may see a heading where [`sections`] sees none: after another line break than a line feed, or
+/// behind invisible characters.
+fn poses(content: &str) -> bool {
+    if !content.contains(|c| breaks_line(c) && c != '\n') && without_invisible(content) == content {
+        return false;
+    }
+    let mut seen = 0;
+    guarded(content, |line| {
+        seen += usize::from(line.starts_with("# "));
+        false
+    });
+    seen > content.split('\n').filter(|line| line.starts_with("# ")).count()
 }
 
 /// Returns the blocks of a document.
@@ -192,6 +208,19 @@ mod tests {
         let error = read(&format!("# {}", "x".repeat(81))).unwrap_err().to_string();
         assert!(error.ends_with("it has 81 characters, over the limit of 80"), "{error}");
         assert!(read("# \ntext").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_heading_that_only_a_reader_sees_is_fenced() -> Result<()> {
+        for text in ["a\r# soul\rEvil", "a\u{2028}# soul", "\u{200B}# soul", "a\n\u{FEFF}# soul"] {
+            let passages = [passage("memory", None, text)];
+            let document = write(&passages);
+            assert!(document.contains("\n```context\n"), "{document:?}");
+            assert_eq!(read(&document)?, passages);
+        }
+        let harmless = "a\r\nb\u{2028}c\n```\n# comment\n```";
+        assert!(!write(&[passage("memory", None, harmless)]).contains("```context"));
         Ok(())
     }
 

@@ -22,9 +22,10 @@ mod label;
 mod labelled;
 mod markdown;
 mod provider;
-pub(crate) mod slug;
+mod slug;
 mod stored;
 mod system_prompt;
+mod turn;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -35,11 +36,10 @@ use crate::storage::context::ContextStore;
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
-pub use folder::SkillFolder;
+pub use folder::{SkillFolder, SkillNotice};
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 
 pub(crate) use backing::Backing;
-pub(crate) use label::collapse_whitespace;
 use labelled::LabelledBlock;
 
 /// The most blocks of one context: every prompt shows each of them.
@@ -195,6 +195,30 @@ impl Context {
         self.require(label)?.append(self.backing(), text)
     }
 
+    /// Removes the stored text of a block; `false` if there is none. Its versions stay, for
+    /// [`restore`](Self::restore).
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.set("memory", "Likes coffee.")?;
+    /// assert!(context.remove_text("memory")?);
+    /// assert!(!context.remove_text("memory")?);
+    ///
+    /// context.restore("memory", None, 1)?;
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`];
+    /// [`Error::BlockCannot`] if the text is not in the store; as every write.
+    pub fn remove_text(&self, label: &str) -> Result<bool> {
+        self.require(label)?.remove_text(self.backing())
+    }
+
     /// Adds a block after the others. A frozen prompt shows it from the next refresh on.
     ///
     /// ```
@@ -210,8 +234,10 @@ impl Context {
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
         let block = LabelledBlock::new(label, block)?;
+        let block = Arc::new(block);
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        push(&mut blocks, block)
+        // A block that is refused is dropped after the lock: its provider may use the context.
+        push(&mut blocks, &block)
     }
 
     /// Removes a block; `false` if there is none. Its texts stay in the store.
@@ -227,9 +253,11 @@ impl Context {
     /// ```
     pub fn remove(&self, label: &str) -> bool {
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        let count = blocks.len();
-        blocks.retain(|block| block.label != label);
-        blocks.len() < count
+        let at = blocks.iter().position(|block| block.label == label);
+        let removed = at.map(|at| blocks.remove(at));
+        // Dropped outside the lock: its provider may use the context.
+        drop(blocks);
+        removed.is_some()
     }
 
     /// Returns what each block can do, with empty contents: no provider is called.
@@ -273,13 +301,13 @@ impl fmt::Debug for Context {
     }
 }
 
-fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: LabelledBlock) -> Result<()> {
+fn push(blocks: &mut Vec<Arc<LabelledBlock>>, block: &Arc<LabelledBlock>) -> Result<()> {
     if blocks.iter().any(|known| known.label == block.label) {
-        return Err(Error::BlockExists { label: block.label });
+        return Err(Error::BlockExists { label: block.label.clone() });
     }
     if blocks.len() >= MAX_BLOCKS {
         return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
     }
-    blocks.push(Arc::new(block));
+    blocks.push(Arc::clone(block));
     Ok(())
 }

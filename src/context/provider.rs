@@ -1,7 +1,12 @@
 //! Providers: sources of context blocks that a program implements.
 //!
-//! Every provider can be read; its trait says what else it can do. `init` is called before anything else, and no provider
-//! is called while a write to the store is open.
+//! Every provider can be read; its trait says what else it can do. `init` is called before anything else.
+//!
+//! No transaction is open and no lock is held while a provider is called, so it may be slow and call the library. A panic
+//! is an error of the provider, [`Error::Provider`](crate::Error::Provider). One thread at a time writes to a block over a
+//! provider; others wait as long as the store's busy timeout. A provider that writes to its own block while it is written
+//! is refused with [`Error::BlockBusy`](crate::Error::BlockBusy), and so is a call to its block from its own `init`. When
+//! eight callbacks run inside each other, a further call fails: a provider that reads its own prompt has no end.
 
 use crate::error::BoxError;
 
@@ -67,6 +72,8 @@ impl Document {
 
 /// A source that a context block is read from.
 ///
+/// It may call the library, except that it may not call its own block in `init`. A panic is an error.
+///
 /// ```
 /// use talktree::{Block, BoxError, ReadProvider};
 ///
@@ -98,6 +105,9 @@ pub trait ReadProvider: Send + Sync {
 }
 
 /// A source that a context block is read from and written to.
+///
+/// One thread at a time writes. While it does, the provider may not write to its own block:
+/// [`Error::BlockBusy`](crate::Error::BlockBusy).
 ///
 /// ```
 /// use std::sync::Mutex;

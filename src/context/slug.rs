@@ -1,9 +1,9 @@
 //! Keys for documents that are given none.
 //!
-//! A key begins with the letters and digits of the title, in any script. If these alone would not tell two titles apart, a
-//! hash of the title follows. Keys are stored, so the rules must never change.
+//! A key is the letters and digits of the title, in any script: `guide`. If another document has that key, a hash of the
+//! title follows: `guide-2jozfmccxitxh`. A document without a title is named by its content.
 //!
-//! Invariant: two different titles have different keys, up to a collision of 64 bits.
+//! A key is stored with its document, and the same title finds the same document again: so the rules must never change.
 
 /// The longest readable part, in characters.
 const MAX_SLUG_CHARS: usize = 60;
@@ -11,9 +11,42 @@ const MAX_SLUG_CHARS: usize = 60;
 /// The length of a hash in a key: what 64 bits take in 36 digits.
 const HASH_CHARS: usize = 13;
 
-/// Returns the key for a title or, if it is missing or blank, for a content.
-pub(crate) fn key(title: Option<&str>, content: &str) -> String {
-    match title.filter(|title| !title.trim().is_empty()) {
+/// The keys that a document without a key may get, the best first.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    /// Without a hash; `None` if title or content has no letter and no digit.
+    pub(super) short: Option<String>,
+    slug: String,
+    hash: u64,
+}
+
+impl Candidates {
+    pub(super) fn of(title: Option<&str>, content: &str) -> Self {
+        let named = titled(title).unwrap_or(content);
+        let hash = match titled(title) {
+            Some(title) => fnv(&[title.as_bytes()]),
+            None => hash_of_content(content),
+        };
+        let short = Some(readable(named)).filter(|short| !short.is_empty());
+        Self { short, slug: slug(named), hash }
+    }
+
+    /// Returns the keys with a hash. The second one is needed only if someone chose the first for another document.
+    pub(super) fn long(&self) -> impl Iterator<Item = String> {
+        let further = (2_u64..).map(|n| fnv(&[&self.hash.to_le_bytes(), &n.to_le_bytes()]));
+        std::iter::once(self.hash).chain(further).map(|hash| with_hash(&self.slug, hash))
+    }
+}
+
+/// Returns the title, unless it is blank.
+pub(super) fn titled(title: Option<&str>) -> Option<&str> {
+    title.filter(|title| !title.trim().is_empty())
+}
+
+/// Returns a key that no document with another title or, without a title, with another content has: for a block that
+/// cannot be asked which keys are taken.
+pub(super) fn unique(title: Option<&str>, content: &str) -> String {
+    match titled(title) {
         Some(title) => of_title(title),
         None => of_content(content),
     }
@@ -30,20 +63,35 @@ fn of_title(title: &str) -> String {
 
 /// Equal contents have equal keys: storing one twice stores it once.
 fn of_content(content: &str) -> String {
+    with_hash(&slug(content), hash_of_content(content))
+}
+
+fn hash_of_content(content: &str) -> u64 {
     // The prefix tells a content from a title of the same words.
-    with_hash(&slug(content), fnv(&[b"content\0", content.as_bytes()]))
+    fnv(&[b"content\0", content.as_bytes()])
 }
 
 /// Returns the letters and digits in lower case, with one hyphen for each run of anything else.
 fn slug(text: &str) -> String {
+    hyphenated(text, char::is_alphanumeric)
+}
+
+/// Returns the slug with the marks of its letters: without them, words of many scripts would fall to pieces. A key with a
+/// hash has none, so that keys of earlier versions are found.
+fn readable(text: &str) -> String {
+    hyphenated(text, |c| c.is_alphanumeric() || is_mark(c))
+}
+
+fn hyphenated(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let (mut slug, mut chars) = (String::new(), 0);
     for c in text.chars() {
         if chars == MAX_SLUG_CHARS {
             break;
         }
-        if c.is_alphanumeric() {
+        // A mark alone is no letter.
+        if is_kept(c) && (c.is_alphanumeric() || slug.ends_with(|last| last != '-')) {
             // `İ` becomes `i` and a combining dot, which is not a letter.
-            for lower in c.to_lowercase().filter(|c| c.is_alphanumeric()) {
+            for lower in c.to_lowercase().filter(|lower| lower.is_alphanumeric() || *lower == c) {
                 slug.push(lower);
                 chars += 1;
             }
@@ -54,6 +102,26 @@ fn slug(text: &str) -> String {
     }
     slug.truncate(slug.trim_end_matches('-').len());
     slug
+}
+
+/// Returns whether the character changes the letter before it and is no letter itself: accents, vowel signs, tones.
+fn is_mark(c: char) -> bool {
+    match c {
+        // The blocks of the scripts of India have the same layout.
+        '\u{900}'..='\u{DFF}' => {
+            matches!(u32::from(c) & 0x7F, 0x00..=0x03 | 0x3A..=0x3C | 0x3E..=0x4F | 0x51..=0x57 | 0x62..=0x63)
+        }
+        _ => matches!(c,
+            '\u{300}'..='\u{36F}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5BD}' | '\u{5BF}' | '\u{5C1}'
+            | '\u{5C2}' | '\u{5C4}' | '\u{5C5}' | '\u{5C7}' | '\u{610}'..='\u{61A}' | '\u{64B}'..='\u{65F}'
+            | '\u{670}' | '\u{6D6}'..='\u{6DC}' | '\u{6DF}'..='\u{6E4}' | '\u{6E7}' | '\u{6E8}'
+            | '\u{6EA}'..='\u{6ED}' | '\u{711}' | '\u{730}'..='\u{74A}' | '\u{7A6}'..='\u{7B0}'
+            | '\u{E31}' | '\u{E34}'..='\u{E3A}' | '\u{E47}'..='\u{E4E}' | '\u{EB1}'
+            | '\u{EB4}'..='\u{EBC}' | '\u{EC8}'..='\u{ECE}' | '\u{F71}'..='\u{F84}'
+            | '\u{F8D}'..='\u{FBC}' | '\u{102B}'..='\u{103E}' | '\u{17B6}'..='\u{17D3}'
+            | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}' | '\u{3099}' | '\u{309A}'
+            | '\u{FE20}'..='\u{FE2F}'),
+    }
 }
 
 fn with_hash(slug: &str, mut hash: u64) -> String {
@@ -104,7 +172,7 @@ mod tests {
             (None, "", "3mkdj92tosb1i"),
         ];
         for (title, content, expected) in cases {
-            assert_eq!(key(title, content), expected, "{title:?} {content:?}");
+            assert_eq!(unique(title, content), expected, "{title:?} {content:?}");
         }
     }
 
@@ -147,7 +215,7 @@ mod tests {
         ];
         let mut keys = HashMap::new();
         for title in titles.into_iter().filter(|title| !title.trim().is_empty()) {
-            let key = key(Some(title), "");
+            let key = unique(Some(title), "");
             assert!(key.chars().count() <= MAX_SLUG_CHARS + 2 + HASH_CHARS, "{key}");
             if let Some(other) = keys.insert(key, title) {
                 panic!("{title:?} and {other:?} have one key");
@@ -156,7 +224,40 @@ mod tests {
             let made = of_title(title);
             assert!(made == title || of_title(&made) != made, "{made}");
         }
-        assert_ne!(key(Some("Likes coffee."), ""), key(None, "Likes coffee."));
+        assert_ne!(unique(Some("Likes coffee."), ""), unique(None, "Likes coffee."));
+    }
+
+    #[test]
+    fn the_first_candidate_is_readable_in_every_script() {
+        for (title, short) in [
+            ("Guide", "guide"),
+            ("How to deploy", "how-to-deploy"),
+            ("C++", "c"),
+            ("  Größe \n ändern! ", "größe-ändern"),
+            ("हिन्दी गाइड", "हिन्दी-गाइड"),
+            ("คู่มือการใช้งาน", "คู่มือการใช้งาน"),
+            ("Cafe\u{301} menu", "cafe\u{301}-menu"),
+            ("記憶の使い方", "記憶の使い方"),
+            ("\u{301}x", "x"),
+        ] {
+            assert_eq!(
+                Candidates::of(Some(title), "text").short.as_deref(),
+                Some(short),
+                "{title}"
+            );
+        }
+        let untitled = Candidates::of(Some(" "), "Likes coffee.");
+        assert_eq!(untitled.short.as_deref(), Some("likes-coffee"));
+        assert_eq!(Candidates::of(Some("!!!"), "text").short, None);
+        // Keys of earlier versions are among the candidates.
+        for (title, content) in
+            [(Some("How to deploy"), ""), (None, "Likes coffee."), (Some("हिन्दी"), "")]
+        {
+            let candidates = Candidates::of(title, content);
+            let long: Vec<_> = candidates.long().take(3).collect();
+            assert_eq!(long[0], unique(title, content));
+            assert!(long[0] != long[1] && long[1] != long[2]);
+        }
     }
 
     proptest! {
@@ -164,12 +265,12 @@ mod tests {
         fn different_titles_have_different_keys(
             a in "[aA -]{0,3}[aA][aA -]{0,2}", b in "[aA -]{0,3}[aA][aA -]{0,2}"
         ) {
-            prop_assert_eq!(key(Some(&a), "") == key(Some(&b), ""), a == b);
+            prop_assert_eq!(unique(Some(&a), "") == unique(Some(&b), ""), a == b);
         }
 
         #[test]
         fn a_key_is_one_name(title in "\\PC{0,80}") {
-            let key = key(Some(&title), &title);
+            let key = unique(Some(&title), &title);
             prop_assert!(!key.is_empty() && key.len() <= crate::id::MAX_ID_BYTES);
             prop_assert!(key.chars().all(|c| c == '-' || c.is_alphanumeric()), "{}", key);
         }

@@ -1,15 +1,21 @@
 //! Exports a conversation as Markdown, for people.
+//!
+//! Invariant: no text reads as the heading of a message or as the line above a fence. Such a line begins with `> `. A fence that
+//! a text leaves open is closed below it.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use super::output_error;
 use crate::error::Result;
-use crate::id::CompactionId;
+use crate::foreign::{guarded, line, lines};
+use crate::id::{CompactionId, shorten};
 use crate::message::{Json, Message, Part, Role, Tool};
 use crate::session::{Path, Session};
 
 impl Path {
-    /// Writes this path as Markdown: a heading for each message, its text unchanged, and tool calls in fences.
+    /// Writes this path as Markdown: a heading for each message, its text, and tool calls in fences. Lines of a text that
+    /// would read as a heading of another message begin with `> `.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -63,10 +69,16 @@ fn write_message(message: &Message, output: &mut impl Write) -> std::io::Result<
     writeln!(output, "\n## {}, {time}", speaker(message))?;
     for part in &message.parts {
         match part.typed().as_ref() {
-            Part::Text(text) => writeln!(output, "\n{}", text.text.trim_end())?,
+            Part::Text(text) => {
+                let text = content(text.text.trim_end());
+                writeln!(output, "\n{text}")?;
+                if let Some(fence) = open_fence(&text) {
+                    writeln!(output, "{fence}")?;
+                }
+            }
             Part::Reasoning(reasoning) => {
                 writeln!(output)?;
-                for line in reasoning.text.trim_end().lines() {
+                for (line, _) in lines(&content(reasoning.text.trim_end())) {
                     writeln!(output, "> {line}")?;
                 }
             }
@@ -92,7 +104,7 @@ fn speaker(message: &Message) -> String {
         Role::Assistant => "Assistant",
         Role::System => "System",
         Role::Tool => "Tool",
-        Role::Other(role) => role,
+        Role::Other(role) => &shorten(role),
     };
     match message.is_hidden {
         true => format!("{} (hidden)", one_line(role)),
@@ -126,10 +138,52 @@ fn readable(json: &Json) -> String {
 fn write_fence(language: &str, text: &str, output: &mut impl Write) -> std::io::Result<()> {
     let ticks = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));
-    writeln!(output, "\n{fence}{language}\n{}\n{fence}", text.trim_end())
+    writeln!(output, "\n{fence}{language}\n{}\n{fence}", content(text.trim_end()))
 }
 
-/// Returns text that cannot end a heading or a link.
+/// Returns a content in which no line reads as one of ours.
+fn content(text: &str) -> Cow<'_, str> {
+    guarded(text, |line| {
+        let is_about_a_tool = ["Call of `", "Result of `", "Error of `"];
+        has_time(line) || is_about_a_tool.iter().any(|start| line.starts_with(start))
+    })
+}
+
+/// Returns whether a line has a time as the headings of messages have it, after a comma.
+fn has_time(line: &str) -> bool {
+    let shape = b", dddd-dd-dd dd:dd:dd UTC";
+    let fits = |(byte, shape): (&u8, &u8)| match shape {
+        b'd' => byte.is_ascii_digit(),
+        shape => byte == shape,
+    };
+    line.as_bytes().windows(shape.len()).any(|window| window.iter().zip(shape).all(fits))
+}
+
+/// Returns the line that closes the fence that a text leaves open.
+fn open_fence(text: &str) -> Option<String> {
+    let mut open: Option<(char, usize)> = None;
+    for line in text.lines() {
+        // With four spaces before it, it is code.
+        let bare = line.trim_start_matches(' ');
+        let Some(mark @ ('`' | '~')) = bare.chars().next().filter(|_| line.len() - bare.len() < 4)
+        else {
+            continue;
+        };
+        let rest = bare.trim_start_matches(mark);
+        let length = bare.len() - rest.len();
+        open = match open {
+            // Ticks further on make it inline code.
+            None if length >= 3 && (mark == '~' || !rest.contains('`')) => Some((mark, length)),
+            Some((other, least)) if mark == other && length >= least && rest.trim().is_empty() => {
+                None
+            }
+            open => open,
+        };
+    }
+    open.map(|(mark, length)| mark.to_string().repeat(length))
+}
+
+/// Returns text that cannot end a heading, a link or inline code.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['<', '>', '[', ']'], " ")
+    line(text).replace(['<', '>', '[', ']', '`'], " ")
 }

@@ -59,7 +59,7 @@ impl Store {
     /// stays where it is unless something was added. Messages, labels and compactions that were deleted or removed
     /// since they were imported do not come back. Messages are written about a thousand at a time: those written before
     /// an error stay, and a second import completes them and sets the head. `name` is for the report and for errors;
-    /// `progress` receives bytes.
+    /// `progress` receives bytes. Before you open a file that you did not choose, ask [`Store::is_open_file`].
     ///
     /// ```
     /// use std::io::Cursor;

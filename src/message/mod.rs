@@ -23,7 +23,7 @@ pub(crate) use canonical::canonical;
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
 pub(crate) use pairs::{
-    NewestFirst, OldestFirst, Pairing, Side, input_of, output_of, pairs_across, tool_of,
+    NewestFirst, OldestFirst, Pairing, Side, input_of, is_denied, output_of, pairs_across, tool_of,
 };
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;

@@ -23,9 +23,14 @@ pub(super) fn text(text: &Value) -> Option<Part> {
 
 /// Returns a reasoning part with these fields of `of`, if they are set.
 pub(super) fn reasoning(text: &str, of: &Value, fields: &[&str]) -> Part {
+    Part::Reasoning(Reasoning { text: text.to_owned(), extra: self::fields(of, fields) })
+}
+
+/// Returns these fields of a value, if they are set.
+pub(super) fn fields(of: &Value, fields: &[&str]) -> Extra {
     let fields = fields.iter().filter(|field| !of[**field].is_null());
     let fields = fields.map(|field| ((*field).to_owned(), Json::from(of[*field].clone())));
-    Part::Reasoning(Reasoning { text: text.to_owned(), extra: Extra::from_iter(fields) })
+    fields.collect()
 }
 
 /// Returns a part that keeps the value unchanged; `None` if it is not an object.

@@ -4,10 +4,10 @@
 //! summary replaced, results without a call, two user messages in a row, an image from another
 //! program. Providers refuse most of that. [`sanitize()`] repairs the pairs of calls and results,
 //! [`truncate()`] shortens old messages, and [`to_anthropic`], [`to_openai_chat`] and
-//! [`to_openai_responses`] convert the result to a provider's format. [`from_anthropic`] and the
+//! [`to_openai_responses`] convert the result to a provider's format, [`to_ai_sdk`] to that of the Vercel AI SDK. [`from_anthropic`] and the
 //! others read a provider's response into a message. Stored messages never change.
 //!
-//! All three conversions go through the same *turns*: a turn holds the model's text and calls
+//! The conversions for providers go through the same *turns*: a turn holds the model's text and calls
 //! together with the results, and what others say in between comes after it. [`validate_for`] does
 //! not know about turns: it checks any request against the provider's published rules.
 //!
@@ -33,12 +33,16 @@
 //! # Ok::<(), talktree::Error>(())
 //! ```
 
+mod ai_sdk;
 mod answer;
 mod anthropic;
 mod call_id;
 mod content;
+mod files;
+mod input;
 mod openai_chat;
 mod openai_responses;
+mod origin;
 mod sanitize;
 mod summary;
 #[cfg(test)]
@@ -47,6 +51,7 @@ mod truncate;
 mod turns;
 mod validate;
 
+pub use ai_sdk::to_ai_sdk;
 pub use anthropic::{from_anthropic, to_anthropic};
 pub(crate) use openai_chat::Chat;
 pub use openai_chat::{from_openai_chat, to_openai_chat};

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::OPENING;
 use super::answer;
 use super::call_id::CallIds;
-use super::content::{
-    Content, Taken, arguments_of, arguments_text, joined, mention, plain, taken, tool_name,
-};
+use super::content::{Content, joined};
+use super::files::{Taken, name_of, taken, words};
+use super::input::{arguments_of, arguments_text, plain, tool_name};
+use super::origin::{chat_field, field};
 use super::summary::shown;
-use super::turns::{Model, Turn, Turns};
-use crate::message::{File, Json, Message, Part};
+use super::turns::{Call, Model, Piece, Turn, Turns};
+use crate::message::{File, Json, Message, Part, Reasoning};
 
 /// The longest call id that every version of the API accepts.
 const MAX_ID: usize = 40;
@@ -18,9 +19,14 @@ const MAX_ID: usize = 40;
 /// Returns the messages in the format of the OpenAI chat completions API: a list.
 ///
 /// The results of calls are messages of the role `tool` right after the message with the calls. Call
-/// ids that are too long or used twice are replaced, the same way every time. Reasoning and hidden
-/// messages are left out. Images are sent, and PDFs that are data; other files are named in
+/// ids that are too long or used twice are replaced, the same way every time. Hidden messages are left
+/// out. Images are sent, PDFs that are data, and files of text as text; other files are named in
 /// brackets.
+///
+/// A message with calls has the reasoning that led to them, in the field in which the server wrote it, by
+/// default `reasoning_content`: servers of models that think between calls demand it back, and so they
+/// do the `thought_signature` of a call. All other reasoning is left out, and so is that of providers
+/// with an API of their own.
 ///
 /// ```
 /// use serde_json::json;
@@ -65,18 +71,21 @@ pub(crate) struct Chat {
     ids: CallIds,
     /// Writes the input of a call as text.
     spell: fn(&Json) -> String,
+    /// Whether what only a server needs is written: reasoning and signatures.
+    is_for_server: bool,
 }
 
 impl Chat {
     /// For a request to a model: inputs are written as objects, which the templates of many servers
     /// require.
     fn for_model() -> Self {
-        Self { turns: Turns::default(), ids: CallIds::new(MAX_ID), spell: arguments_text }
+        let (turns, ids) = (Turns::default(), CallIds::new(MAX_ID));
+        Self { turns, ids, spell: arguments_text, is_for_server: true }
     }
 
-    /// For a file: inputs are written as the model wrote them.
+    /// For a file: inputs are written as the model wrote them, and no reasoning.
     pub(crate) fn to_keep() -> Self {
-        Self { spell: plain, ..Self::for_model() }
+        Self { spell: plain, is_for_server: false, ..Self::for_model() }
     }
 
     /// Takes a message and returns those that can be written now.
@@ -111,26 +120,71 @@ impl Chat {
 
     fn write_model(&mut self, model: &Model, written: &mut Vec<Value>) {
         let text = model.text();
-        if text.is_empty() && model.calls.is_empty() {
+        let mut calls = Vec::new();
+        let mut results = Vec::new();
+        for call in model.calls() {
+            let id = self.ids.give(&call.id);
+            let content = joined(&call.outcome().content);
+            results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
+            calls.push(self.call(id, call));
+        }
+        if text.is_empty() && calls.is_empty() {
             return;
         }
         let content = if text.is_empty() { Value::Null } else { text.into() };
         let mut message = json!({"role": "assistant", "content": content});
-        let (mut calls, mut results) = (Vec::new(), Vec::new());
-        for call in &model.calls {
-            let id = self.ids.give(&call.id);
-            let arguments = (self.spell)(&call.input);
-            let function = json!({"name": tool_name(&call.name), "arguments": arguments});
-            calls.push(json!({"id": id, "type": "function", "function": function}));
-            let content = joined(&call.outcome().content);
-            results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
-        }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
+            if self.is_for_server {
+                add_reasoning(model, &mut message);
+            }
         }
         written.push(message);
         written.append(&mut results);
     }
+
+    fn call(&self, id: String, call: &Call) -> Value {
+        let name = tool_name(&call.name);
+        let mut written = if is_custom(call) {
+            let custom = json!({"name": name, "input": plain(&call.input)});
+            json!({"id": id, "type": "custom", "custom": custom})
+        } else {
+            let function = json!({"name": name, "arguments": (self.spell)(&call.input)});
+            json!({"id": id, "type": "function", "function": function})
+        };
+        if self.is_for_server {
+            if let Some(extra) = call.extra.get("extra_content").map(Json::value)
+                && extra.is_object()
+            {
+                written["extra_content"] = extra;
+            } else if let Some(signature) =
+                field(&call.extra, "thoughtSignature", ("google", "thoughtSignature"))
+            {
+                written["extra_content"] = json!({"google": {"thought_signature": signature}});
+            }
+        }
+        written
+    }
+}
+
+/// Adds the reasoning that came without a signature, in the fields in which it came.
+fn add_reasoning(model: &Model, message: &mut Value) {
+    for piece in &model.pieces {
+        let Piece::Reasoning(reasoning) = piece else { continue };
+        let Some(field) = chat_field(reasoning) else { continue };
+        message[field] = match message[field].as_str() {
+            Some(before) => format!("{before}\n{}", reasoning.text).into(),
+            None => reasoning.text.as_str().into(),
+        };
+        if let Some(details) = reasoning.extra.get("reasoning_details").map(Json::value) {
+            message["reasoning_details"] = details;
+        }
+    }
+}
+
+/// Returns whether the tool takes a text and not an object.
+pub(super) fn is_custom(call: &Call) -> bool {
+    call.extra.get("custom").is_some_and(|json| json.as_str() == "true")
 }
 
 /// Returns the content as one text, or as a list of parts if the API accepts one of the files.
@@ -154,16 +208,17 @@ fn file_part(file: &File) -> Value {
         Some(Taken::ImageData { media, data }) => image(&format!("data:{media};base64,{data}")),
         Some(Taken::PdfData(data)) => {
             let url = format!("data:application/pdf;base64,{data}");
-            let name = file.filename.as_deref().unwrap_or("file.pdf");
+            let name = name_of(file).unwrap_or("file.pdf");
             json!({"type": "file", "file": {"filename": name, "file_data": url}})
         }
-        Some(Taken::PdfUrl(_)) | None => json!({"type": "text", "text": mention(file)}),
+        Some(Taken::PdfUrl(_)) | None => json!({"type": "text", "text": words(file)}),
     }
 }
 
 /// Returns the message of a response of the OpenAI chat completions API: its first choice.
 ///
-/// Text, calls and the reasoning that some servers send become parts; a refusal becomes text. The
+/// Text, calls and the reasoning that some servers send become parts; a refusal becomes text, and so does
+/// the transcript of an audio answer, without the sound. The
 /// metadata holds `provider` and those of `id`, `model`, `finish_reason` and `usage` that the
 /// response has. A response without choices gives a message without parts.
 ///
@@ -183,9 +238,7 @@ pub fn from_openai_chat(response: &Value) -> Message {
     let choice = &response["choices"][0];
     let said = &choice["message"];
     let mut parts = Vec::new();
-    let reasoning = ["reasoning_content", "reasoning"].map(|field| said[field].as_str());
-    let reasoning = reasoning.into_iter().flatten().find(|text| !text.is_empty());
-    parts.extend(reasoning.map(Part::reasoning));
+    parts.extend(reasoning(said));
     match &said["content"] {
         Value::Array(pieces) => {
             parts.extend(pieces.iter().filter_map(|piece| match piece["type"].as_str() {
@@ -197,6 +250,12 @@ pub fn from_openai_chat(response: &Value) -> Message {
         content => parts.extend(answer::text(content)),
     }
     parts.extend(answer::text(&said["refusal"]));
+    parts.extend(answer::text(&said["audio"]["transcript"]).map(|mut part| {
+        if let Part::Text(text) = &mut part {
+            text.extra.insert("audio".to_owned(), json!({"id": said["audio"]["id"]}).into());
+        }
+        part
+    }));
     let calls = said["tool_calls"].as_array().into_iter().flatten();
     parts.extend(calls.filter_map(call_part));
     let fields = [
@@ -208,15 +267,37 @@ pub fn from_openai_chat(response: &Value) -> Message {
     answer::message("openai", parts, fields)
 }
 
+/// Returns the reasoning, with the field in which the server wrote it if it is not the usual one.
+fn reasoning(said: &Value) -> Option<Part> {
+    let (field, text) = ["reasoning_content", "reasoning"].into_iter().find_map(|field| {
+        said[field].as_str().filter(|text| !text.is_empty()).map(|text| (field, text))
+    })?;
+    let mut extra = answer::fields(said, &["reasoning_details"]);
+    if field != "reasoning_content" {
+        extra.insert("field".to_owned(), Value::from(field).into());
+    }
+    Some(Part::Reasoning(Reasoning { text: text.to_owned(), extra }))
+}
+
 fn call_part(call: &Value) -> Option<Part> {
     let id = call["id"].as_str().unwrap_or_default();
-    let function = if call["custom"].is_object() { &call["custom"] } else { &call["function"] };
+    let custom = &call["custom"];
+    let function = if custom.is_object() { custom } else { &call["function"] };
     let given = if function["arguments"].is_null() { "input" } else { "arguments" };
     let input = match &function[given] {
+        // Only the tool knows how to read it.
+        text if custom.is_object() => text.clone().into(),
         Value::String(text) => arguments_of(text),
         // Some servers send an object instead of its text.
         Value::Null => arguments_of(""),
         other => other.clone().into(),
     };
-    Some(Part::tool_call(function["name"].as_str()?, id, input))
+    let mut part = Part::tool_call(function["name"].as_str()?, id, input);
+    if let Part::Tool(tool) = &mut part {
+        tool.extra = answer::fields(call, &["extra_content"]);
+        if custom.is_object() {
+            tool.extra.insert("custom".to_owned(), Value::from(true).into());
+        }
+    }
+    Some(part)
 }

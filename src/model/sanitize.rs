@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::content::read;
 use super::turns::{is_blank, is_step_start};
+use crate::foreign::name;
 use crate::id::CompactionId;
 use crate::message::{Message, OldestFirst, Pairing, Part};
 
@@ -104,7 +105,7 @@ fn stub(view: &[Message], summaries: &[usize], (at, _): Spot) -> String {
     // A summary before the call cannot have replaced its result.
     match summaries.get(summaries.partition_point(|summary| *summary <= at)) {
         Some(&summary) => {
-            let id = &view[summary].id;
+            let id = name(view[summary].id.as_str());
             format!("[the result is not here; the summary below may contain it: {id}]")
         }
         None => "[the result is not here]".to_owned(),
@@ -120,8 +121,7 @@ fn is_silent(message: &Message) -> bool {
     message.is_hidden
         || message.parts.iter().all(|part| match read(part).as_ref() {
             Part::Text(text) => is_blank(&text.text),
-            Part::Other(json) => is_step_start(json),
-            _ => false,
+            part => is_step_start(part),
         })
 }
 

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::content::read;
+use super::input::exact;
 use crate::id::CompactionId;
 use crate::message::{Json, Message, Part, Role, Tool};
 
@@ -122,7 +123,7 @@ fn shorten_output(output: &Json, max: usize) -> Option<Json> {
     if output.as_str().len() <= max {
         return None;
     }
-    match output.value() {
+    match exact(output) {
         Value::String(text) => shorten_text(&text, max).map(|text| Value::from(text).into()),
         value => (width(&value) > max).then(|| shorten(value, max).into()),
     }

@@ -7,13 +7,20 @@
 //! call without a result gets one that says so. A result that no call of the open turn waits for
 //! becomes a user's text.
 //!
+//! A turn keeps the order in which the model spoke and called. It goes on until a result of one of its calls is known,
+//! and in a message that marks its steps until the end of the step, since all of a step is one answer.
+//!
 //! Invariant: no more is held than the open turn and what others said since it began.
 
+use serde_json::Value;
+
 use crate::message::{
-    File, Json, Message, OldestFirst, Pairing, Part, Reasoning, Role, Side, Tool,
+    Extra, File, Json, Message, OldestFirst, Pairing, Part, Reasoning, Role, Side, Text, Tool,
 };
 
-use super::content::{Content, Outcome, joined, mention, outcome, read};
+use super::content::{Content, Outcome, joined, outcome, read};
+use super::files::words;
+use super::origin::Origin;
 use super::summary::shown;
 
 /// The result of a call that has none when its turn ends. It may come later.
@@ -26,30 +33,51 @@ pub(super) enum Turn {
     Model(Model),
 }
 
+/// What the model said and called, in its order.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    pub(super) said: Vec<Said>,
-    pub(super) calls: Vec<Call>,
+    pub(super) pieces: Vec<Piece>,
+    /// The container in which tools of the provider ran, and the time of its last message.
+    pub(super) container: Option<Value>,
 }
 
-impl Model {
-    /// Returns the texts, joined by line breaks.
-    pub(super) fn text(&self) -> String {
-        let texts = self.said.iter().filter_map(|said| match said {
-            Said::Text(text) => Some(text.as_str()),
-            Said::Reasoning(_) | Said::Redacted(_) => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// One thing the model says.
 #[derive(Debug)]
-pub(super) enum Said {
-    Text(String),
+pub(super) enum Piece {
+    Text(Text),
     Reasoning(Reasoning),
     /// Encrypted reasoning, which only its provider can read.
     Redacted(String),
+    /// A block or an item that only its provider knows, such as a search on the provider's side.
+    Own(Json),
+    Call(Call),
+}
+
+impl Model {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Returns the texts, joined by line breaks.
+    pub(super) fn text(&self) -> String {
+        let texts = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    fn has_calls(&self) -> bool {
+        self.calls().next().is_some()
+    }
+
+    /// Returns whether the model only thought, so that what it thought about comes in its next message.
+    fn only_thinks(&self) -> bool {
+        let thinks = |piece| matches!(piece, &Piece::Reasoning(_) | &Piece::Redacted(_));
+        self.pieces.iter().all(thinks)
+    }
 }
 
 #[derive(Debug)]
@@ -57,6 +85,8 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Json,
+    /// What came with the call from its provider.
+    pub(super) extra: Extra,
     result: Option<Outcome>,
 }
 
@@ -75,12 +105,14 @@ impl Call {
 pub(super) struct Turns {
     done: Vec<Turn>,
     model: Model,
-    /// The calls of the open turn, by their index in `model.calls`.
+    /// The calls of the open turn, by their index in `model.pieces`.
     pairs: OldestFirst<usize>,
     /// What others said while calls waited.
     behind: Vec<Turn>,
     /// Whether a next call would belong to the same step as the newest one.
     in_step: bool,
+    /// Whether the model has seen a result of the open turn, so that whatever it says next is another turn.
+    is_answered: bool,
     /// How many messages were taken.
     taken: usize,
 }
@@ -98,30 +130,54 @@ impl Turns {
     pub(super) fn take(&mut self, message: &Message) {
         self.in_step = false;
         self.taken += 1;
-        let is_model = message.role == Role::Assistant;
-        let mut content = Vec::new();
+        match message.role {
+            Role::Assistant => self.take_model(message),
+            _ => self.take_other_role(message),
+        }
+    }
+
+    fn take_model(&mut self, message: &Message) {
+        let origin = Origin::of(message);
+        let marks_steps = message.parts.iter().any(is_step_start);
+        if self.model.has_calls() && !self.awaits() {
+            self.is_answered = true;
+        }
         for part in &message.parts {
             match read(part).as_ref() {
                 Part::Text(text) if is_blank(&text.text) => {}
-                Part::Text(text) if is_model => self.say(Said::Text(text.text.clone())),
-                Part::Text(text) => content.push(Content::Text(text.text.clone())),
+                Part::Text(text) => self.say(Piece::Text(text.clone())),
                 // No provider accepts a file from the model's side.
-                Part::File(file) if is_model => self.say(Said::Text(mention(file))),
-                Part::File(file) => content.push(Content::File(File::clone(file))),
-                Part::Reasoning(reasoning) if is_model => {
-                    self.say(Said::Reasoning(reasoning.clone()));
+                Part::File(file) => {
+                    self.say(Piece::Text(Text { text: words(file), extra: Extra::new() }));
                 }
-                Part::Tool(tool) => self.take_tool(tool),
-                Part::Other(json) if is_model => self.take_other(json),
-                Part::Reasoning(_) | Part::Other(_) => {}
+                Part::Reasoning(reasoning) => {
+                    self.say(match origin.redacted(reasoning) {
+                        Some(data) => Piece::Redacted(data),
+                        None => Piece::Reasoning(origin.signed(reasoning)),
+                    });
+                }
+                Part::Tool(tool) => self.take_tool(tool, marks_steps),
+                Part::Other(json) => self.take_other(json),
             }
         }
-        if is_model {
-            // Without calls, each message is a turn.
-            if self.model.calls.is_empty() {
-                self.end();
+        if let Some(container) = origin.container() {
+            self.model.container = Some(container);
+        }
+        // Without calls, each message is a turn.
+        if !self.model.has_calls() && !self.model.only_thinks() {
+            self.end();
+        }
+    }
+
+    fn take_other_role(&mut self, message: &Message) {
+        let mut content = Vec::new();
+        for part in &message.parts {
+            match read(part).as_ref() {
+                Part::Tool(tool) => self.take_tool(tool, false),
+                part => content.extend(said_by_others(part)),
             }
-        } else if !content.is_empty() {
+        }
+        if !content.is_empty() {
             self.others_say(match &message.role {
                 Role::System => Turn::System { is_developer: false, text: joined(&content) },
                 Role::Other(role) if &**role == "developer" => {
@@ -143,12 +199,12 @@ impl Turns {
         self.done
     }
 
-    fn say(&mut self, said: Said) {
-        // Text after a result, or after someone else spoke, begins another turn.
-        if !self.behind.is_empty() || self.model.calls.iter().any(|call| call.result.is_some()) {
+    fn say(&mut self, piece: Piece) {
+        // What the model says after a result, or after someone else spoke, begins another turn.
+        if !self.behind.is_empty() || self.is_answered {
             self.end();
         }
-        self.model.said.push(said);
+        self.model.pieces.push(piece);
     }
 
     fn others_say(&mut self, turn: Turn) {
@@ -160,44 +216,77 @@ impl Turns {
         }
     }
 
-    fn take_tool(&mut self, tool: &Tool) {
-        if let Side::Call(input) | Side::Both(input) = Side::of(tool) {
-            // A call that is made while others wait belongs to the same turn.
-            let belongs = self.model.calls.is_empty() || self.in_step || self.awaits();
-            if !self.behind.is_empty() || !belongs {
-                self.end();
+    fn take_tool(&mut self, tool: &Tool, marks_steps: bool) {
+        let here = self.model.pieces.len();
+        match Side::of(tool) {
+            Side::Started => {}
+            Side::Call(input) | Side::Both(input) => {
+                if let Side::Both(_) = Side::of(tool)
+                    && let Pairing::Answers(call) = self.pairs.take(self.taken, tool, here)
+                {
+                    return self.answer(call, outcome(tool));
+                }
+                self.call(tool, input, marks_steps);
             }
-            self.in_step = true;
-            self.pairs.take(self.taken, tool, self.model.calls.len());
-            self.model.calls.push(Call {
-                id: tool.call_id.clone(),
-                name: tool.name.clone(),
-                input: input.clone(),
-                result: outcome(tool),
-            });
-            return;
+            Side::Result => match self.pairs.take(self.taken, tool, here) {
+                Pairing::Answers(call) => self.answer(call, outcome(tool)),
+                _ => {
+                    let Some(result) = outcome(tool) else { return };
+                    let text = joined(&result.content);
+                    let text = format!("Result of the tool {}: {text}", tool.name);
+                    self.others_say(Turn::User(vec![Content::Text(text)]));
+                }
+            },
         }
-        let Some(result) = outcome(tool) else { return };
-        match self.pairs.take(self.taken, tool, self.model.calls.len()) {
-            Pairing::Answers(call) => self.model.calls[call].result = Some(result),
-            _ => {
-                let text = joined(&result.content);
-                let text = format!("Result of the tool {}: {text}", tool.name);
-                self.others_say(Turn::User(vec![Content::Text(text)]));
-            }
+    }
+
+    fn call(&mut self, tool: &Tool, input: &Json, marks_steps: bool) {
+        // A call that is made while others wait belongs to the same turn.
+        let belongs = !self.model.has_calls() || self.in_step || self.awaits();
+        if !self.behind.is_empty() || !belongs {
+            self.end();
+        }
+        self.in_step = true;
+        let here = self.model.pieces.len();
+        self.pairs.take(self.taken, tool, here);
+        let result = outcome(tool);
+        self.is_answered |= result.is_some() && !marks_steps;
+        self.model.pieces.push(Piece::Call(Call {
+            id: tool.call_id.clone(),
+            name: tool.name.clone(),
+            input: input.clone(),
+            extra: tool.extra.clone(),
+            result,
+        }));
+    }
+
+    fn answer(&mut self, call: usize, result: Option<Outcome>) {
+        if let Some(Piece::Call(call)) = self.model.pieces.get_mut(call) {
+            call.result = result;
+            self.is_answered = true;
         }
     }
 
     fn take_other(&mut self, json: &Json) {
-        if is_step_start(json) {
-            self.in_step = false;
-            return;
-        }
         let part = json.value();
-        if part["type"] == "redacted_thinking"
-            && let Some(data) = part["data"].as_str().filter(|data| !data.is_empty())
-        {
-            self.say(Said::Redacted(data.to_owned()));
+        match part["type"].as_str().unwrap_or_default() {
+            "step-start" => {
+                self.in_step = false;
+                self.is_answered |= self.model.has_calls() && !self.awaits();
+            }
+            "steering-message" => {
+                let content = steering(&part);
+                if !content.is_empty() {
+                    self.others_say(Turn::User(content));
+                }
+            }
+            "redacted_thinking" => {
+                if let Some(data) = part["data"].as_str().filter(|data| !data.is_empty()) {
+                    self.say(Piece::Redacted(data.to_owned()));
+                }
+            }
+            kind if is_own(kind) => self.say(Piece::Own(json.clone())),
+            _ => {}
         }
     }
 
@@ -208,17 +297,51 @@ impl Turns {
     fn end(&mut self) {
         self.pairs.clear();
         let model = std::mem::take(&mut self.model);
-        if !model.said.is_empty() || !model.calls.is_empty() {
+        if !model.pieces.is_empty() || model.container.is_some() {
             self.done.push(Turn::Model(model));
         }
         self.done.append(&mut self.behind);
         self.in_step = false;
+        self.is_answered = false;
     }
 }
 
+/// Returns whether a block or an item of this type belongs to one provider, which accepts it again.
+fn is_own(kind: &str) -> bool {
+    // Of Anthropic.
+    kind.ends_with("_tool_result")
+        || matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction")
+        // Of OpenAI.
+        || kind.ends_with("_call")
+        || kind == "mcp_list_tools"
+}
+
+fn said_by_others(part: &Part) -> Vec<Content> {
+    match part {
+        Part::Text(text) if is_blank(&text.text) => Vec::new(),
+        Part::Text(text) => vec![Content::Text(text.text.clone())],
+        Part::File(file) => vec![Content::File(File::clone(file))],
+        Part::Other(json) => {
+            let part = json.value();
+            if part["type"] == "steering-message" { steering(&part) } else { Vec::new() }
+        }
+        Part::Reasoning(_) | Part::Tool(_) => Vec::new(),
+    }
+}
+
+/// Returns what a user said while the model worked.
+fn steering(part: &Value) -> Vec<Content> {
+    let parts = part["parts"].as_array().into_iter().flatten();
+    let parts = parts.filter_map(|part| serde_json::from_value::<Part>(part.clone()).ok());
+    parts
+        .filter(|part| matches!(part, Part::Text(_) | Part::File(_)))
+        .flat_map(|part| said_by_others(&part))
+        .collect()
+}
+
 /// Returns whether the part only marks the start of another step.
-pub(super) fn is_step_start(part: &Json) -> bool {
-    part.value()["type"] == "step-start"
+pub(super) fn is_step_start(part: &Part) -> bool {
+    matches!(part, Part::Other(json) if json.as_str().contains("step-start") && json.value()["type"] == "step-start")
 }
 
 /// Returns whether providers would refuse the text as empty.

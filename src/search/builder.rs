@@ -1,12 +1,16 @@
 //! The builder of a search of a store, a session or a path.
 //!
+//! A text is a query, in the language of [`Query`](super::Query), unless the search is [`plain`](Search::plain).
+//!
 //! Invariant: the method that returns a [`Search`] sets its scope. Later calls and the filters of a query only narrow it.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::alternative::{self, Alternative};
 use super::{Found, Scope, SearchRequest, SessionsFound};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -20,7 +24,10 @@ pub(crate) trait SearchTarget: Send + Sync {
 
 /// A search of a store, a session or a path.
 ///
-/// [`Query`](super::Query) documents the query language. No text is a syntax error.
+/// [`Query`](super::Query) documents the query language. No text is a syntax error. A text that is no query, such as
+/// what a person said, belongs to a [`plain`](Self::plain) search.
+///
+/// Whoever writes the query cannot widen the scope: `session:` in a query, like [`session`](Self::session), narrows it.
 ///
 /// ```
 /// use talktree::{Message, Store};
@@ -119,6 +126,49 @@ impl Search {
         self
     }
 
+    /// Searches for the words of the text, which is no query: nothing in it is an operator, a filter or a date.
+    ///
+    /// For a text that a person or a model wrote as something else, such as a message or a title. The words still match
+    /// as in a query: all of them, or any if no message has them all or if they are a question.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("The option -draft hides role:user."))?;
+    ///
+    /// assert_eq!(store.search("-draft role:tool").run()?.hits.len(), 0);
+    /// assert_eq!(store.search("-draft role:tool").plain().run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn plain(mut self) -> Self {
+        self.request.is_plain = true;
+        self
+    }
+
+    /// Sets how long to search at most. By default there is no limit.
+    ///
+    /// When the time is over, the result holds what was found until then, the newest messages rather than the best,
+    /// and [`is_partial`](Found::is_partial) is true. Building the hits comes on top: some milliseconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("a red fox"))?;
+    /// let search = store.search("fox");
+    ///
+    /// let found = search.clone().timeout(Duration::from_secs(60)).run()?;
+    /// assert_eq!((found.hits.len(), found.is_partial), (1, false));
+    /// assert!(search.timeout(Duration::ZERO).run()?.is_partial);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.request.timeout = Some(timeout);
+        self
+    }
+
     /// Sets the maximum number of results. The default is 20.
     pub fn limit(mut self, limit: usize) -> Self {
         self.request.limit = limit;
@@ -131,7 +181,7 @@ impl Search {
         self
     }
 
-    /// Sets the current time, for queries like `last week`.
+    /// Sets the current time, for queries like `last week` and `after:7d`.
     ///
     /// ```
     /// use chrono::{TimeDelta, Utc};
@@ -175,6 +225,31 @@ impl Search {
     pub fn run(self) -> Result<Found> {
         self.check()?;
         self.target.search(&self.request)
+    }
+
+    /// Returns queries with one condition less that find something, for a search that found nothing.
+    ///
+    /// Each was tried with a limit of 1, so this costs up to about thirty short searches; a
+    /// [`timeout`](Self::timeout) limits all of them together. An alternative never leaves the scope of the search. A
+    /// [`plain`](Self::plain) search has none.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("The deployment is on Friday."))?;
+    ///
+    /// let search = store.search("deploymnt");
+    /// assert!(search.clone().run()?.hits.is_empty());
+    /// assert_eq!(search.alternatives()?[0].query, "deploym*");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn alternatives(&self) -> Result<Vec<Alternative>> {
+        self.check()?;
+        alternative::of(&self.request, |other| Ok(!self.target.search(other)?.hits.is_empty()))
     }
 
     fn check(&self) -> Result<()> {

@@ -93,6 +93,11 @@ pub struct Found {
     pub matched: Matched,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
+    /// Whether the search ended before it had seen everything, so that there may be more hits, and better ones.
+    ///
+    /// Its time was over ([`Search::timeout`](super::Search::timeout)), or a prefix stands for more words than are
+    /// looked up ([`MAX_EXPANSIONS`](super::MAX_EXPANSIONS)). Each hit is a true one.
+    pub is_partial: bool,
 }
 
 impl Hit {
@@ -133,10 +138,10 @@ impl Hit {
 }
 
 impl Found {
-    /// Returns a result of these hits, best first, without notices.
+    /// Returns a complete result of these hits, best first, without notices.
     #[must_use]
     pub fn new(hits: Vec<Hit>, matched: Matched) -> Self {
-        Self { hits, matched, notices: Vec::new() }
+        Self { hits, matched, notices: Vec::new(), is_partial: false }
     }
 }
 
@@ -198,6 +203,8 @@ pub struct SessionsFound {
     pub matched: Matched,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
+    /// Whether the search ended before it had seen everything; see [`Found::is_partial`].
+    pub is_partial: bool,
 }
 
 impl IntoIterator for SessionsFound {

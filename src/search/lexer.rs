@@ -1,5 +1,6 @@
 //! Splits the text of a query into words, quoted phrases and filters.
 
+use crate::search::date;
 use crate::search::tokenizer::is_blank;
 
 const FILTERS: [(&str, Filter); 5] = [
@@ -25,9 +26,7 @@ impl Filter {
         match self {
             Filter::Role => "the name of a role",
             Filter::Session => "the id of a session",
-            Filter::After | Filter::Before => {
-                "a UTC day like 2026-01-31 or an instant like 2026-01-31T12:00:00Z"
-            }
+            Filter::After | Filter::Before => date::EXPECTED,
             Filter::In => "in:text, in:tools or in:all",
         }
     }
@@ -37,6 +36,8 @@ impl Filter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Lexeme<'a> {
     pub(crate) kind: LexemeKind<'a>,
+    /// Its source text, with the minus.
+    pub(crate) written: &'a str,
     /// Whether it has a leading minus.
     pub(crate) is_excluded: bool,
 }
@@ -65,6 +66,7 @@ impl<'a> Iterator for Lexer<'a> {
 
     fn next(&mut self) -> Option<Lexeme<'a>> {
         self.rest = self.rest.trim_start_matches(is_blank);
+        let whole = self.rest;
         // Two minus signs do not negate: `--release` is a command-line option.
         let is_excluded = self
             .rest
@@ -90,7 +92,8 @@ impl<'a> Iterator for Lexer<'a> {
         } else {
             LexemeKind::Word(self.word())
         };
-        Some(Lexeme { kind, is_excluded })
+        let written = &whole[..whole.len() - self.rest.len()];
+        Some(Lexeme { kind, written, is_excluded })
     }
 }
 

@@ -4,14 +4,17 @@
 //! best first, and whether the query was relaxed. The storage keeps the index and finds candidates; this module
 //! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed; `lexer`
 //! and `parser` make the query; `analysis` decides what must match and what counts; `pruning` selects the words to look
-//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found.
+//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found. If nothing was, `alternative`
+//! looks for a query that finds something.
 //!
 //! Invariant: a text and a query pass through the same tokenizer, so every substring of whole words is found.
 //!
 //! Invariant: each character of a script written without spaces is a token, so words of one or two characters are found.
 
+mod alternative;
 pub(crate) mod analysis;
 mod builder;
+mod date;
 pub(crate) mod date_hint;
 mod dictionary;
 mod hit;
@@ -32,10 +35,14 @@ pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
 
+pub use alternative::{Alternative, Widening};
 pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};
+pub use date::parse_date;
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
-pub use query::{Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+pub use query::{
+    Clause, Columns, Filters, MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
+};
 pub(crate) use request::HITS_PER_SESSION;
 pub use request::{Scope, SearchRequest};
 pub use snippet::{SNIPPET_CHARS, Snippet};

@@ -2,8 +2,9 @@
 //!
 //! Invariant: the work is linear in the input, and the limits below bound the query.
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, Utc};
 
+use crate::search::date::parse_date;
 use crate::search::lexer::{Filter, Lexeme, LexemeKind, lex};
 use crate::search::query::{Columns, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
 use crate::search::tokenizer::{is_blank, tokens};
@@ -15,17 +16,27 @@ const MAX_NOTICES: usize = 16;
 /// How many characters of the query text a notice quotes.
 const QUOTED_CHARS: usize = 40;
 
-/// Parses the text of a query.
-pub(crate) fn parse(text: &str) -> Query {
-    let mut parser = Parser::default();
+/// Parses the text of a query. Dates like `7d` count back from `now`.
+pub(crate) fn parse(text: &str, now: DateTime<Utc>) -> Query {
+    let mut parser = Parser::new(now);
     for lexeme in lex(text) {
         parser.push(lexeme);
     }
     parser.finish(text)
 }
 
-#[derive(Default)]
+/// Returns the query for the words of a text in which nothing is an operator or a filter.
+pub(crate) fn parse_plain(text: &str) -> Query {
+    let mut parser = Parser::new(DateTime::UNIX_EPOCH);
+    for word in text.split(is_blank).filter(|word| !word.is_empty()) {
+        // Without its stars a word is no prefix.
+        parser.add_term(word.trim_end_matches('*'), false, false, false);
+    }
+    parser.finish(text)
+}
+
 struct Parser {
+    now: DateTime<Utc>,
     query: Query,
     terms: usize,
     /// Whether an `OR` precedes the next term.
@@ -34,7 +45,12 @@ struct Parser {
 }
 
 impl Parser {
-    fn push(&mut self, Lexeme { kind, is_excluded }: Lexeme<'_>) {
+    fn new(now: DateTime<Utc>) -> Self {
+        let query = Query::default();
+        Self { now, query, terms: 0, joins_last: false, columns: None }
+    }
+
+    fn push(&mut self, Lexeme { kind, is_excluded, .. }: Lexeme<'_>) {
         match kind {
             LexemeKind::Word("OR") if !is_excluded => {
                 self.joins_last = !self.query.clauses.is_empty()
@@ -102,11 +118,11 @@ impl Parser {
             Filter::Role => add_value(&mut filters.roles, value),
             Filter::Session => add_value(&mut filters.sessions, value),
             // Several bounds must all hold, so the narrowest one applies.
-            Filter::After => match instant(value) {
+            Filter::After => match parse_date(value, self.now) {
                 Some(time) => filters.after = filters.after.max(Some(time)),
                 None => return false,
             },
-            Filter::Before => match instant(value) {
+            Filter::Before => match parse_date(value, self.now) {
                 Some(time) => {
                     filters.before = Some(filters.before.map_or(time, |earlier| earlier.min(time)))
                 }
@@ -154,15 +170,6 @@ fn add_value(values: &mut Vec<String>, value: &str) {
     }
 }
 
-/// Returns the instant of an RFC 3339 text, or the start of a UTC day, in the years 0 to 9999.
-fn instant(value: &str) -> Option<DateTime<Utc>> {
-    let day = || {
-        Some(NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc())
-    };
-    let exact = || Some(DateTime::parse_from_rfc3339(value).ok()?.to_utc());
-    day().or_else(exact).filter(|time| (0..=9999).contains(&time.year()))
-}
-
 /// Returns the start of the text on one line, for a notice.
 fn shortened(text: &str) -> String {
     let mut short: String =
@@ -176,6 +183,11 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Parses a query on 5 March 2026.
+    fn parse(text: &str) -> Query {
+        super::parse(text, "2026-03-05T15:00:00Z".parse().unwrap_or_default())
+    }
 
     /// Asserts that `text` parses as drawn: `|` between alternatives, `+` inside a phrase, `-` and `*` as typed.
     #[track_caller]
@@ -244,6 +256,30 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_the_parts_of_a_date_and_spans_before_now() {
+        let filters = parse("after:2023-02 before:yesterday").filters;
+        assert_eq!(filters.after, "2023-02-01T00:00:00Z".parse().ok());
+        assert_eq!(filters.before, "2026-03-04T00:00:00Z".parse().ok());
+        assert_eq!(parse("after:7d").filters.after, "2026-02-26T15:00:00Z".parse().ok());
+        let quoted = parse("after:\"2026-01-31 09:00\"").filters.after;
+        assert_eq!(quoted, "2026-01-31T09:00:00Z".parse().ok());
+    }
+
+    #[test]
+    fn in_a_plain_text_nothing_is_an_operator_or_a_filter() {
+        let query = parse_plain("-red \"blue fox\" OR comp* session:other after:2023 in:all don't");
+        let tokens: Vec<_> =
+            query.clauses.iter().map(|clause| clause[0].tokens.join("+")).collect();
+        let expected = "red blue fox OR comp session+other after+2023 in+all don+t";
+        assert_eq!(tokens.join(" "), expected);
+        assert!(query.clauses.iter().all(|clause| matches!(
+            &clause[..],
+            [Term { is_quoted: false, is_prefix: false, .. }]
+        )));
+        assert_eq!((query.excluded, query.filters, query.notices), Default::default());
+    }
+
+    #[test]
     fn the_narrower_of_two_bounds_applies() {
         let filters =
             parse("after:2026-01-01 after:2026-01-03 after:2026-01-02 before:2026-03-01 before:2026-02-01").filters;
@@ -266,11 +302,10 @@ mod tests {
 
     #[test]
     fn a_malformed_filter_is_searched_as_words_with_a_notice() {
-        drawn("after:yesterday in:box role: -role:tool", "after+yesterday in+box role -role+tool");
-        let expected =
-            "a UTC day like 2026-01-31 or an instant like 2026-01-31T12:00:00Z was expected";
+        drawn("after:someday in:box role: -role:tool", "after+someday in+box role -role+tool");
+        let expected = format!("{} was expected", crate::search::date::EXPECTED);
         for value in [
-            "yesterday",
+            "someday",
             "2026-13-01",
             "2026-01-31T12",
             "12026-01-01",

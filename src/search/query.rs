@@ -6,12 +6,15 @@
 //!
 //! Invariant: FTS5 receives only quoted tokens and this module's operators, whatever the fields of a term hold.
 
+use std::collections::{BTreeSet, HashSet};
+
 use chrono::{DateTime, Utc};
 
 use crate::search::parser;
 use crate::search::prefix::{completions, spelling};
 use crate::search::script::is_unigram;
-use crate::search::tokenizer::tokens;
+use crate::search::stemmer::stem;
+use crate::search::tokenizer::{normalize, tokens};
 
 /// The maximum number of terms of a query, required and excluded together. The rest is ignored, with a notice.
 ///
@@ -33,6 +36,26 @@ pub const MAX_TERMS: usize = 64;
 /// assert_eq!(query.notices.len(), 1);
 /// ```
 pub const MAX_TERM_TOKENS: usize = 64;
+
+/// How many words of the index the prefixes of a query may stand for, together.
+///
+/// The shortest prefixes that exceed this are searched as whole words, with a notice, and the result is
+/// [partial](super::Found::is_partial).
+///
+/// ```
+/// use talktree::search::MAX_EXPANSIONS;
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let words: Vec<String> = (0..=MAX_EXPANSIONS).map(|n| format!("a{n}")).collect();
+/// store.session("s")?.append(Message::user(words.join(" ")))?;
+///
+/// assert!(!store.search("a12*").run()?.is_partial);
+/// let found = store.search("a*").run()?;
+/// assert!(found.is_partial && found.hits.is_empty());
+/// # Ok::<(), talktree::Error>(())
+/// ```
+pub const MAX_EXPANSIONS: usize = 10_000;
 
 /// A word or phrase to find.
 ///
@@ -158,7 +181,7 @@ impl Query {
     /// | `red OR blue fox` | `fox`, and one of the others |
     /// | `role:user` | by this role; repeated: by one of them |
     /// | `session:ID` | in this session; repeated: in one of them |
-    /// | `after:2026-01-31`, `before:2026-02-01T12:00:00Z` | from this UTC day or instant on; until before it |
+    /// | `after:2026-01-31`, `before:7d` | from this date on; until before it; see [`parse_date`](super::parse_date) |
     /// | `in:text`, `in:tools`, `in:all` | text parts (the default), reasoning and tools, both |
     ///
     /// A word with punctuation inside (`user@host`, `don't`) is a phrase of its parts, and so are adjacent characters
@@ -173,7 +196,34 @@ impl Query {
     /// ```
     #[must_use]
     pub fn parse(text: &str) -> Query {
-        parser::parse(text)
+        Self::parse_at(text, Utc::now())
+    }
+
+    /// Parses a query as of `now`, for dates like `yesterday` and `7d`.
+    ///
+    /// ```
+    /// # use talktree::Query;
+    /// let now = "2026-03-05T15:00:00Z".parse().unwrap();
+    /// let after = Query::parse_at("deploy after:yesterday", now).filters.after;
+    /// assert_eq!(after.unwrap().to_rfc3339(), "2026-03-04T00:00:00+00:00");
+    /// ```
+    #[must_use]
+    pub fn parse_at(text: &str, now: DateTime<Utc>) -> Query {
+        parser::parse(text, now)
+    }
+
+    /// Returns the query for the words of a text that is no query: nothing in it is an operator or a filter.
+    ///
+    /// ```
+    /// # use talktree::Query;
+    /// let query = Query::plain("-draft session:other");
+    /// assert_eq!(query.clauses[0][0].tokens, ["draft"]);
+    /// assert_eq!(query.clauses[1][0].tokens, ["session", "other"]);
+    /// assert!(query.excluded.is_empty() && query.filters.is_empty());
+    /// ```
+    #[must_use]
+    pub fn plain(text: &str) -> Query {
+        parser::parse_plain(text)
     }
 
     /// Returns whether the query finds nothing: it has no required term and no filter.
@@ -216,7 +266,15 @@ impl Query {
     /// ```
     #[must_use]
     pub fn to_fts_all(&self) -> Option<String> {
-        let clauses: Vec<_> = self.clauses.iter().filter_map(|clause| any_of(clause)).collect();
+        let mut clauses: Vec<String> = Vec::new();
+        let mut seen = HashSet::new();
+        for clause in &self.clauses {
+            let keys: BTreeSet<_> = clause.iter().map(Term::key).collect();
+            // FTS5 would read the posting lists of a repeated clause again.
+            if seen.insert(keys) {
+                clauses.extend(any_of(clause));
+            }
+        }
         self.expression(&clauses.join(" AND "))
     }
 
@@ -280,17 +338,36 @@ impl Term {
         pieces
     }
 
+    /// Returns what two terms that match the same texts have in common: the stems, and whether the last is a prefix.
+    fn key(&self) -> (Vec<String>, bool) {
+        let words: Vec<_> = self.words().collect();
+        let last = words.len().saturating_sub(1);
+        let stems = words.iter().enumerate().map(|(at, word)| {
+            let normalized = normalize(word);
+            if self.is_prefix && at == last {
+                normalized.into_owned()
+            } else {
+                stem(&normalized).into_owned()
+            }
+        });
+        (stems.collect(), self.is_prefix)
+    }
+
+    /// Returns the words of the term. Its fields are public and may hold anything, so they are tokenized again: a
+    /// quote or a NUL is never part of a word.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        let words = self.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
+        words.take(MAX_TERM_TOKENS)
+    }
+
     /// Returns whether the term has no token.
     pub(crate) fn is_blank(&self) -> bool {
         !self.tokens.iter().any(|token| tokens(token).next().is_some())
     }
 
     /// Returns the alternatives that FTS5 searches: the quoted term, and for a prefix also its completions.
-    ///
-    /// The fields are public and may hold anything, so only tokens are written: a quote or a NUL is never part of one.
     fn to_fts(&self) -> Vec<String> {
-        let words = self.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
-        let mut words: Vec<_> = words.take(MAX_TERM_TOKENS).collect();
+        let mut words: Vec<_> = self.words().collect();
         let Some(last) = words.pop() else { return Vec::new() };
         let start = words.iter().fold(String::new(), |start, word| start + word + " ");
         if !self.is_prefix {
@@ -303,7 +380,9 @@ impl Term {
 
 /// Returns the FTS5 expression that matches any of `terms`, in parentheses if there are several.
 fn any_of(terms: &[Term]) -> Option<String> {
-    let written: Vec<_> = terms.iter().flat_map(Term::to_fts).collect();
+    let mut seen = HashSet::new();
+    let distinct = terms.iter().filter(|term| seen.insert(term.key()));
+    let written: Vec<_> = distinct.flat_map(Term::to_fts).collect();
     match written.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -331,6 +410,15 @@ mod tests {
         all("red -fox -\"two words\"", r#"(("red") NOT ("fox" OR "two words"))"#);
         all("comp* NEAR NOT", r#"("comp"* AND "NEAR" AND "NOT")"#);
         all("\"red runn*\"", r#"(("red runn"* OR "red runned"))"#);
+    }
+
+    /// A query of 64 times `a*` took a minute: FTS5 read the posting lists of each again.
+    #[test]
+    fn a_repeated_term_is_looked_up_once() {
+        all(&"a* ".repeat(64), r#"("a"*)"#);
+        all("deploy Deployed \"deploy\" deplo*", r#"("deploy" AND "deplo"*)"#);
+        all("a OR b b OR a OR A a", r#"(("a" OR "b") AND "a")"#);
+        all("a -b -b -B", r#"(("a") NOT "b")"#);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! The request of a search: a query, a scope and a page.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
+use super::Query;
+use super::date_hint::{DateRange, date_hint};
 use crate::id::{MessageId, SessionId};
 
 /// The default limit of a search.
@@ -75,14 +79,18 @@ impl Scope {
 pub struct SearchRequest {
     /// The query as typed; see [`Query`](super::Query) for the language.
     pub text: String,
+    /// Whether the text is no query: its words are searched, and nothing in it is an operator, a filter or a date.
+    pub is_plain: bool,
     /// Where to search.
     pub scope: Scope,
     /// The maximum number of hits.
     pub limit: usize,
     /// How many of the best hits to skip, for the pages after the first.
     pub offset: usize,
-    /// The current time, for queries like `last week`; `None` for the system clock.
+    /// The current time, for queries like `last week` and `after:7d`; `None` for the system clock.
     pub now: Option<DateTime<Utc>>,
+    /// How long to search at most; `None` without a limit. A storage may ignore it.
+    pub timeout: Option<Duration>,
 }
 
 impl SearchRequest {
@@ -96,6 +104,42 @@ impl SearchRequest {
     /// ```
     #[must_use]
     pub fn new(text: impl Into<String>, scope: Scope) -> Self {
-        Self { text: text.into(), scope, limit: DEFAULT_LIMIT, offset: 0, now: None }
+        Self {
+            text: text.into(),
+            is_plain: false,
+            scope,
+            limit: DEFAULT_LIMIT,
+            offset: 0,
+            now: None,
+            timeout: None,
+        }
+    }
+
+    /// Returns the parsed text.
+    ///
+    /// ```
+    /// use talktree::{Scope, SearchRequest};
+    ///
+    /// let mut request = SearchRequest::new("role:user", Scope::Store);
+    /// assert_eq!(request.query().filters.roles, ["user"]);
+    /// request.is_plain = true;
+    /// assert_eq!(request.query().clauses[0][0].tokens, ["role", "user"]);
+    /// ```
+    #[must_use]
+    pub fn query(&self) -> Query {
+        match self.is_plain {
+            true => Query::plain(&self.text),
+            false => Query::parse_at(&self.text, self.time()),
+        }
+    }
+
+    /// Returns the date range that the text mentions; none of a plain text.
+    pub(crate) fn date_hint(&self) -> Option<DateRange> {
+        let text = (!self.is_plain).then_some(&*self.text);
+        text.and_then(|text| date_hint(text, self.time()))
+    }
+
+    fn time(&self) -> DateTime<Utc> {
+        self.now.unwrap_or_else(Utc::now)
     }
 }

@@ -18,6 +18,9 @@ pub const SNIPPET_CHARS: usize = 200;
 /// How far an end of the snippet may move inward to a word boundary, in characters.
 const SNAP_CHARS: usize = 24;
 
+/// Marks a match in `Display`.
+const MARK: &str = "**";
+
 /// Marks omitted text.
 const ELLIPSIS: char = '…';
 
@@ -27,7 +30,7 @@ const ZERO_WIDTH_JOINER: char = '\u{200D}';
 /// A part of a message, with the positions of the matches.
 ///
 /// On one line: any sequence of white space and control characters becomes one blank. `Display` writes matches as
-/// `**match**`.
+/// `**match**`; marks that the text itself has there are not doubled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snippet {
     /// The text, with `…` at an end where the message continues.
@@ -90,7 +93,17 @@ impl Serialize for Snippet {
 
 impl fmt::Display for Snippet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.marked("**", "**"))
+        let mut pieces = self.pieces().peekable();
+        let mut before = "";
+        while let Some((piece, is_match)) = pieces.next() {
+            let after = pieces.peek().map_or("", |(next, _)| *next);
+            // The text may be Markdown with its own marks at the same place.
+            let open = if is_match && !before.ends_with(MARK) { MARK } else { "" };
+            let close = if is_match && !after.starts_with(MARK) { MARK } else { "" };
+            write!(f, "{open}{piece}{close}")?;
+            before = piece;
+        }
+        Ok(())
     }
 }
 
@@ -283,6 +296,16 @@ mod tests {
         shows("fox", "a red fox", "a red **fox**");
         shows("fox", " \n a\t\u{1b} fox\0 \n", "a **fox**");
         shows("fox", "", "");
+    }
+
+    /// A match in bold text used to be shown as `****fox****`.
+    #[test]
+    fn marks_of_the_text_are_not_doubled() {
+        shows("fox", "a **fox**", "a **fox**");
+        shows("red fox", "a **red fox** *fox*", "a **red** **fox** ***fox***");
+        shows("red", "**red fox**", "**red** fox**");
+        let html = snippet("**fox**", "fox", 30).marked("<b>", "</b>");
+        assert_eq!(html, "**<b>fox</b>**");
     }
 
     #[test]

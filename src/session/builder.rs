@@ -9,7 +9,6 @@ use crate::compaction::policy::{CompactionOptions, Summarizer};
 use crate::context::{Backing, Block, ContextBuilder};
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::id::check_name;
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
 use crate::tokens::TokenCounter;
@@ -122,12 +121,13 @@ impl SessionBuilder {
     /// The compaction runs in the thread that appended, after its commit, so such an append takes as
     /// long as the summarizer. Other threads go on and do not ask the summarizer again. (Another process
     /// may; of two summaries of one range the later commit is refused.) A failure never fails the
-    /// append: [`on_compaction_error`](Self::on_compaction_error) receives it. Unless
+    /// append: [`on_error`](Self::on_error) receives it. Unless
     /// [`compaction_options`](Self::compaction_options) set something else, the last 20 000 tokens are
     /// kept, or half the threshold if that is less. The prompt counts as it was when it was last read
     /// through this session. If the protected messages nearly fill the threshold, the summarizer
     /// runs at nearly every append. If head, tail and prompt alone exceed the threshold,
-    /// subscribers receive [`Change::CannotShorten`](crate::Change::CannotShorten) once.
+    /// subscribers receive [`Change::CannotShorten`](crate::Change::CannotShorten) once, and the next
+    /// attempt waits until a change of the history or the prompt could make a difference.
     ///
     /// The threshold belongs to this handle and its clones: what other handles append is compacted with
     /// the next append through one of these. Updates never start a compaction.
@@ -160,8 +160,11 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls `handler` with each failure of an automatic compaction: of the summarizer, the commit or
-    /// the storage. The append before it has succeeded.
+    /// Calls `handler` with each failure that no verb returns: of an automatic compaction (its
+    /// summarizer, commit or storage), of the token counter, of a listener. What the verb returned is
+    /// true, whatever the handler receives.
+    ///
+    /// The handler may use the library: no lock is held. If it panics, nobody is told.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -173,13 +176,13 @@ impl SessionBuilder {
     ///     .session_builder("s")
     ///     .summarizer(|_: &str| -> Result<String, BoxError> { Err("out of credit".into()) })
     ///     .compact_after(300)
-    ///     .on_compaction_error(move |error| { let _ = sender.send(error.to_string()); })
+    ///     .on_error(move |error| { let _ = sender.send(error.to_string()); })
     ///     .open()?;
     /// chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?;
     /// assert_eq!(heard.try_recv().as_deref(), Ok("the summarizer failed: out of credit"));
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn on_compaction_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+    pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.compaction.on_error = Some(Arc::new(handler));
         self
     }
@@ -200,20 +203,18 @@ impl SessionBuilder {
     /// Returns the session; its first write creates it.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::NoSummarizer`] if
+    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::TokenCounter`] if the counter
+    /// panics when it is asked for its name; [`Error::NoSummarizer`] if
     /// [`compact_after`](Self::compact_after) is set without a summarizer; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         self.provider.id().check()?;
         if self.compaction.threshold.is_some() && self.compaction.summarizer.is_none() {
             return Err(Error::NoSummarizer { session: self.provider.id().clone() });
         }
-        let counter = self.compaction.counter.as_ref();
-        if let Some(counter) = counter {
-            check_name("name of a token counter", counter.name())?;
-        }
-        let counted = counter.and_then(|counter| self.provider.counted_by(counter));
+        let (context, compaction) = (self.context.open()?, self.compaction.build()?);
+        let counter = compaction.counter().of_the_program();
+        let counted = counter.and_then(|counter| self.provider.counted_by(&counter));
         let provider = counted.unwrap_or(self.provider);
-        let (context, compaction) = (self.context.open()?, self.compaction.build());
         Ok(Session { provider, events: self.events, context, compaction })
     }
 }

@@ -52,7 +52,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn checkout(&self, id: &MessageId) -> Result<()> {
         self.provider.checkout(Some(id))?;
-        self.emit(|| Change::Head { id: Some(id.clone()) });
+        self.emit_changed(|| Change::Head { id: Some(id.clone()) });
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Session {
     /// As every write.
     pub fn checkout_start(&self) -> Result<()> {
         self.provider.checkout(None)?;
-        self.emit(|| Change::Head { id: None });
+        self.emit_changed(|| Change::Head { id: None });
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Session {
     fn tell_head(&self, is_moved: bool) -> Result<bool> {
         if is_moved {
             // The move is committed: a failed read of the new head must not make it look failed.
-            self.emit(|| Change::Head { id: self.provider.head().ok().flatten() });
+            self.emit_changed(|| Change::Head { id: self.provider.head().ok().flatten() });
         }
         Ok(is_moved)
     }

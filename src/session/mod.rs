@@ -27,6 +27,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
+use crate::tokens::Counter;
 
 pub use builder::SessionBuilder;
 pub(crate) use compact::InProgress;
@@ -78,7 +79,7 @@ impl Session {
             provider,
             events: Events::default(),
             context: Context::empty(backing),
-            compaction: CompactionSettingsBuilder::default().build(),
+            compaction: CompactionSettingsBuilder::default().with(Counter::default()),
         }
     }
 
@@ -225,7 +226,7 @@ impl Session {
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
         if let Ok(length) = fork.path_length() {
-            fork.emit(|| Change::Import { messages: length });
+            fork.emit_changed(|| Change::Import { messages: length });
         }
         Ok(fork)
     }
@@ -233,7 +234,11 @@ impl Session {
     /// Calls `listener` after each committed change to this session that a handle of this store
     /// makes, in the thread that made it.
     ///
-    /// A listener that panics does not fail the change, and the other listeners are still called.
+    /// A listener may read, write, subscribe and drop subscriptions: no lock is held. If it panics, the
+    /// change is committed all the same, the other listeners are called, and the
+    /// [`on_error`](SessionBuilder::on_error) of the session that changed receives
+    /// [`Error::Callback`](crate::Error::Callback). A listener whose changes call listeners without end is
+    /// not called when eight callbacks run inside each other.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -270,7 +275,7 @@ impl Session {
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {
-        self.events.emit(self.id(), change);
+        self.events.emit(self.id(), change, |error| self.compaction.report(error));
     }
 }
 

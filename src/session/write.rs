@@ -108,7 +108,28 @@ impl Session {
         expected: &ExpectedHead,
         message: Message,
     ) -> Result<Appended> {
-        let mut appended = self.append_chain(parent, expected, &[message])?;
+        self.append_and_tell(parent, expected, message, None)
+    }
+
+    /// Appends the summary of a branch, and tells subscribers so.
+    pub(super) fn append_summary(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        message: Message,
+        summary: Change,
+    ) -> Result<Appended> {
+        self.append_and_tell(parent, expected, message, Some(summary))
+    }
+
+    fn append_and_tell(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        message: Message,
+        also: Option<Change>,
+    ) -> Result<Appended> {
+        let mut appended = self.append_chain(parent, expected, &[message], also)?;
         appended.pop().ok_or(crate::Error::Corrupt {
             what: "the storage did not answer for an appended message".to_owned(),
         })
@@ -159,7 +180,7 @@ impl Session {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Vec<Appended>> {
         let messages: Vec<Message> = messages.into_iter().collect();
-        self.append_chain(parent, &ExpectedHead::Any, &messages)
+        self.append_chain(parent, &ExpectedHead::Any, &messages, None)
     }
 
     /// Appends messages as a chain below the head, in one transaction, if the head is at
@@ -184,25 +205,34 @@ impl Session {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Vec<Appended>> {
         let messages: Vec<Message> = messages.into_iter().collect();
-        self.append_chain(&Parent::Head, &ExpectedHead::At(expected.cloned()), &messages)
+        self.append_chain(&Parent::Head, &ExpectedHead::At(expected.cloned()), &messages, None)
     }
 
+    /// Appends messages; `also` is sent to subscribers after the append.
     fn append_chain(
         &self,
         parent: &Parent,
         expected: &ExpectedHead,
         messages: &[Message],
+        also: Option<Change>,
     ) -> Result<Vec<Appended>> {
         for message in messages {
             message.id.check_for_writing()?;
         }
         let CountedAppend { appended, visible_tokens } =
             self.provider.append_counted(parent, expected, messages)?;
-        if appended.iter().any(|appended| appended.is_new) {
-            self.emit(|| Change::Append {
-                ids: appended.iter().filter(|a| a.is_new).map(|a| a.id.clone()).collect(),
-            });
-            self.keep_within(visible_tokens);
+        let added = appended.iter().filter(|appended| appended.is_new);
+        let count = added.clone().count();
+        if count > 0 {
+            if *parent != Parent::Head {
+                // The head has moved to another branch.
+                self.compaction.note_change();
+            }
+            self.emit(|| Change::Append { ids: added.map(|it| it.id.clone()).collect() });
+            if let Some(also) = also {
+                self.emit(|| also);
+            }
+            self.keep_within(visible_tokens, count);
         }
         Ok(appended)
     }
@@ -266,7 +296,7 @@ impl Session {
         let imported = self.provider.import(records)?;
         let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
         if added > 0 {
-            self.emit(|| Change::Import { messages: added as u64 });
+            self.emit_changed(|| Change::Import { messages: added as u64 });
         }
         Ok(imported)
     }
@@ -312,7 +342,7 @@ impl Session {
     pub fn update(&self, message: Message) -> Result<Updated> {
         let updated = self.provider.update(&message)?;
         if updated.is_changed {
-            self.emit(|| Change::Update { id: message.id });
+            self.emit_changed(|| Change::Update { id: message.id });
         }
         Ok(updated)
     }
@@ -339,10 +369,10 @@ impl Session {
         match &upserted {
             Upserted::Appended(_) => {
                 self.emit(|| Change::Append { ids: vec![message.id] });
-                self.keep_within(None);
+                self.keep_within(None, 1);
             }
             Upserted::Updated(updated) if updated.is_changed => {
-                self.emit(|| Change::Update { id: message.id });
+                self.emit_changed(|| Change::Update { id: message.id });
             }
             Upserted::Updated(_) => {}
         }
@@ -401,7 +431,7 @@ impl Session {
 
     fn emit_deleted(&self, deleted: &Deleted) {
         if !deleted.messages.is_empty() {
-            self.emit(|| Change::Delete { ids: deleted.messages.clone() });
+            self.emit_changed(|| Change::Delete { ids: deleted.messages.clone() });
         }
     }
 
@@ -424,7 +454,7 @@ impl Session {
     /// As every write.
     pub fn clear(&self) -> Result<()> {
         self.provider.clear()?;
-        self.emit(|| Change::Clear);
+        self.emit_changed(|| Change::Clear);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! two verbs of the session: clearing it and adding a compaction thaw the prompt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub(crate) trait ContextStore: Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
 
+    /// Returns how long a write waits for other writers.
+    fn busy_timeout(&self) -> Duration;
+
     /// Returns the context of another session.
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore>;
 
@@ -166,14 +170,15 @@ pub(crate) trait ContextStore: Send + Sync {
         expected: Option<u64>,
     ) -> Result<Put>;
 
-    /// Puts many texts, whatever the stored versions are: all of them or none.
+    /// Puts many texts, each with its expected version as in [`put`](Self::put): all of them or, if a stored version is
+    /// another one, none. Returns whether they were put.
     fn put_all(
         &self,
         owner: Owner,
         label: &str,
-        all: &[NewEntry<'_>],
+        all: &[(NewEntry<'_>, Option<u64>)],
         is_searchable: bool,
-    ) -> Result<()>;
+    ) -> Result<bool>;
 
     /// Removes a text; returns whether there was one. Its versions are kept.
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool>;

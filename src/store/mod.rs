@@ -1,5 +1,6 @@
 //! The store: one database file with all its sessions.
 
+mod import;
 mod options;
 mod search;
 
@@ -16,7 +17,7 @@ use crate::id::{SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::report::{Progress, StoreStats, Verified};
 use crate::session::{InProgress, Session, SessionBuilder};
-use crate::storage::sqlite::{Database, InterruptSignal, SqliteSession, Watch};
+use crate::storage::sqlite::{self, Database, InterruptSignal, SqliteSession, Watch};
 
 pub use options::{Durability, StoreOptions};
 
@@ -56,7 +57,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
-    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened.
+    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidName`] if its absolute path
+    /// is too long.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
@@ -98,10 +100,37 @@ impl Store {
     /// [`Error::OlderStore`] if an older talktree wrote it: only a store that is opened for writing is
     /// migrated. As [`open`](Self::open).
     ///
-    /// Where SQLite cannot create its lock files beside the file, the file is read as one that nobody
-    /// writes: do not write to it from elsewhere at the same time.
+    /// Where SQLite cannot create its lock files beside the file, the file is read without locks, and a read never
+    /// returns an old state: it is [`Error::UnreadableLog`] if there is a log, or if others have written since.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
+    }
+
+    /// Returns whether this process has a file open as a part of a store: the database, its write-ahead log or its lock
+    /// file, by whatever name.
+    ///
+    /// Do not open such a file yourself, not even to read it: when a process closes any descriptor of a file, POSIX
+    /// systems drop all its locks on that file. Then other processes would remove the log under this store, and
+    /// acknowledged writes would be lost. A program that opens files that it did not choose, such as all files of a
+    /// folder, asks this first.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// assert!(Store::is_open_file(&path));
+    /// assert!(Store::is_open_file(folder.path().join("bot.db-wal")));
+    /// assert!(!Store::is_open_file(folder.path().join("chats.jsonl")));
+    ///
+    /// drop(store);
+    /// assert!(!Store::is_open_file(&path));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_open_file(path: impl AsRef<Path>) -> bool {
+        sqlite::is_open(path.as_ref())
     }
 
     /// Returns the options a store can be opened with.
@@ -306,7 +335,8 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        self.events.emit(id, || Change::Remove);
+        // A store has no error handler.
+        self.events.emit(id, || Change::Remove, |_| {});
         Ok(())
     }
 
@@ -353,6 +383,9 @@ impl Store {
     /// # Errors
     /// As every read; [`Error::Interrupted`]. Damage is not an error: the result
     /// lists it.
+    ///
+    /// The search index of a store of more than 32 MiB is checked in a copy, which is made beside the store and removed
+    /// afterwards.
     pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
         self.database.verify(progress)
     }
@@ -360,7 +393,8 @@ impl Store {
     /// Copies a snapshot of the store to a new file; others may write at the same time.
     ///
     /// The file gets its name when the copy is complete. A crash may leave an incomplete copy whose name
-    /// ends in `.partial`.
+    /// ends in `.partial`. `progress` may use the store; if it panics, so does this call, and no file is
+    /// left.
     ///
     /// ```
     /// use talktree::{Error, Message, Store};
@@ -401,11 +435,12 @@ impl Store {
         self.database.rebuild_search()
     }
 
-    /// Drops the token figures stored with sessions, so that the next use counts them again, and
-    /// replaces impossible figures of messages by talktree's estimate.
+    /// Drops the token figures stored with sessions, and replaces impossible figures of messages and
+    /// those of [`TokenCounter`](crate::TokenCounter)s by talktree's estimate. The next use of a session
+    /// counts its figure again, with its counter.
     ///
-    /// Call it when [`verify`](Self::verify) finds wrong figures, which make automatic compaction start
-    /// too early or too late. It costs time and loses nothing.
+    /// Call it when [`verify`](Self::verify) finds wrong figures, or when a counter gave wrong ones: they
+    /// make automatic compaction start too early or too late. It costs time and loses nothing.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -471,6 +506,8 @@ impl Store {
 
     /// Calls `listener` after each committed change to any session that this handle or a clone of it
     /// makes, in the thread that made it.
+    ///
+    /// [`Session::subscribe`] says what a listener may do.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -534,7 +534,7 @@ impl SessionProvider for MemorySession {
             });
             shown.map(|span| span.compaction.id.clone())
         };
-        let words = words_of(&request.text);
+        let words = words_of(request.query());
         let matches = scope.into_iter().filter_map(|at| {
             let message = tree.read(at)?;
             let text = message.text();
@@ -554,14 +554,13 @@ impl SessionProvider for MemorySession {
             })
         });
         let hits = matches.skip(request.offset).take(request.limit).collect();
-        Ok(Found { hits, matched: Matched::All, notices: Vec::new() })
+        Ok(Found::new(hits, Matched::All))
     }
 }
 
 /// Returns the words of a query in lower case: one of each clause, without filters and excluded terms.
-fn words_of(text: &str) -> Vec<String> {
-    let clauses = Query::parse(text).clauses;
-    let terms = clauses.into_iter().filter_map(|clause| clause.into_iter().next());
+fn words_of(query: Query) -> Vec<String> {
+    let terms = query.clauses.into_iter().filter_map(|clause| clause.into_iter().next());
     terms.flat_map(|term| term.tokens).map(|token| token.to_lowercase()).collect()
 }
 

@@ -1,20 +1,33 @@
 //! Counters of the tokens that a message takes in a model's window.
+//!
+//! A counter is the program's code and may fail: it panics, or its count is not a number of tokens. Then the estimate
+//! takes its place, and the error handler of the session gets the failure. A [`Count`] says which of the two it is.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{estimate_tokens, of_message, of_message_by};
+use crate::callback::{Failed, caught};
+use crate::error::{Error, Result};
 use crate::message::Message;
 
 /// The name of [`HeuristicCounter`].
 pub(crate) const HEURISTIC: &str = "heuristic";
-/// The greatest count; a greater one is read as this.
+/// The greatest valid count.
 const MAX_COUNT: f64 = u32::MAX as f64;
 
 /// Counts the tokens of texts and messages: a model's own tokenizer, or an estimate.
 ///
 /// A session's counter decides when its conversation is compacted and which range of it. Counts are
-/// rounded up; a negative or infinite count, or NaN, is read as 0.
+/// rounded up.
+///
+/// A counter may fail: by a panic, or by a count that is negative, not finite or over 4 294 967 295.
+/// No verb fails with it. The estimate of [`HeuristicCounter`] is used instead, the message is counted
+/// again with a later total, and the session's [`on_error`](crate::SessionBuilder::on_error) gets
+/// [`Error::TokenCounter`], once until a count succeeds. A counter may call the library; a count inside a
+/// count of the same thread fails.
 ///
 /// ```
 /// use talktree::{Message, TokenCounter};
@@ -44,9 +57,15 @@ pub trait TokenCounter: Send + Sync {
     fn count_text(&self, text: &str) -> f64;
 
     /// Returns the number of tokens of a message: by default 4 plus the counts of its parts, each
-    /// rounded up.
+    /// rounded up; NaN if one of them is invalid.
     fn count(&self, message: &Message) -> f64 {
-        of_message_by(message, &|text| whole(self.count_text(text))) as f64
+        let is_valid = Cell::new(true);
+        let tokens = of_message_by(message, &|text| {
+            let count = whole(self.count_text(text));
+            is_valid.set(is_valid.get() && count.is_some());
+            count.unwrap_or_default()
+        });
+        if is_valid.get() { tokens as f64 } else { f64::NAN }
     }
 }
 
@@ -77,36 +96,77 @@ impl TokenCounter for HeuristicCounter {
     }
 }
 
-/// A [`TokenCounter`] whose counts are rounded to valid whole numbers.
-#[derive(Clone)]
+/// Gets each failure that no verb returns.
+pub(crate) type Handler = Arc<dyn Fn(&Error) + Send + Sync>;
+
+/// How many tokens a text or a message takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) tokens: u64,
+    /// Whether the estimate took the place of a counter that failed.
+    pub(crate) is_estimate: bool,
+}
+
+/// A counter whose counts are valid, whatever the program's counter does.
+#[derive(Clone, Default)]
 pub(crate) struct Counter {
-    counter: Arc<dyn TokenCounter>,
-    /// Read beforehand: it is needed inside transactions, where no code of a caller may run.
-    name: Arc<str>,
+    /// `None`: talktree's own estimate.
+    counter: Option<Arc<Watched>>,
 }
 
 impl Counter {
+    /// Returns a counter that a storage was given.
     pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
         let name = Arc::from(counter.name());
-        Self { counter, name }
+        Self::watched(counter, name, Watch::Storage)
+    }
+
+    /// Returns a counter of the program; `handler` gets its failures.
+    ///
+    /// # Errors
+    /// [`Error::TokenCounter`] if it panics when it is asked for its name.
+    pub(crate) fn of_program(
+        counter: Arc<dyn TokenCounter>,
+        handler: Option<Handler>,
+    ) -> Result<Self> {
+        let name = caught(|| Arc::from(counter.name())).map_err(|failed| Error::TokenCounter {
+            name: String::new(),
+            why: failed.to_string(),
+        })?;
+        Ok(Self::watched(counter, name, Watch::Session(handler)))
+    }
+
+    fn watched(counter: Arc<dyn TokenCounter>, name: Arc<str>, watch: Watch) -> Self {
+        let watched = Watched { counter, name, watch, is_failing: AtomicBool::new(false) };
+        Self { counter: Some(Arc::new(watched)) }
+    }
+
+    /// Returns the program's counter, made safe to call: where it fails it answers NaN.
+    pub(crate) fn of_the_program(&self) -> Option<Arc<dyn TokenCounter>> {
+        self.counter.clone().map(|counter| counter as Arc<dyn TokenCounter>)
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        self.counter.as_ref().map_or(HEURISTIC, |counter| &counter.name)
     }
 
     pub(crate) fn text(&self, text: &str) -> u64 {
-        whole(self.counter.count_text(text))
+        let count = self.counter.as_ref().map(|it| it.ask(|counter| counter.count_text(text)));
+        count.flatten().unwrap_or_else(|| estimate_tokens(text))
     }
 
     pub(crate) fn message(&self, message: &Message) -> u64 {
-        whole(self.counter.count(message))
+        self.count(message).tokens
     }
-}
 
-impl Default for Counter {
-    fn default() -> Self {
-        Self::new(Arc::new(HeuristicCounter))
+    pub(crate) fn count(&self, message: &Message) -> Count {
+        let Some(counter) = &self.counter else {
+            return Count { tokens: of_message(message), is_estimate: false };
+        };
+        match counter.ask(|counter| counter.count(message)) {
+            Some(tokens) => Count { tokens, is_estimate: false },
+            None => Count { tokens: of_message(message), is_estimate: true },
+        }
     }
 }
 
@@ -116,14 +176,96 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Returns the count rounded up; 0 if it is negative or not finite.
-fn whole(count: f64) -> u64 {
-    if count.is_finite() { count.ceil().clamp(0.0, MAX_COUNT) as u64 } else { 0 }
+/// A counter of the program, under watch.
+struct Watched {
+    counter: Arc<dyn TokenCounter>,
+    /// Read once: it is needed inside transactions, where no code of the program may run.
+    name: Arc<str>,
+    watch: Watch,
+    /// Whether its last count failed. A counter that cannot be reached fails for every message, and one error tells it.
+    is_failing: AtomicBool,
+}
+
+/// Who watches a counter.
+enum Watch {
+    /// A session, which tells its handler.
+    Session(Option<Handler>),
+    /// A storage; its counter is the one that a session watches.
+    Storage,
+}
+
+thread_local! {
+    /// Whether a counter runs in this thread.
+    static IS_COUNTING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Ends a count, also by a panic.
+struct Counting;
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        IS_COUNTING.set(false);
+    }
+}
+
+impl Watched {
+    /// Returns a valid count; `None` if the counter fails.
+    fn ask(&self, count: impl FnOnce(&dyn TokenCounter) -> f64) -> Option<u64> {
+        match self.try_ask(count) {
+            Ok(tokens) => {
+                self.is_failing.store(false, Ordering::Relaxed);
+                Some(tokens)
+            }
+            Err(why) => {
+                if !self.is_failing.swap(true, Ordering::Relaxed)
+                    && let Watch::Session(Some(handler)) = &self.watch
+                {
+                    handler(&Error::TokenCounter { name: self.name.to_string(), why });
+                }
+                None
+            }
+        }
+    }
+
+    fn try_ask(&self, count: impl FnOnce(&dyn TokenCounter) -> f64) -> Result<u64, String> {
+        let counted = match &self.watch {
+            Watch::Storage => caught(|| count(self.counter.as_ref())),
+            // A counter that counts by a verb that counts would not end.
+            Watch::Session(_) if IS_COUNTING.replace(true) => {
+                return Err("it was called inside a count".to_owned());
+            }
+            Watch::Session(_) => {
+                let _counting = Counting;
+                caught(|| count(self.counter.as_ref()))
+            }
+        };
+        let tokens = counted.map_err(|failed: Failed| failed.to_string())?;
+        whole(tokens).ok_or_else(|| format!("it counted {tokens} tokens"))
+    }
+}
+
+impl TokenCounter for Watched {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        self.ask(|counter| counter.count_text(text)).map_or(f64::NAN, |tokens| tokens as f64)
+    }
+
+    fn count(&self, message: &Message) -> f64 {
+        self.ask(|counter| counter.count(message)).map_or(f64::NAN, |tokens| tokens as f64)
+    }
+}
+
+/// Returns a count rounded up; `None` if it is not a number of tokens.
+fn whole(count: f64) -> Option<u64> {
+    (0.0..=MAX_COUNT).contains(&count).then(|| count.ceil() as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use serde_json::json;
 
@@ -154,17 +296,36 @@ mod tests {
             (0.1, 1),
             (2.0, 2),
             (2.000_001, 3),
-            (-0.5, 0),
-            (-7.0, 0),
-            (f64::NAN, 0),
-            (f64::INFINITY, 0),
-            (f64::NEG_INFINITY, 0),
+            (-0.0, 0),
             (f64::MIN_POSITIVE, 1),
-            (1e300, u64::from(u32::MAX)),
+            (f64::from(u32::MAX), u64::from(u32::MAX)),
         ] {
             let counter = Counter::new(Arc::new(Always(given)));
             assert_eq!(counter.text("x"), counted, "{given}");
-            assert_eq!(counter.message(&Message::user("x")), counted, "{given}");
+            let count = Count { tokens: counted, is_estimate: false };
+            assert_eq!(counter.count(&Message::user("x")), count, "{given}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_count_is_estimated_and_reported_once_until_a_count_succeeds() {
+        for given in
+            [-0.5, -7.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 4_294_967_296.0, 1e300]
+        {
+            let heard = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&heard);
+            let handler: Handler = Arc::new(move |error| {
+                assert!(error.to_string().starts_with(r#"the token counter "always" failed: it"#));
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+            let counter = Counter::of_program(Arc::new(Always(given)), Some(handler)).unwrap();
+            assert_eq!(counter.text("Hello world"), 3, "{given}");
+            let estimate = Count { tokens: 7, is_estimate: true };
+            assert_eq!(counter.count(&Message::user("Hello world")), estimate, "{given}");
+            assert_eq!(heard.load(Ordering::Relaxed), 1, "{given}");
+            // A storage is given the same counter, and fails with it.
+            let stored = Counter::new(counter.of_the_program().unwrap());
+            assert_eq!(stored.count(&Message::user("Hello world")), estimate, "{given}");
         }
     }
 

@@ -8,7 +8,7 @@ mod counter;
 
 use crate::message::{Message, Part};
 
-pub(crate) use counter::{Counter, HEURISTIC};
+pub(crate) use counter::{Count, Counter, HEURISTIC, Handler};
 pub use counter::{HeuristicCounter, TokenCounter};
 
 /// The tokens of a message without its parts.

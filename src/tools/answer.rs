@@ -2,10 +2,14 @@
 //!
 //! Always text, within a budget. An answer that starts with `Error: ` says that nothing was done, and why. A document never
 //! starts so, whatever it holds: [`loaded_skills`](super::loaded_skills) has to tell the two apart.
+//!
+//! Invariant: a line at the margin of a list is ours. Texts that were found are indented; names are on one line, escaped as
+//! in JSON. A loaded document is not indented: there, lines that would read as ours begin with `> `.
 
 use std::fmt;
 
 use crate::context::BlockInfo;
+use crate::foreign::{self, indented, quoted};
 use crate::search::Matched;
 use crate::tokens::estimate_tokens;
 
@@ -17,8 +21,14 @@ pub(crate) const MAX_HITS: usize = 10;
 
 const ERROR: &str = "Error: ";
 
+/// What the mark of a cut begins with.
+const CUT: &str = "[cut:";
+
+/// What the marker of an unloaded document begins with.
+const UNLOADED: &str = "[unloaded;";
+
 pub(crate) fn error(what: impl fmt::Display) -> String {
-    format!("{ERROR}{what}")
+    format!("{ERROR}{}", foreign::line(&what.to_string()))
 }
 
 pub(crate) fn is_error(answer: &str) -> bool {
@@ -27,46 +37,81 @@ pub(crate) fn is_error(answer: &str) -> bool {
 
 /// Returns the answer to a write: how full the block is now.
 pub(crate) fn written(block: &BlockInfo, key: Option<&str>) -> String {
-    let (label, usage) = (&block.label, block.usage());
-    match key {
-        Some(key) => format!("Written to {label:?} under the key {key:?}: {usage}"),
-        None => format!("Written to {label:?}: {usage}"),
-    }
+    format!("{}: {}", written_to(&block.label, key), block.usage())
+}
+
+/// Returns where a text was written, of which nobody knows how large it is now.
+pub(crate) fn written_to(label: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!(" under the key {}", quoted(key))).unwrap_or_default();
+    format!("Written to {}{key}", quoted(label))
 }
 
 pub(crate) fn document(label: &str, key: &str, content: Option<&str>) -> String {
-    match content {
-        None => error(format_args!("context block {label:?} has no document {key:?}")),
-        Some(content) if content.trim().is_empty() => format!("Document {key:?} is empty."),
-        // It would look like a failed call.
-        Some(content) if is_error(content) => format!("\n{content}"),
-        Some(content) => content.to_owned(),
+    let Some(content) = content else {
+        let (label, key) = (quoted(label), quoted(key));
+        return error(format_args!("context block {label} has no document {key}"));
+    };
+    if content.trim().is_empty() {
+        return format!("Document {} is empty.", quoted(key));
     }
+    let mut is_first = true;
+    let content = foreign::guarded(content, |line| {
+        let is_first = !line.is_empty() && std::mem::take(&mut is_first);
+        let is_answer = line.starts_with(ERROR.trim_end())
+            || (line.starts_with("Document \"") && line.ends_with("is empty."));
+        line.starts_with(CUT) || line.starts_with(UNLOADED) || (is_first && is_answer)
+    });
+    content.into_owned()
 }
 
 pub(crate) fn unloaded(label: &str, key: &str) -> String {
-    format!("Unloaded {key:?} of {label:?}.")
+    format!("Unloaded {} of {}.", quoted(key), quoted(label))
 }
 
 pub(crate) fn not_loaded(label: &str, key: &str) -> String {
-    error(format_args!("document {key:?} of {label:?} is not loaded"))
+    error(format_args!("document {} of {} is not loaded", quoted(key), quoted(label)))
 }
 
 /// Returns the marker that a history shows instead of an unloaded document.
 pub(crate) fn elided(label: &str, key: &str) -> String {
-    format!("[unloaded; load_context with label {label:?} and key {key:?} gives it again]")
+    let (label, key) = (quoted(label), quoted(key));
+    format!("{UNLOADED} load_context with label {label} and key {key} gives it again]")
 }
 
-/// Returns the answer to a search: each hit under its name.
-pub(crate) fn found<'a>(
-    query: &str,
-    matched: Matched,
-    hits: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> String {
-    let hits = hits.into_iter().take(MAX_HITS);
-    let hits: Vec<_> = hits.map(|(name, text)| format!("[{name}]\n{}", text.trim_end())).collect();
+/// A text that was found: its name, the text, and the mark of what is left out of it.
+pub(crate) struct Entry {
+    name: String,
+    text: String,
+    mark: Option<String>,
+}
+
+impl Entry {
+    /// Returns an entry cut to a budget of estimated tokens.
+    pub(crate) fn within(max_tokens: u64, name: String, text: &str) -> Self {
+        // The name, its brackets and the margin count, too.
+        let max_tokens = max_tokens.saturating_sub(estimate_tokens(&name) + 3);
+        let text = indented(text);
+        let (text, mark) = match cut_at(&text, max_tokens) {
+            Some((kept, mark)) => (kept.to_owned(), Some(mark)),
+            None => (text, None),
+        };
+        Self { name, text, mark }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, text, mark } = self;
+        write!(f, "[{name}]\n{text}")?;
+        mark.as_ref().map_or(Ok(()), |mark| write!(f, "\n{mark}"))
+    }
+}
+
+/// Returns the answer to a search.
+pub(crate) fn found(query: &str, matched: Matched, hits: &[Entry]) -> String {
+    let hits: Vec<_> = hits.iter().take(MAX_HITS).map(Entry::to_string).collect();
     if hits.is_empty() {
-        return format!("Nothing found for {query:?}.");
+        return format!("Nothing found for {}.", quoted(query));
     }
     let note = match matched {
         Matched::All => "",
@@ -79,21 +124,32 @@ pub(crate) fn found<'a>(
 ///
 /// The mark counts, too. If it is larger than the budget, only the mark is returned.
 pub(crate) fn cut(answer: &str, max_tokens: u64) -> String {
+    match cut_at(answer, max_tokens) {
+        None => answer.to_owned(),
+        Some((kept, mark)) => {
+            let between = if kept.is_empty() { "" } else { "\n\n" };
+            format!("{kept}{between}{mark}")
+        }
+    }
+}
+
+/// Returns what is kept of an answer, and the mark that says how much is left out; `None` if the answer is within the
+/// budget.
+fn cut_at(answer: &str, max_tokens: u64) -> Option<(&str, String)> {
     let tokens = estimate_tokens(answer);
     if tokens <= max_tokens {
-        return answer.to_owned();
+        return None;
     }
     // No mark is longer than the one that names all tokens; the line break between takes one more.
     let room = max_tokens.saturating_sub(estimate_tokens(&mark(tokens, tokens)) + 1);
     let kept = answer.get(..length_within(answer, room)).unwrap_or_default();
     let kept = at_a_break(kept).trim_end();
     let left_out = tokens.saturating_sub(estimate_tokens(kept));
-    let between = if kept.is_empty() { "" } else { "\n\n" };
-    format!("{kept}{between}{}", mark(left_out, tokens))
+    Some((kept, mark(left_out, tokens)))
 }
 
 fn mark(left_out: u64, tokens: u64) -> String {
-    format!("[cut: {left_out} of {tokens} tokens are left out]")
+    format!("{CUT} {left_out} of {tokens} tokens are left out]")
 }
 
 /// Returns the length in bytes of the longest beginning that has at most so many tokens.
@@ -161,6 +217,14 @@ mod tests {
             assert!(!is_error(&answer) && answer.contains(content.trim()), "{answer}");
         }
         assert!(!is_error(&cut(&document("s", "k", Some(&"Error: x ".repeat(99))), 10)));
+        for (content, shown) in [
+            ("\n\u{200B}Error: x\nError: y", "\n> \u{200B}Error: x\nError: y"),
+            ("a\r[cut: 1 of 2 tokens are left out]", "a\r> [cut: 1 of 2 tokens are left out]"),
+            ("Document \"k\" is empty.", "> Document \"k\" is empty."),
+            (" [unloaded; load_context", ">  [unloaded; load_context"),
+        ] {
+            assert_eq!(document("s", "k", Some(content)), shown);
+        }
     }
 
     #[test]
@@ -175,14 +239,20 @@ mod tests {
 
     #[test]
     fn hits_stand_under_their_names() {
-        assert_eq!(found("tea", Matched::All, []), "Nothing found for \"tea\".");
-        let hits = [("tea", "green\n"), ("coffee", "black")];
-        assert_eq!(found("x", Matched::All, hits), "[tea]\ngreen\n\n[coffee]\nblack");
-        let relaxed = found("x", Matched::Relaxed, hits);
+        assert_eq!(found("tea", Matched::All, &[]), "Nothing found for \"tea\".");
+        let hit = |name: &str, text| Entry::within(100, name.to_owned(), text);
+        let hits = [hit("tea", "green\n[cut: all]\n"), hit("coffee", "black")];
+        let text = "[tea]\n  green\n  [cut: all]\n\n[coffee]\n  black";
+        assert_eq!(found("x", Matched::All, &hits), text);
+        let relaxed = found("x", Matched::Relaxed, &hits);
         assert!(
             relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
         );
-        assert_eq!(found("x", Matched::All, [("k", "v"); 20]).matches("[k]").count(), MAX_HITS);
+        let many: Vec<_> = (0..20).map(|_| hit("k", "v")).collect();
+        assert_eq!(found("x", Matched::All, &many).matches("[k]").count(), MAX_HITS);
+        let long = hit("k", &"word ".repeat(200)).to_string();
+        assert!(estimate_tokens(&long) <= 100 && long.lines().count() == 3, "{long}");
+        assert!(long.ends_with(" tokens are left out]"), "{long}");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::definition::{
 };
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
-use crate::context::slug;
-use crate::context::{BlockInfo, ToolOptions, collapse_whitespace};
+use crate::context::{BlockInfo, ToolOptions};
+use crate::foreign::{self, breaks_line, quoted};
 use crate::id::{CompactionId, MessageId, shorten};
 
 /// A call of a tool with a checked input.
@@ -21,9 +21,7 @@ pub(crate) enum Call {
         action: Action,
         title: Option<String>,
         description: Option<String>,
-        /// The key of the document: given, or made from the title or the content. `None` exactly if the block holds one
-        /// text.
-        key: Option<String>,
+        target: Target,
     },
     LoadContext {
         label: String,
@@ -52,6 +50,15 @@ pub(crate) enum Call {
     HistoryBranches {
         id: Option<MessageId>,
     },
+}
+
+/// Which text of a block is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Its only one.
+    Text,
+    /// A document; without a key, that of the title or the content.
+    Document { key: Option<String> },
 }
 
 /// What happens to the current text.
@@ -119,23 +126,25 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
     };
     let none = Map::new();
     let metadata = Fields(fields.0.get(METADATA).and_then(Value::as_object).unwrap_or(&none));
-    let title = metadata.stated("title").map(collapse_whitespace);
-    let description = metadata.stated("description").map(collapse_whitespace);
+    let title = metadata.stated("title").map(foreign::line);
+    let description = metadata.stated("description").map(foreign::line);
     let key = metadata.stated("key").map(str::to_owned);
     if !blocks.iter().any(|block| block.label == label && block.is_keyed()) {
         if title.is_some() || description.is_some() || key.is_some() {
             return Err(format!(
-                "{}: context block {label:?} holds one text, no documents; leave it out",
-                field(METADATA)
+                "{}: context block {} holds one text, no documents; leave it out",
+                field(METADATA),
+                quoted(&label)
             ));
         }
-        return Ok(Call::SetContext { label, content, action, title, description, key });
+        let target = Target::Text;
+        return Ok(Call::SetContext { label, content, action, title, description, target });
     }
     if content.trim().is_empty() {
         return Err(format!("{} is blank; a document needs text", field("content")));
     }
     // The prompt lists the key in one line.
-    if key.as_deref().is_some_and(|key| collapse_whitespace(key) != key) {
+    if key.as_deref().is_some_and(|key| !is_one_line(key)) {
         return Err(format!(
             "{}: a key is one line, with no white space but single spaces in it",
             field("metadata.key")
@@ -143,12 +152,17 @@ fn set_context(fields: &Fields<'_>, blocks: &[BlockInfo]) -> Result<Call, String
     }
     if action == Action::Append && title.is_none() && key.is_none() {
         return Err(format!(
-            "{} is missing: say by its title or key to which document of {label:?} the text is added",
-            field(METADATA)
+            "{} is missing: say by its title or key to which document of {} the text is added",
+            field(METADATA),
+            quoted(&label)
         ));
     }
-    let key = key.unwrap_or_else(|| slug::key(title.as_deref(), &content));
-    Ok(Call::SetContext { label, content, action, title, description, key: Some(key) })
+    let target = Target::Document { key };
+    Ok(Call::SetContext { label, content, action, title, description, target })
+}
+
+fn is_one_line(key: &str) -> bool {
+    !key.contains(breaks_line) && key.split_whitespace().collect::<Vec<_>>().join(" ") == key
 }
 
 /// Returns the fields of an input, checked by the schema of the tool.
@@ -163,7 +177,8 @@ fn checked(spec: &Spec, input: &Value, blocks: &[BlockInfo]) -> Result<Map<Strin
         let is_there = |given: &str| blocks.iter().any(|block| block.label == given);
         if let Some(given) = given.filter(|given| is_there(given) && !labels.contains(given)) {
             return Err(format!(
-                "context block {given:?} cannot be {participle}; those that can: {}",
+                "context block {} cannot be {participle}; those that can: {}",
+                quoted(given),
                 list(&labels)
             ));
         }
@@ -228,7 +243,8 @@ mod tests {
 
     fn set(label: &str, content: &str, action: Action) -> Call {
         let (label, content) = (text(label), text(content));
-        Call::SetContext { label, content, action, title: None, description: None, key: None }
+        let target = Target::Text;
+        Call::SetContext { label, content, action, title: None, description: None, target }
     }
 
     #[test]
@@ -288,18 +304,20 @@ mod tests {
     #[test]
     fn a_document_is_written_under_a_key() {
         let key = |input: Value| match parse("set_context", input)? {
-            Call::SetContext { key, title, description, .. } => Ok((key, title, description)),
+            Call::SetContext { target: Target::Document { key }, title, description, .. } => {
+                Ok((key, title, description))
+            }
             other => Err(format!("{other:?}")),
         };
         let with =
             |metadata: Value| json!({"label": "skills", "content": "text", "metadata": metadata});
-        let coffee = (Some(text("coffee")), Some(text("coffee")), None);
+        let coffee = (None, Some(text("coffee")), None);
         assert_eq!(key(with(json!({"title": "coffee"}))), Ok(coffee));
         let all = with(json!({"title": " How \n to", "description": "a\tb", "key": "my key"}));
         let named = (Some(text("my key")), Some(text("How to")), Some(text("a b")));
         assert_eq!(key(all), Ok(named));
         let made = key(json!({"label": "knowledge", "content": "Likes tea"}));
-        assert_eq!(made, Ok((Some(slug::key(None, "Likes tea")), None, None)));
+        assert_eq!(made, Ok((None, None, None)));
         let mut added = with(json!({"title": "coffee"}));
         added["action"] = json!("append");
         assert!(key(added).is_ok());

@@ -1,5 +1,6 @@
 //! The nearest name: what an unknown name was probably meant to be.
 
+use crate::foreign::quoted;
 use crate::id::shorten;
 
 /// The most names that an answer lists.
@@ -29,12 +30,14 @@ pub(super) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
 
 /// Returns `; did you mean "name"?`, or nothing if no name is near.
 pub(super) fn suggestion(given: &str, names: &[&str]) -> String {
-    nearest(given, names).map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
+    nearest(given, names)
+        .map(|name| format!("; did you mean {}?", quoted(name)))
+        .unwrap_or_default()
 }
 
 /// Returns the names with quotes and commas; of many only the first.
 pub(super) fn list(names: &[&str]) -> String {
-    let shown = names.iter().take(MAX_LISTED).map(|name| format!("{name:?}"));
+    let shown = names.iter().take(MAX_LISTED).map(|name| quoted(name));
     let shown = shown.collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_LISTED) {
         0 => shown,

@@ -1,12 +1,13 @@
 //! Running a call: do what the model asks for, and say what came of it.
 
 use super::answer;
-use super::call::{Action, Call};
+use super::call::{Action, Call, Target};
 use super::nearest::suggestion;
 use crate::context::{BlockInfo, Context, Document};
 use crate::error::{Error, Result};
-use crate::id::{CompactionId, MessageId};
-use crate::message::Message;
+use crate::foreign::{name, quoted, read_name};
+use crate::id::{CompactionId, MessageId, shorten};
+use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
 use crate::storage::SessionProvider;
@@ -45,15 +46,23 @@ fn is_of_the_store(error: &Error) -> bool {
 
 fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
     match call {
-        Call::SetContext { label, content, action, title, description, key: Some(key) } => {
+        Call::SetContext {
+            label,
+            content,
+            action,
+            title,
+            description,
+            target: Target::Document { key },
+        } => {
+            let key = key.unwrap_or_default();
             let document = Document { key, title, description, content };
-            match action {
+            let key = match action {
                 Action::Replace => context.rewrite_document(&label, &document)?,
-                Action::Append => drop(context.append_document(&label, &document)?),
-            }
-            written(context, &label, &document.key)
+                Action::Append => context.append_document(&label, &document)?,
+            };
+            written(context, &label, &key)
         }
-        Call::SetContext { label, content, action, .. } => {
+        Call::SetContext { label, content, action, target: Target::Text, .. } => {
             let info = match action {
                 Action::Replace => context.set(&label, &content)?,
                 Action::Append => context.append(&label, &content)?,
@@ -62,7 +71,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::LoadContext { label, key } => {
             let content = context.load(&label, &key)?;
-            let hint = if content.is_none() { near(context, &label, &key)? } else { String::new() };
+            let hint = if content.is_none() { near(context, &label, &key) } else { String::new() };
             Ok(answer::document(&label, &key, content.as_deref()) + &hint)
         }
         Call::UnloadContext { label, key } => Ok(match context.unload(&label, &key)? {
@@ -73,12 +82,12 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             let (documents, matched) = context.look_up(&label, &query, answer::MAX_HITS)?;
             // Each has an equal share, so that a long document leaves room for those after it.
             let share = max_tokens / (documents.len().max(1) as u64);
-            let texts: Vec<_> = documents
-                .into_iter()
-                .map(|found| (found.key, answer::cut(&found.content, share.saturating_sub(20))))
-                .collect();
-            let hits = texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
-            Ok(answer::found(&query, matched, hits))
+            let share = share.saturating_sub(2);
+            let hit = |found: &Document| {
+                answer::Entry::within(share, name(&found.key).into_owned(), &found.content)
+            };
+            let hits: Vec<_> = documents.iter().map(hit).collect();
+            Ok(answer::found(&query, matched, &hits))
         }
         Call::SessionSearch { query } => messages(context, &query, Scope::Store),
         Call::HistorySearch { query, is_on_path } => {
@@ -94,8 +103,11 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             let conversation = context.backing().conversation()?;
             let branches = conversation.branches(Some(&id))?;
             match branches.len() {
-                0 => Ok(format!("Nothing follows {id}.")),
-                _ => Ok(format!("After [{id}]:\n{}", listed(conversation, &branches)?)),
+                0 => Ok(format!("Nothing follows {}.", name(id.as_str()))),
+                _ => {
+                    let id = name(id.as_str());
+                    Ok(format!("After [{id}]:\n{}", listed(conversation, &branches)?))
+                }
             }
         }
         Call::HistoryBranches { id: None } => all_branches(context),
@@ -103,11 +115,13 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
 }
 
 /// Suggests the document that an unknown key may mean: a block of skills lists each in a line.
-fn near(context: &Context, label: &str, key: &str) -> Result<String> {
-    let list = context.block(label)?.map(|block| block.content).unwrap_or_default();
+fn near(context: &Context, label: &str, key: &str) -> String {
+    // Without the list there is no suggestion.
+    let list = context.block(label).ok().flatten().map(|block| block.content).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.strip_prefix("- "));
-    let keys: Vec<&str> = lines.map(|line| line.split(": ").next().unwrap_or(line)).collect();
-    Ok(suggestion(key, &keys))
+    let keys: Vec<_> = lines.map(|line| read_name(line).0).collect();
+    let keys: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
+    suggestion(key, &keys)
 }
 
 /// Says how large a document is now. A provider may take documents that cannot be read back.
@@ -118,7 +132,7 @@ fn written(context: &Context, label: &str, key: &str) -> Result<String> {
             let document = BlockInfo { tokens: estimate_tokens(&content), ..block };
             answer::written(&document, Some(key))
         }
-        _ => format!("Written to {label:?} under the key {key:?}."),
+        _ => answer::written_to(label, Some(key)) + ".",
     })
 }
 
@@ -129,25 +143,33 @@ fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
         true => context.backing().store()?.search_sessions(&request)?,
         false => context.backing().conversation()?.search(&request)?,
     };
-    let texts: Vec<_> =
-        found.hits.iter().map(|hit| (name(hit, is_everywhere), hit.snippet.to_string())).collect();
-    let hits = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    Ok(answer::found(query, found.matched, hits))
+    let hit = |hit: &Hit| {
+        answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())
+    };
+    let hits: Vec<_> = found.hits.iter().map(hit).collect();
+    Ok(answer::found(query, found.matched, &hits))
 }
 
-fn name(hit: &Hit, is_everywhere: bool) -> String {
-    let mut name = match is_everywhere {
-        true => format!("conversation {}, {}", hit.session, hit.id),
-        false => hit.id.to_string(),
+/// Returns what the bracket of a hit says.
+fn about(hit: &Hit, is_everywhere: bool) -> String {
+    let id = name(hit.id.as_str());
+    let mut about = match is_everywhere {
+        true => format!("conversation {}, {id}", name(hit.session.as_str())),
+        false => id.into_owned(),
     };
-    name += &format!(", {}, {}", hit.role, hit.created_at.format("%Y-%m-%d %H:%M"));
+    about += &format!(", {}, {}", role(&hit.role), hit.created_at.format("%Y-%m-%d %H:%M"));
     if !is_everywhere && !hit.on_path {
-        name += ", on another branch";
+        about += ", on another branch";
     }
     if let Some(under) = &hit.under {
-        name += &format!(", under summary {under}");
+        about += &format!(", under summary {}", name(under.as_str()));
     }
-    name
+    about
+}
+
+/// A role may have any length.
+fn role(role: &Role) -> String {
+    name(&shorten(role.as_str())).into_owned()
 }
 
 /// Shows the messages behind a summary, as many as there is room for.
@@ -176,28 +198,30 @@ fn expand(
     let room = max_tokens.saturating_sub(60);
     let (mut texts, mut tokens) = (Vec::new(), 0);
     for message in rest {
-        let text = whole(message);
+        let text = whole(message, room).to_string();
         let size = estimate_tokens(&text) + 1;
         if !texts.is_empty() && tokens + size > room {
             break;
         }
-        texts.push(answer::cut(&text, room));
+        texts.push(text);
         tokens += size;
     }
     let told = texts.len();
     let mut text = texts.join("\n\n");
     if let Some(last) = rest.get(told.saturating_sub(1)).filter(|_| told < rest.len()) {
         let left = rest.len() - told;
-        text += &format!("\n\n[{left} more; call again with after {:?}]", last.id.as_str());
+        let after = quoted(last.id.as_str());
+        text += &format!("\n\n[{left} more; call again with after {after}]");
     }
     Ok(text)
 }
 
-fn whole(message: &Message) -> String {
+fn whole(message: &Message, max_tokens: u64) -> answer::Entry {
     let (text, tools) = (plain_text(&message.parts), plain_tools(&message.parts));
     let between = if text.is_empty() || tools.is_empty() { "" } else { "\n" };
     let time = message.created_at.format("%Y-%m-%d %H:%M");
-    format!("[{}, {}, {time}]\n{text}{between}{tools}", message.id, message.role)
+    let about = format!("{}, {}, {time}", name(message.id.as_str()), role(&message.role));
+    answer::Entry::within(max_tokens, about, &format!("{text}{between}{tools}"))
 }
 
 /// Lists the places where the conversation branches.
@@ -223,7 +247,8 @@ fn all_branches(context: &Context) -> Result<String> {
     }
     for place in places.split_off(left_out) {
         let branches = conversation.branches(place)?;
-        let after = place.map_or("At the beginning".to_owned(), |id| format!("After [{id}]"));
+        let after = place
+            .map_or("At the beginning".to_owned(), |id| format!("After [{}]", name(id.as_str())));
         texts.push(format!("{after}:\n{}", listed(conversation, &branches)?));
     }
     Ok(texts.join("\n\n"))
@@ -237,8 +262,10 @@ fn listed(conversation: &dyn SessionProvider, branches: &[Message]) -> Result<St
     }
     for branch in &branches[left_out..] {
         let leads_here = conversation.is_on_path(&branch.id, None)?;
-        let mark = if leads_here { " (leads here)" } else { "" };
-        lines.push(format!("- [{}, {}]{mark} {}", branch.id, branch.role, preview(&branch.parts)));
+        let (id, role) = (name(branch.id.as_str()), role(&branch.role));
+        let mark = if leads_here { ", leads here" } else { "" };
+        let line = format!("- [{id}, {role}{mark}] {}", preview(&branch.parts));
+        lines.push(line.trim_end().to_owned());
     }
     Ok(lines.join("\n"))
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::definition::{Field, Kind};
 use super::nearest::{list, suggestion};
+use crate::foreign::quoted;
 use crate::id::shorten;
 
 /// Returns the schema of an object with these fields, in which a label is one of `labels`.
@@ -71,14 +72,14 @@ fn check_at(path: &str, schema: &Value, value: &Value) -> Result<(), String> {
         let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
         if !values.contains(&given) {
             let expected = match &values[..] {
-                [only] => format!("{only:?}"),
+                [only] => quoted(only),
                 several => format!("one of {}", list(several)),
             };
             let suggestion = suggestion(given, &values);
             return Err(format!(
-                "{}: expected {expected}, not {:?}{suggestion}",
+                "{}: expected {expected}, not {}{suggestion}",
                 field(path),
-                shorten(given)
+                quoted(&shorten(given))
             ));
         }
     }
@@ -137,7 +138,7 @@ fn unknown(path: &str, name: &str, properties: &Map<String, Value>) -> String {
 
 /// Returns how an answer names a field; a long name is cut.
 pub(super) fn field(path: &str) -> String {
-    format!("field {:?}", shorten(path))
+    format!("field {}", quoted(&shorten(path)))
 }
 
 fn said(value: &Value) -> String {
@@ -145,7 +146,7 @@ fn said(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(bool) => format!("the boolean {bool}"),
         Value::Number(number) => format!("the number {}", shorten(&number.to_string())),
-        Value::String(text) => format!("the text {:?}", shorten(text)),
+        Value::String(text) => format!("the text {}", quoted(&shorten(text))),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     }

@@ -6,7 +6,7 @@
 //! messages are never touched.
 
 use super::Address;
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// Messages at consecutive addresses, in which each is the parent of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +28,15 @@ pub(crate) struct Span {
 
 /// The questions that a walk asks of a storage.
 pub(crate) trait TreeSource {
+    /// The storage's own error: the caller must still see whether a system call failed.
+    type Error: From<Error>;
+
     /// Returns the run that holds the message at this address.
-    fn run_of(&mut self, at: Address) -> Result<Run>;
+    fn run_of(&mut self, at: Address) -> Result<Run, Self::Error>;
 
     /// Returns the last compaction of the session that ends at or before this address. Of several that end there it is
     /// the one with the smallest start, of these the newest.
-    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>>;
+    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>, Self::Error>;
 }
 
 /// A part of a history.
@@ -83,7 +86,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     }
 
     /// Returns the next older part.
-    pub(crate) fn next(&mut self) -> Result<Option<Stretch>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Stretch>, S::Error> {
         let Some(at) = self.at else { return Ok(None) };
         let span = self.span_before(at)?;
         if let Some(span) = span.filter(|span| span.last == at) {
@@ -105,7 +108,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     }
 
     /// Returns all remaining parts, newest first.
-    pub(crate) fn plan(mut self) -> Result<Plan> {
+    pub(crate) fn plan(mut self) -> Result<Plan, S::Error> {
         let mut plan = Plan::new();
         while let Some(stretch) = self.next()? {
             plan.push(stretch);
@@ -114,7 +117,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     }
 
     /// Returns whether the address is on the path.
-    pub(crate) fn reaches(mut self, address: Address) -> Result<bool> {
+    pub(crate) fn reaches(mut self, address: Address) -> Result<bool, S::Error> {
         while let Some(stretch) = self.next()? {
             if let Stretch::Messages { first, last } = stretch
                 && first <= address
@@ -125,12 +128,12 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
         Ok(false)
     }
 
-    fn parent(&mut self, address: Address) -> Result<Option<Address>> {
+    fn parent(&mut self, address: Address) -> Result<Option<Address>, S::Error> {
         let run = self.run(address)?;
         Ok(if run.start == address { run.parent } else { Some(address.before()) })
     }
 
-    fn run(&mut self, at: Address) -> Result<Run> {
+    fn run(&mut self, at: Address) -> Result<Run, S::Error> {
         let run = self.source.run_of(at)?;
         // A parent that is newer than its child would make the walk endless.
         if run.start > at || run.parent.is_some_and(|parent| parent >= run.start) {
@@ -140,13 +143,14 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
                     run.start.n(),
                     at.session()
                 ),
-            });
+            }
+            .into());
         }
         Ok(run)
     }
 
     /// Returns the last compaction that ends at or before `at`. Asks the storage only if the known one ends after `at`.
-    fn span_before(&mut self, at: Address) -> Result<Option<Span>> {
+    fn span_before(&mut self, at: Address) -> Result<Option<Span>, S::Error> {
         let is_stale = match &self.spans {
             Spans::None => return Ok(None),
             Spans::Unknown => true,
@@ -157,7 +161,8 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
                 Some(span) if span.first > span.last => {
                     return Err(Error::Corrupt {
                         what: format!("compaction {} ends before it starts", span.key),
-                    });
+                    }
+                    .into());
                 }
                 Some(span) => Spans::Next(span),
                 None => Spans::None,
@@ -173,6 +178,7 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Result;
 
     /// A tree drawn as text. Each word is a message and its parent, in order of append; `-` is no parent. `"a- ba cb
     /// da"` is the path a b c, and a branch d under a.
@@ -202,6 +208,8 @@ mod tests {
     }
 
     impl TreeSource for Drawing {
+        type Error = Error;
+
         fn run_of(&mut self, at: Address) -> Result<Run> {
             let mut n = at.n() as usize - 1;
             while n > 0 && self.parents[n] == Some(n - 1) {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use talktree::{
-    CompactionId, CompactionOptions, CompactionPlan, Message, MessageId, Part, Planned, WindowUsage,
+    CompactionId, CompactionOptions, CompactionPlan, Message, MessageId, Part, Planned, Tool,
+    WindowUsage,
 };
 
 use crate::count::Count;
@@ -18,37 +19,39 @@ fn is_summary(message: &Message) -> bool {
     CompactionId::from_message(&message.id).is_some()
 }
 
-/// Returns the positions of calls and of their results in other messages, found by searching backward from each result.
+/// Returns the positions of calls and of their results in other messages, found by looking through all calls for each part.
 ///
-/// Calls and results of one id nest like brackets. A result without a bracket belongs to the nearest call.
+/// A result belongs to the first call that waits in the nearest message that has one, else to the nearest call. A part that is
+/// both belongs to a call that it repeats, if one waits.
 fn pairs(view: &[Message]) -> Vec<(usize, usize)> {
-    let mut tools = Vec::new();
+    let mut pairs = Vec::new();
+    // All calls so far, each with its message and whether it waits.
+    let mut calls: Vec<(usize, &Tool, bool)> = Vec::new();
     for (at, message) in view.iter().enumerate() {
         for part in &message.parts {
-            if let Part::Tool(tool) = part {
-                tools.push((at, tool));
+            let Part::Tool(tool) = part else { continue };
+            let (is_call, is_result) = (tool.input.is_some(), tool.output.is_some());
+            let waits = |(from, of, waits): &(usize, &Tool, bool)| {
+                let repeats = *from < at && of.name == tool.name && of.input == tool.input;
+                *waits && of.call_id == tool.call_id && (!is_call || repeats)
+            };
+            let nearest =
+                calls.iter().filter(|call| is_result && waits(call)).map(|(from, ..)| *from).max();
+            let answered = nearest
+                .and_then(|nearest| calls.iter().position(|call| call.0 == nearest && waits(call)));
+            if let Some(answered) = answered {
+                calls[answered].2 = false;
+                pairs.push((calls[answered].0, at));
+            } else if is_call {
+                calls.push((at, tool, !is_result));
+            } else if let Some((from, ..)) =
+                calls.iter().rev().find(|(_, of, _)| of.call_id == tool.call_id)
+            {
+                pairs.push((*from, at));
             }
         }
     }
-    let mut pairs = Vec::new();
-    for (order, (result, tool)) in tools.iter().enumerate() {
-        if tool.input.is_some() {
-            continue;
-        }
-        let before = || tools[..order].iter().rev().filter(|(_, of)| of.call_id == tool.call_id);
-        let mut nested = 0;
-        let own = before().find(|(_, of)| {
-            let is_half = of.input.is_none() || of.output.is_none();
-            match of.input.is_some() {
-                false => nested += 1,
-                true if nested > 0 && is_half => nested -= 1,
-                true => return is_half,
-            }
-            false
-        });
-        let call = own.or_else(|| before().find(|(_, of)| of.input.is_some()));
-        pairs.extend(call.filter(|(call, _)| call < result).map(|(call, _)| (*call, *result)));
-    }
+    pairs.retain(|(call, result)| call < result);
     pairs
 }
 

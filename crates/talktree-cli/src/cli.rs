@@ -12,11 +12,7 @@ use crate::commands::Command;
 /// id, the start or the end of its id, a label, or `head`.
 #[derive(Debug, Parser)]
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
-#[command(
-    override_usage = "talktree [OPTIONS] <COMMAND>",
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(override_usage = "talktree [OPTIONS] <COMMAND>", subcommand_required = true)]
 pub(crate) struct Cli {
     /// The store file [default: talktree/talktree.db in your data folder].
     #[arg(

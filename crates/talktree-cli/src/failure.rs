@@ -173,7 +173,7 @@ mod tests {
             (Error::SessionFull { session: "s".into(), max: 1 }, 3),
             (Error::NewerStore { found: 2, supported: 1 }, 3),
             (Error::StoreMoved { path: "a.db".into() }, 3),
-            (Error::OlderStore { found: 1, current: 2 }, 3),
+            (Error::OlderStore { found: 1, current: 3 }, 3),
             (Error::DiskFull, 3),
             (Error::Corrupt { what: "x".to_owned() }, 4),
             (Error::Stale { why: Stale::Deleted { id: id() } }, 7),

@@ -113,7 +113,7 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
 }
 
 /// Calls `with` once for the id of each message of a session.
-fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
+pub(crate) fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Result<()> {
     let tree = session.tree()?;
     if let [only] = &tree.segments[..] {
         session.at(&only.last).row_stats()?.iter().for_each(|row| with(&row.id));

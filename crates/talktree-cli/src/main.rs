@@ -8,11 +8,14 @@ mod cli;
 mod commands;
 mod context;
 mod failure;
+mod input;
 mod lookup;
 mod output;
 mod progress;
+mod session_title;
 mod shell;
 mod short_ids;
+mod short_messages;
 mod stdin;
 mod style;
 mod summarizer;
@@ -21,9 +24,20 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
+    // A bare `talktree` is a question. The parser would answer it with an error if the store is named by a variable.
+    if std::env::args_os().len() < 2 {
+        return match cli::Cli::command().print_help() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                let failure = failure::Failure::Output(error);
+                failure.report();
+                failure.exit_code()
+            }
+        };
+    }
     let cli = cli::Cli::parse();
     let mut context = context::Context::new(&cli);
     let done = commands::run(cli.command, &mut context).and_then(|done| {

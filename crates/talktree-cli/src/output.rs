@@ -11,8 +11,12 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use unicode_width::UnicodeWidthStr;
 
 use crate::text::{cut, escape, is_unsafe};
+
+/// A piece that is cut to fewer columns says nothing; it goes to another line.
+const MIN_CUT: usize = 12;
 
 /// A styled piece of a line.
 pub(crate) type Piece<'a> = (Style, &'a str);
@@ -50,6 +54,18 @@ impl Output {
         (Self { writer, is_coloured: false, is_terminal: false, width: None }, memory)
     }
 
+    /// Returns an output to memory, as to a terminal of this width.
+    #[cfg(test)]
+    pub(crate) fn of_width(width: usize) -> (Self, Rc<RefCell<Vec<u8>>>) {
+        let (out, memory) = Self::memory();
+        (Self { width: Some(width), ..out }, memory)
+    }
+
+    /// Returns the number of columns, if the output is a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
     /// Returns whether colour marks matches, so that they need no other mark.
     pub(crate) fn is_coloured(&self) -> bool {
         self.is_coloured
@@ -75,11 +91,65 @@ impl Output {
         for (style, text) in pieces {
             let text = escape(text);
             let text = cut(&text, left);
-            left -= unicode_width::UnicodeWidthStr::width(&*text).min(left);
+            left -= text.width().min(left);
             shown.push((*style, text.into_owned()));
         }
         let shown: Vec<Piece<'_>> = shown.iter().map(|(style, text)| (*style, &**text)).collect();
         self.line(&shown)
+    }
+
+    /// Writes pieces with two blanks between them; what does not fit on the terminal goes to another line, indented.
+    /// The piece of number `cut` is shortened to fit.
+    pub(crate) fn flow(&mut self, pieces: &[Piece<'_>], to_cut: Option<usize>) -> io::Result<()> {
+        const GAP: &str = "  ";
+        let width = self.width.unwrap_or(usize::MAX);
+        let (mut line, mut used, mut is_first) = (Vec::new(), 0, true);
+        for (at, (style, text)) in
+            pieces.iter().enumerate().filter(|(_, (_, text))| !text.is_empty())
+        {
+            let text = escape(text);
+            let least = if to_cut == Some(at) { text.width().min(MIN_CUT) } else { text.width() };
+            if used > 0 && used + GAP.len() + least > width {
+                self.write_line(&std::mem::take(&mut line))?;
+                used = 0;
+            }
+            if !is_first {
+                line.push((Style::new(), GAP.to_owned()));
+                used += GAP.len();
+            }
+            let left = if to_cut == Some(at) { width.saturating_sub(used) } else { usize::MAX };
+            let text = cut(&text, left).into_owned();
+            (used, is_first) = (used + text.width(), false);
+            line.push((*style, text));
+        }
+        self.write_line(&line)
+    }
+
+    fn write_line(&mut self, line: &[(Style, String)]) -> io::Result<()> {
+        let pieces: Vec<Piece<'_>> = line.iter().map(|(style, text)| (*style, &**text)).collect();
+        self.line(&pieces)
+    }
+
+    /// Writes a text of styled pieces after an indent; on a terminal it is broken between words.
+    pub(crate) fn wrapped(&mut self, indent: &str, pieces: &[Piece<'_>]) -> io::Result<()> {
+        let width = self.width.unwrap_or(usize::MAX);
+        let start = || vec![(Style::new(), indent.to_owned())];
+        let (mut line, mut used) = (start(), indent.width());
+        for (style, text) in pieces {
+            for word in escape(text).split_inclusive(' ') {
+                let is_first = used == indent.width();
+                if !is_first && used + word.trim_end().width() > width {
+                    if let Some((_, last)) = line.last_mut() {
+                        last.truncate(last.trim_end().len());
+                    }
+                    self.write_line(&line)?;
+                    (line, used) = (start(), indent.width());
+                }
+                used += word.width();
+                line.push((*style, word.to_owned()));
+            }
+        }
+        self.write_line(&line)
     }
 
     /// Writes a text of any number of lines, each after the indent.

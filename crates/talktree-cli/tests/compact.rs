@@ -156,7 +156,6 @@ fn a_plan_changes_nothing_and_runs_no_command() {
     let plan = [&["compact", "long", "--plan"][..], &SHORT].concat();
     let printed = rig.ok(&plan);
     for line in [
-        "long: 10 messages would be compacted",
         &format!("from  compaction_{summary}"),
         "to  m18",
         &format!("earlier compactions  {summary}"),
@@ -166,6 +165,7 @@ fn a_plan_changes_nothing_and_runs_no_command() {
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");
     }
+    assert!(printed.lines().any(|line| line.ends_with(": 10 messages would be compacted")));
     let answer = rig.json(&plan).remove(0);
     assert_eq!(
         fields(&answer),

@@ -290,6 +290,22 @@ fn a_document_is_removed_and_restored() {
     assert!(told.contains("is one text"), "{told}");
 }
 
+/// Only documents could be removed; a text could at most be emptied.
+#[test]
+fn a_text_is_removed_and_restored() {
+    let rig = filled();
+    let told = rig.ok(["context", "rm", "tour", "memory"]);
+    assert_eq!(told, "tour (A trip to Jena): memory is removed, version 3\n");
+    rig.fails(1, ["context", "show", "tour", "memory"]);
+    assert!(!rig.ok(["context", "list", "tour"]).contains("memory"));
+    rig.fails(1, ["context", "rm", "tour", "memory"]);
+    let told = &rig.json(["context", "restore", "tour", "memory", "2"])[0];
+    assert_eq!((&told["version"], &told["key"]), (&json!(4), &json!(null)));
+    assert!(rig.ok(["context", "show", "tour", "memory"]).contains("Likes coffee."));
+    let told = rig.fails(2, ["context", "rm", "tour", "knowledge"]);
+    assert!(told.contains("name the key of one"), "{told}");
+}
+
 #[test]
 fn the_last_document_of_a_label_can_be_restored() {
     let rig = filled();

@@ -258,6 +258,8 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("tree", rig.json(["tree", "tour"]));
     add("search", rig.json(["search", "planetarium"]));
     add("search --sessions", rig.json(["search", "planetarium", "--sessions"]));
+    let nothing = rig.run(["search", "kilometres", "--role", "user", "--json"]);
+    add("search, at its end", vec![serde_json::from_str(&nothing.stdout).unwrap()]);
     add("compact --plan", rig.json(["compact", "tour", "--plan"]));
     add("compact --plan", {
         let plan = ["compact", "tour", "--plan", "--prompt", "--keep-recent-tokens", "0"];
@@ -329,10 +331,10 @@ fn the_documented_json_fields_are_those_that_are_printed() {
         let [commands, _, fields] = &row[..] else { panic!("{row:?}") };
         // `log`, `show` and `expand` print the same: their output is listed under the first.
         let first = code(commands).next().unwrap();
-        let key = if commands.contains("without KEY") {
-            "context show, of documents without KEY"
-        } else {
-            first
+        let key = match commands {
+            row if row.contains("without KEY") => "context show, of documents without KEY",
+            row if row.contains("at its end") => "search, at its end",
+            _ => first,
         };
         let Some(objects) = printed.remove(key) else {
             wrong.push(format!("the row {commands} is compared with nothing"));

@@ -65,6 +65,16 @@ fn nothing_found_is_one() {
     let rig = Rig::toured();
     assert!(rig.fails(1, ["search", "xylophone"]).contains("nothing found"));
     rig.fails(1, ["search", "xylophone", "--sessions"]);
+    let found = rig.fails(1, ["search", "planetarium", "--timeout", "0.000001"]);
+    assert!(found.contains("nothing found in 1µs; --timeout gives"), "{found}");
+    rig.ok(["search", "planetarium", "--timeout", "0"]);
+}
+
+/// A bare command used to be an error if the store was named by a variable.
+#[test]
+fn a_bare_command_prints_the_help() {
+    let rig = Rig::empty();
+    assert_eq!(rig.ok(std::iter::empty::<&str>()), rig.ok(["-h"]));
 }
 
 #[test]
@@ -77,7 +87,9 @@ fn wrong_usage_is_two() {
         &["search", "x", "--sesion", "y"],
         &["tour", "--store", "x.db"],
         &["search", "x", "--branch", "ask"],
-        &["search", "x", "--after", "yesterday"],
+        &["search", "x", "--after", "someday"],
+        &["search", "x", "--timeout", "-1"],
+        &["search", "x", "--timeout", "soon"],
         &["checkout", "tour"],
         &["checkout", "tour", "ask", "--undo"],
         &["compact", "tour"],

@@ -131,6 +131,54 @@ fn the_conversations_of_an_archive_are_imported() -> Outcome {
     Ok(())
 }
 
+/// A damaged entry stopped the import of all that came after it.
+#[test]
+fn a_bad_entry_of_an_archive_is_reported_and_the_others_are_imported() -> Outcome {
+    let rig = Rig::empty();
+    let path = rig.path("export.zip");
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path)?);
+    let plain =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (name, content) in [
+        ("a.json", CHAT.replace("chat", "one")),
+        ("b.json", CHAT.replace("chat", "spoiled")),
+        ("c.json", r#"{"theme":"dark"}"#.to_owned()),
+        ("d.json", CHAT.replace("chat", "two")),
+    ] {
+        archive.start_file(name, plain)?;
+        archive.write_all(content.as_bytes())?;
+    }
+    archive.finish()?;
+    let mut bytes = std::fs::read(&path)?;
+    let at = bytes.windows(7).position(|part| part == b"spoiled").ok_or("no entry")?;
+    bytes[at] = b'S';
+    std::fs::write(&path, bytes)?;
+
+    let answer = rig.run(["import", &text(&path)]);
+    assert_eq!(answer.code, 5, "{answer:?}");
+    assert!(answer.stderr.contains("b.json") && answer.stderr.contains("c.json"), "{answer:?}");
+    assert!(answer.stderr.contains("not imported: 2 of 4 files"), "{answer:?}");
+    let sessions = rig.json(["sessions"]);
+    let mut ids: Vec<_> = sessions.iter().filter_map(|session| session["id"].as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["one", "two"]);
+    Ok(())
+}
+
+#[test]
+fn what_is_refused_is_named() {
+    let rig = Rig::empty();
+    let qwen = r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}"#;
+    let file = text(&rig.file("qwen.jsonl", qwen));
+    let answer = rig.run(["import", &file]);
+    assert_eq!(answer.code, 5, "{answer:?}");
+    assert!(
+        answer.stderr.contains("Qwen Code") && answer.stderr.contains("claude-code, pi, chatgpt"),
+        "{answer:?}"
+    );
+    assert!(!rig.store().exists());
+}
+
 #[test]
 fn stdin_can_be_imported() -> Outcome {
     let rig = Rig::empty();
@@ -152,4 +200,29 @@ fn options_reach_the_import() {
     rig.ok(["import", &file, "--session", "mine", "--format", "openai", "--keep-source"]);
     let log = rig.json(["log", "mine"]);
     assert_eq!(log[0]["metadata"]["source"]["content"], "hi");
+}
+
+/// To open and close the store's own file would drop its locks; an import of the folder around it does that.
+#[cfg(unix)]
+#[test]
+fn the_files_of_the_store_itself_are_skipped_by_whatever_name() -> Outcome {
+    let rig = Rig::empty();
+    rig.file("chats/chat.json", CHAT);
+    let (store, folder) = (text(&rig.path("chats/store.json")), text(&rig.path("chats")));
+    let chat = text(&rig.path("chats/chat.json"));
+    rig.ok(["--store", &store, "import", &chat]);
+    std::os::unix::fs::symlink(&store, rig.path("chats/soft.json"))?;
+    std::fs::hard_link(&store, rig.path("chats/hard.json"))?;
+    let answer = rig.run(["--store", &store, "import", &folder]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for name in ["store.json", "soft.json", "hard.json"] {
+        let skipped = format!("{name}: it belongs to the open store");
+        assert!(answer.stderr.contains(&skipped), "{answer:?}");
+    }
+    assert!(answer.stderr.contains("skipped files: 3"), "{answer:?}");
+    let refused = rig.run(["--store", &store, "import", &store]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    let text = rig.run(["--store", &store, "context", "import", "chat", &store]);
+    assert!(text.stderr.contains("it belongs to the open store"), "{text:?}");
+    Ok(())
 }

@@ -72,16 +72,21 @@ fn sessions_is_one_object_per_session() {
             "end_reason",
             "fork_point",
             "id",
+            "last_message_at",
             "metadata",
             "model",
             "name",
             "parent_session",
             "path_length",
             "source",
+            "title",
             "updated_at"
         ]
     );
-    assert_eq!(sessions[0]["name"], "What if");
+    assert_eq!(
+        (&sessions[0]["name"], &sessions[1]["name"]),
+        (&"A trip to Jena".into(), &"What if".into())
+    );
     assert_eq!(rig.json(["sessions", "--limit", "1"]).len(), 1);
 }
 

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::process::Command;
+
 use common::{Outcome, Rig, text};
 
 #[test]
@@ -93,6 +95,13 @@ fn labels_are_set_moved_listed_and_removed() {
     assert_eq!(rig.ok(["label", "tour", "best", "museum"]), set);
     rig.ok(["label", "tour", "best", "museum-answer"]);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
+    let bare = "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"bare\"}\n";
+    rig.ok(["import", &text(&rig.file("bare.jsonl", bare))]);
+    let none = rig.run(["label", "bare", "--list"]);
+    assert_eq!(
+        (none.code, &*none.stdout, &*none.stderr),
+        (0, "", "talktree: the session has no labels\n")
+    );
     let removed = "tour (A trip to Jena): label plan removed\n";
     assert_eq!(rig.ok(["label", "tour", "--remove", "plan"]), removed);
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\n");
@@ -259,6 +268,110 @@ fn search_is_narrowed_by_options() {
     assert!(rig.ok(["search", "opening 15:00", "--in", "tools"]).contains("look-up"));
     // An unclosed quote does not swallow the filters.
     assert_eq!(rig.json(["search", "\"on friday", "--role", "assistant"]).len(), 1);
+}
+
+/// A date was a full day or an instant, and a list of dates in a query another parser's.
+#[test]
+fn dates_are_written_as_people_write_them() {
+    let rig = Rig::toured();
+    let count = |args: &[&str]| rig.json([&["search", "friday"], args].concat()).len();
+    let all = count(&[]);
+    for args in [
+        &["--after", "2026"][..],
+        &["--after", "2026-01", "--before", "2026-02"],
+        &["--after", "2026-01-30 08:00"],
+        &["--after", "99y", "--before", "today"],
+        &["after:2026-01"],
+    ] {
+        assert_eq!(count(args), all, "{args:?}");
+    }
+    for date in ["2026", "2026-01", "1000y"] {
+        let printed = rig.run(["search", "friday", "--before", date]).stdout;
+        assert_eq!(printed, "", "{date}");
+    }
+}
+
+/// A search with no hit said no more than that.
+#[test]
+fn a_search_with_no_hit_says_what_would_have_some() {
+    let rig = Rig::toured();
+    let unrelated =
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"Unrelated\"}\n";
+    rig.ok(["import", &text(&rig.file("unrelated.jsonl", unrelated))]);
+    for (args, expected) in [
+        (&["planetarum"][..], "with a shorter word: talktree search 'planetar*'"),
+        (&["kilometres", "--role", "user"], "for any role: talktree search kilometres"),
+        (&["friday", "--before", "2025"], "at any time: talktree search friday"),
+        (&["opening"], "in text, reasoning and tools: talktree search 'in:all opening'"),
+        (
+            &["kilometres", "--session", "tour", "--branch", "ask"],
+            "in the whole session: talktree search --session tour kilometres",
+        ),
+        (
+            &["planetarum", "--session", "Unrelated"],
+            "with a shorter word: talktree search 'planetar*'",
+        ),
+        (&["planetarium -planetariums", "--sessions"], "talktree search --sessions planetarium"),
+    ] {
+        let told = rig.fails(1, [&["search"], args].concat());
+        assert!(told.contains("nothing found; this finds something:"), "{args:?} {told}");
+        assert!(told.contains(expected), "{args:?} {told}");
+        // Each proposal is true.
+        for line in told.lines().filter_map(|line| line.split_once(": talktree ")) {
+            let shell = format!("{} {}", env!("CARGO_BIN_EXE_talktree"), line.1);
+            let run =
+                Command::new("sh").args(["-c", &shell]).env("TALKTREE_STORE", rig.store()).output();
+            let run = run.unwrap();
+            assert!(run.status.success() && !run.stdout.is_empty(), "{shell}");
+        }
+    }
+    assert_eq!(rig.fails(1, ["search", "xylophone"]), "talktree: nothing found\n");
+    let answer = rig.run(["search", "kilometres", "--role", "user", "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(summary["is_partial"], false);
+    assert_eq!(summary["instead"][0]["widening"], "any_role");
+    assert_eq!(summary["instead"][0]["query"], "kilometres");
+}
+
+/// The list showed when an import had written a session, in that order, and nothing for a session without a name.
+#[test]
+fn sessions_are_dated_by_their_last_message_and_all_have_a_name() {
+    let rig = Rig::empty();
+    let session = |id: &str, day: u32, text: &str| {
+        let head = format!("{{\"type\":\"session\",\"id\":\"{id}\"}}\n");
+        let role = if id == "silent" { "assistant" } else { "user" };
+        let message = format!(
+            "{{\"type\":\"message\",\"message\":{{\"id\":\"{id}1\",\"parent\":null,\"role\":\"{role}\",\"parts\":[{{\"type\":\"text\",\"text\":\"{text}\"}}],\"created_at\":\"2025-03-{day:02}T10:00:00Z\"}}}}\n"
+        );
+        head + &message
+    };
+    let file = [
+        "{\"format\":\"talktree\",\"version\":1}\n".to_owned(),
+        session("old", 2, "\\n  What shall we do?\\nSecond line"),
+        session("new", 9, "<command>x</command>"),
+        session("silent", 5, "Welcome"),
+    ];
+    rig.ok(["import", &text(&rig.file("s.jsonl", file.concat()))]);
+    rig.ok(["rename", "new", "A name"]);
+    let listed = rig.ok(["sessions"]);
+    let lines: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect())
+        .collect();
+    let rows: Vec<(&str, &str, &str)> =
+        lines[1..].iter().map(|row| (row[0], row[2], row[row.len() - 1])).collect();
+    assert_eq!(
+        rows,
+        [
+            ("new", "2025-03-09 10:00", "A name"),
+            ("silent", "2025-03-05 10:00", "\"Welcome\""),
+            ("old", "2025-03-02 10:00", "\"What shall we do?\""),
+        ],
+        "{listed}"
+    );
+    let json = rig.json(["sessions", "--limit", "1"]);
+    assert_eq!(json[0]["last_message_at"], "2025-03-09T10:00:00Z");
+    assert!(rig.ok(["search", "shall"]).starts_with("old  \"What shall we do?\"  user"));
 }
 
 #[test]

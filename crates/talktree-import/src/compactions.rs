@@ -14,7 +14,7 @@ impl Writer<'_> {
     pub(crate) fn add_compactions(
         &mut self,
         work: &mut Work<'_>,
-        compactions: Vec<DraftCompaction>,
+        compactions: &[DraftCompaction],
         past: Past,
     ) -> Result<()> {
         if compactions.is_empty() {
@@ -38,13 +38,21 @@ impl Writer<'_> {
             };
             match added {
                 Ok(()) => work.notes.push(note),
-                Err(why) => {
-                    let why = format!("compaction left out, kept as a hidden message: {why}");
-                    work.report.fault(line, why);
-                }
+                Err(why) => work.leave_out(line, &why),
             }
         }
         Ok(())
+    }
+}
+
+impl DraftCompaction {
+    /// Returns the compaction with its ends.
+    pub(crate) fn between(&self, first: MessageId, last: MessageId) -> Compaction {
+        let mut compaction = Compaction::new(self.summary.as_str(), first, last);
+        compaction.id = self.id.clone();
+        compaction.details = self.details.clone();
+        compaction.created_at = self.created_at;
+        compaction
     }
 }
 
@@ -52,28 +60,21 @@ impl Work<'_> {
     /// Adds a compaction; the inner error says why it cannot be added.
     fn compact(
         &mut self,
-        draft: DraftCompaction,
+        draft: &DraftCompaction,
         shape: &Shape,
         is_dry: bool,
     ) -> Result<std::result::Result<(), String>> {
-        let (last, marker) = match self.last_of(&draft, shape) {
-            Ok(places) => places,
+        let covered = match self.covered(draft, shape) {
+            Ok(covered) => covered,
             Err(why) => return Ok(Err(why)),
         };
-        if shape.is_ancestor(last, marker) && shape.has_branch_between(last, marker) {
-            let why =
-                "a branch leaves the path before this compaction: the summary shows there, too";
-            self.report.remark(draft.line, why);
-        }
-        if Summary::new(draft.summary.as_str()).is_blank() {
-            return Ok(Err("its summary is blank".to_owned()));
-        }
         if is_dry {
             return Ok(Ok(()));
         }
-        let last = match self.fates[last as usize] {
-            Fate::Gone => self.living_parent(last),
-            _ => Some(self.nodes[last as usize].id.clone()),
+        let last = match covered {
+            Some(last) => Some(self.nodes[last as usize].id.clone()),
+            // Its path may begin with messages of the store.
+            None => self.last_of(draft, shape).ok().and_then(|(last, _)| self.living_parent(last)),
         };
         let Some(last) = last else {
             return Ok(Err("all messages it covers are gone".to_owned()));
@@ -84,11 +85,33 @@ impl Work<'_> {
             Some(Err(error)) => return refusal(Err(error)),
             None => last.clone(),
         };
-        let mut compaction = Compaction::new(draft.summary, first, last);
-        compaction.id = draft.id;
-        compaction.details = draft.details;
-        compaction.created_at = draft.created_at;
-        refusal(self.session.import_compaction(&compaction))
+        refusal(self.session.import_compaction(&draft.between(first, last)))
+    }
+
+    /// Returns the last node under a compaction that is not gone; the error says why it cannot be added.
+    pub(crate) fn covered(
+        &mut self,
+        draft: &DraftCompaction,
+        shape: &Shape,
+    ) -> Result<Option<u32>, String> {
+        let (last, marker) = self.last_of(draft, shape)?;
+        if shape.is_ancestor(last, marker) && shape.has_branch_between(last, marker) {
+            let why =
+                "a branch leaves the path before this compaction: the summary shows there, too";
+            self.report.remark(draft.line, why);
+        }
+        if Summary::new(draft.summary.as_str()).is_blank() {
+            return Err("its summary is blank".to_owned());
+        }
+        Ok(match self.fates[last as usize] {
+            Fate::Gone => self.living_place(last),
+            _ => Some(last),
+        })
+    }
+
+    pub(crate) fn leave_out(&mut self, line: u64, why: &str) {
+        let why = format!("compaction left out, kept as a hidden message: {why}");
+        self.report.fault(line, why);
     }
 
     /// Returns the last node under a compaction, and the node that is the compaction.

@@ -2,10 +2,8 @@
 
 use talktree::Result;
 
-use crate::draft::Reader;
 use crate::fields::Fields;
-use crate::records::Records;
-use crate::work::{Fate, MISSING_PARENT, Work};
+use crate::work::{Fate, MISSING_PARENT, Source, Work};
 
 /// How many messages of the store are compared to decide whether a session is the same
 /// conversation.
@@ -15,8 +13,7 @@ impl Work<'_> {
     /// Returns the reason if the session of the store is another conversation than this one.
     pub(crate) fn conflict(
         &mut self,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
+        mut source: Option<&mut Source<'_, '_>>,
     ) -> Result<Option<String>> {
         let (mut equal, mut other) = (0_usize, 0_usize);
         for at in 0..self.order.len() {
@@ -27,7 +24,7 @@ impl Work<'_> {
             let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {
                 continue;
             };
-            let record = self.peek(node, records, reader)?;
+            let Some(record) = self.peek(node, source.as_deref_mut())? else { continue };
             match stored.role == record.role && stored.text() == record.text() {
                 true => equal += 1,
                 false => other += 1,

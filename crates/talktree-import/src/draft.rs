@@ -10,7 +10,7 @@ use talktree::{
 use uuid::Uuid;
 
 use crate::fields::Fields;
-use crate::records::Record;
+use crate::records::{Place, Record};
 
 /// The UUID namespace of derived ids.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
@@ -33,6 +33,11 @@ pub(crate) trait Reader {
 
     /// Returns the message of a record that was read before.
     fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message;
+
+    /// Returns what replaces a message, by the fields of an edit; in a format without edits, the message.
+    fn replacement(&self, _edit: &Fields, message: Message) -> Message {
+        message
+    }
 }
 
 /// One conversation, ready to be sorted and stored.
@@ -42,12 +47,26 @@ pub(crate) struct Draft {
     pub(crate) nodes: Vec<Node>,
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
+    pub(crate) edits: Vec<DraftEdit>,
     /// The head; `None` for the node that is stored last.
     pub(crate) head: Option<MessageId>,
     /// The line it begins on.
     pub(crate) line: u64,
     /// What becomes of a node whose parent is nowhere.
     pub(crate) orphans: Orphans,
+    /// Set if the source gives the conversation no id: then the session is found by its content.
+    pub(crate) unnamed: Option<Unnamed>,
+}
+
+/// A conversation without an id.
+pub(crate) struct Unnamed {
+    pub(crate) format: &'static str,
+    /// Its number among those of the file that begin with the same words.
+    pub(crate) count: u64,
+    /// How many of its messages are the opening: all up to the first that is no instruction.
+    pub(crate) opening: usize,
+    /// The name of the file; none for standard input.
+    pub(crate) file: Option<String>,
 }
 
 /// One message to be.
@@ -59,13 +78,15 @@ pub(crate) struct Node {
     pub(crate) mark: u64,
     /// Whether it belongs to a side chain, apart from the conversation.
     pub(crate) is_side: bool,
+    /// Whether a later entry hides it.
+    pub(crate) is_hidden: bool,
     pub(crate) body: Body,
 }
 
 /// Where the content of a node is.
 pub(crate) enum Body {
     Here(Box<Message>),
-    There { offset: u64, bytes: usize },
+    There(Place),
 }
 
 /// One compaction of the source: its summary replaces the path from the root to `kept`.
@@ -87,6 +108,15 @@ pub(crate) struct DraftLabel {
     pub(crate) line: u64,
 }
 
+/// An entry that hides or replaces an earlier message.
+pub(crate) struct DraftEdit {
+    /// The node that is the edit in the source's own tree.
+    pub(crate) id: MessageId,
+    pub(crate) target: MessageId,
+    pub(crate) is_replacement: bool,
+    pub(crate) line: u64,
+}
+
 /// What becomes of a node whose parent is nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Orphans {
@@ -105,9 +135,11 @@ impl Draft {
             nodes: Vec::new(),
             compactions: Vec::new(),
             labels: Vec::new(),
+            edits: Vec::new(),
             head: None,
             line,
             orphans: Orphans::BecomeRoots,
+            unnamed: None,
         }
     }
 
@@ -140,7 +172,7 @@ impl Draft {
 
 impl Body {
     pub(crate) fn there(record: &Record) -> Self {
-        Self::There { offset: record.offset, bytes: record.text.len() }
+        Self::There(record.place())
     }
 }
 

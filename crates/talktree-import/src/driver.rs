@@ -1,7 +1,6 @@
-//! One import from beginning to end: find the format, read, write, report.
+//! The import of one file from beginning to end: find the format, read, write, report.
 
 use std::collections::HashSet;
-use std::io;
 use std::path::Path;
 
 use chrono::{SubsecRound, Utc};
@@ -9,40 +8,48 @@ use talktree::import::{ImportReport, JsonlOptions};
 use talktree::{Error, InterruptWatch, Progress, Result, Store};
 
 use crate::ImportOptions;
-use crate::draft::Reader;
 use crate::fields::Fields;
-use crate::formats::{Format, MAX_LOOKS, format_of};
+use crate::formats::Format;
+use crate::queue::{Queue, is_of_file};
 use crate::records::{Damage, ReadSeek, Records};
+use crate::sniff::sniff;
+use crate::whole::scratch;
+use crate::work::Source;
 use crate::write::Writer;
 
 /// How many bytes are read between two calls of `progress`.
 const PROGRESS_STEP: u64 = 1 << 20;
 
-/// Imports a file.
+/// Imports a file; sessions may wait in the queue, and its report with them.
 pub(crate) fn import(
     store: &Store,
+    queue: &mut Queue,
     path: &Path,
     source: &mut dyn ReadSeek,
     options: &ImportOptions,
     progress: &mut dyn FnMut(Progress),
-) -> Result<ImportReport> {
+) -> Result<()> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
     let mut records = Records::open(source).map_err(io_error)?;
-    let format = match options.format {
-        Some(format) => format,
-        None => find_format(&mut records).map_err(io_error)?.ok_or_else(|| {
-            refused(None, "in no format that talktree reads, or without a record".to_owned())
-        })?,
-    };
+    let sniffed = sniff(&mut records).map_err(io_error)?;
+    let format = options.format.or(sniffed.format);
+    let format = format.ok_or_else(|| refused(None, sniffed.unknown()))?;
+    if let Some(why) = sniffed.contradiction(format, &mut records).map_err(io_error)? {
+        return Err(refused(None, why));
+    }
     if format == Format::Own {
         drop(records);
+        // A session that waits may be in this file, too.
+        flush(store, queue, options)?;
         let ImportOptions { session, is_strict, is_dry_run, .. } = options.clone();
         let options = JsonlOptions { session, is_strict, is_dry_run };
-        return store.import_jsonl(path, source, &options, progress);
+        queue.keep(store.import_jsonl(path, source, &options, progress)?);
+        return Ok(());
     }
     let watch = store.interrupt_handle().watch();
-    let mut run = Run { store, path, options, format, records: &mut records, progress, watch };
+    let mut run =
+        Run { store, queue, path, options, format, records: &mut records, progress, watch };
     // Reasons to refuse the import are found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
         let (report, conversations) = run.run(true)?;
@@ -55,29 +62,31 @@ pub(crate) fn import(
             return Err(refused(None, why));
         }
         if options.is_dry_run {
-            return Ok(report);
+            run.queue.keep(report);
+            return Ok(());
         }
     }
-    run.run(false).map(|(report, _)| report)
+    let (report, _) = run.run(false)?;
+    // The first reading had no fault, so the file was changed since.
+    if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
+        return Err(refused(fault.line, fault.why.clone()));
+    }
+    run.queue.keep(report);
+    Ok(())
 }
 
-/// Returns the format of the first record that shows one.
-fn find_format(records: &mut Records<'_>) -> io::Result<Option<Format>> {
-    let mut found = None;
-    for _ in 0..MAX_LOOKS {
-        let Some(record) = records.next()? else { break };
-        let fields = record.ok().and_then(|record| Fields::parse(&record.text).ok());
-        found = fields.as_ref().and_then(format_of);
-        if found.is_some() {
-            break;
-        }
-    }
-    records.rewind()?;
-    Ok(found)
+/// Stores the sessions that wait, when no file is being read.
+pub(crate) fn flush(store: &Store, queue: &mut Queue, options: &ImportOptions) -> Result<()> {
+    let watch = store.interrupt_handle().watch();
+    let check = || watch.check();
+    let named = HashSet::new();
+    let mut writer = Writer { store, options, is_dry: false, check: &check, named, queue };
+    writer.flush(&mut scratch())
 }
 
 struct Run<'a, 'b> {
     store: &'a Store,
+    queue: &'a mut Queue,
     path: &'a Path,
     options: &'a ImportOptions,
     format: Format,
@@ -87,13 +96,9 @@ struct Run<'a, 'b> {
 }
 
 impl Run<'_, '_> {
-    /// Reads the file once, and the records of conversations of several records a second time.
-    /// Returns the report and the number of conversations.
+    /// Reads the file; returns the report and the number of conversations.
     fn run(&mut self, is_dry: bool) -> Result<(ImportReport, u64)> {
-        let path = self.path.to_owned();
-        let io_error = |source| Error::Io { path: path.clone(), source };
         let mut report = ImportReport::new(self.path, self.format.as_str());
-        let Some(mut reader) = self.reader() else { return Ok((report, 0)) };
         let watch = self.watch.clone();
         let check = || watch.check();
         let mut writer = Writer {
@@ -102,59 +107,87 @@ impl Run<'_, '_> {
             is_dry,
             check: &check,
             named: HashSet::new(),
+            queue: self.queue,
         };
-        let (size, mut told, mut conversations) = (self.records.size(), 0, 0);
+        let file = (self.path, self.format, self.options);
+        let read = read(file, self.records, self.progress, &check, &mut writer, &mut report);
+        // What was read before the file failed is stored, as it would be in a longer file.
+        let stored = match &read {
+            Err(error) if is_of_file(error) => writer.flush(&mut report),
+            Ok(_) if self.options.is_strict => writer.flush(&mut report),
+            _ => Ok(()),
+        };
+        let read = stored.and(read);
+        if read.is_err() {
+            writer.queue.forget_current();
+        }
+        read.map(|conversations| (report, conversations))
+    }
+}
 
-        self.records.rewind().map_err(io_error)?;
-        while let Some(record) = self.records.next().map_err(io_error)? {
-            watch.check()?;
-            if self.records.position() >= told + PROGRESS_STEP {
-                told = self.records.position();
-                (self.progress)(Progress::new(told, size));
-            }
-            let damage = match record {
-                Err(damage) => damage,
-                Ok(record) => match Fields::parse(&record.text) {
-                    Ok(fields) => {
-                        if let Some(draft) = reader.read(&record, fields, &mut report) {
-                            conversations += 1;
-                            let mut hear = |_, _| {};
-                            writer
-                                .write(draft, self.records, &*reader, &mut report, &mut hear)
-                                .map_err(|error| at_path(error, &path))?;
-                        }
-                        continue;
+/// Reads the file once, and the records of conversations of several records a second time.
+/// Returns the number of conversations.
+fn read(
+    (path, format, options): (&Path, Format, &ImportOptions),
+    records: &mut Records<'_>,
+    progress: &mut dyn FnMut(Progress),
+    check: &dyn Fn() -> Result<()>,
+    writer: &mut Writer<'_>,
+    report: &mut ImportReport,
+) -> Result<u64> {
+    let io_error = |source| Error::Io { path: path.to_owned(), source };
+    let file = path.to_string_lossy().into_owned();
+    let now = Utc::now().trunc_subsecs(6);
+    let Some(mut reader) = format.reader(file, options.keeps_source, now) else { return Ok(0) };
+    let (size, mut told, mut conversations) = (records.size(), 0, 0);
+
+    records.rewind().map_err(io_error)?;
+    while let Some(record) = records.next().map_err(io_error)? {
+        check()?;
+        if records.position() >= told + PROGRESS_STEP {
+            told = records.position();
+            progress(Progress::new(told, size));
+        }
+        let damage = match record {
+            Err(damage) => damage,
+            Ok(record) => match Fields::parse(&record.text) {
+                Ok(fields) => {
+                    if let Some(draft) = reader.read(&record, fields, report) {
+                        conversations += 1;
+                        let bytes = record.text.len();
+                        let mut source = Source { records: &mut *records, reader: &*reader };
+                        writer
+                            .write(draft, bytes, &mut source, report, &mut |_, _| {})
+                            .map_err(|error| at_path(error, path))?;
                     }
-                    Err(error) => damage_of(record.line, &error),
-                },
-            };
-            report.records += 1;
-            report.lose(damage.line, damage.why);
-        }
-        let drafts = reader.finish(&mut report);
-        conversations += drafts.len() as u64;
-        let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
-        let mut before = 0;
-        for draft in drafts {
-            let count = draft.nodes.len() as u64;
-            let mut hear = |done: u64, _| {
-                let share = size.saturating_mul(before + done) / nodes.max(1);
-                (self.progress)(Progress::new(size + share, 2 * size));
-            };
-            writer
-                .write(draft, self.records, &*reader, &mut report, &mut hear)
-                .map_err(|error| at_path(error, &path))?;
-            before += count;
-        }
-        let total = if nodes > 0 { 2 * size } else { size };
-        (self.progress)(Progress::new(total, total));
-        Ok((report, conversations))
+                    continue;
+                }
+                Err(error) => damage_of(record.line, &error),
+            },
+        };
+        report.records += 1;
+        report.lose(damage.line, damage.why);
     }
-
-    fn reader(&self) -> Option<Box<dyn Reader>> {
-        let file = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.format.reader(file, self.options.keeps_source, Utc::now().trunc_subsecs(6))
+    let drafts = reader.finish(report);
+    conversations += drafts.len() as u64;
+    let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
+    let mut before = 0;
+    for draft in drafts {
+        let count = draft.nodes.len() as u64;
+        let mut hear = |done: u64, _| {
+            let share = size.saturating_mul(before + done) / nodes.max(1);
+            progress(Progress::new(size + share, 2 * size));
+        };
+        let bytes = draft.nodes.iter().map(|node| node.bytes()).sum();
+        let mut source = Source { records: &mut *records, reader: &*reader };
+        writer
+            .write(draft, bytes, &mut source, report, &mut hear)
+            .map_err(|error| at_path(error, path))?;
+        before += count;
     }
+    let total = if nodes > 0 { 2 * size } else { size };
+    progress(Progress::new(total, total));
+    Ok(conversations)
 }
 
 fn damage_of(line: u64, error: &serde_json::Error) -> Damage {

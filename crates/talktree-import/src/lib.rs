@@ -41,14 +41,21 @@
 
 mod compactions;
 mod conflict;
+mod details;
 mod draft;
 mod driver;
+mod edits;
 mod fields;
 mod formats;
+mod importer;
 mod noted;
 mod order;
 mod pointer;
+mod queue;
 mod records;
+mod sniff;
+mod unnamed;
+mod whole;
 mod work;
 mod write;
 
@@ -60,6 +67,7 @@ use talktree::import::ImportReport;
 use talktree::{Error, Progress, Result, SessionId, Store};
 
 pub use formats::Format;
+pub use importer::Importer;
 
 /// How a file is imported.
 ///
@@ -75,7 +83,7 @@ pub struct ImportOptions {
     /// The format of the file; `None` to detect it from the content.
     pub format: Option<Format>,
     /// The session to import into, for a file that holds one conversation; `None` for the id that
-    /// the file gives, or one derived from its name and first words.
+    /// the file gives, or one derived from its messages.
     pub session: Option<SessionId>,
     /// Whether the first fault of the source (a damaged line, a missing parent, ..) is an error;
     /// then nothing of the file is written.
@@ -110,9 +118,9 @@ pub struct ImportOptions {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if its format is unknown, if
-/// [`ImportOptions::is_strict`] is set and the file has a fault, or if [`ImportOptions::session`] is set and it holds
-/// several conversations; [`Error::Interrupted`]; as every write.
+/// [`Error::Io`] if the file cannot be read; [`Error::Import`] if its format is unknown, if it belongs to a store that this
+/// process has open, if [`ImportOptions::is_strict`] is set and the file has a fault, or if [`ImportOptions::session`] is
+/// set and it holds several conversations; [`Error::Interrupted`]; as every write.
 pub fn import(
     store: &Store,
     path: impl AsRef<Path>,
@@ -120,6 +128,11 @@ pub fn import(
     progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
     let path = path.as_ref();
+    // To open and close it would drop the locks of that store.
+    if Store::is_open_file(path) {
+        let why = "it belongs to a store that this program has open".to_owned();
+        return Err(Error::Import { path: path.to_owned(), line: None, why });
+    }
     let file = File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
     import_reader(store, path, file, options, progress)
 }
@@ -146,11 +159,16 @@ pub fn import(
 pub fn import_reader(
     store: &Store,
     name: impl AsRef<Path>,
-    mut reader: impl Read + Seek,
+    reader: impl Read + Seek,
     options: &ImportOptions,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
-    driver::import(store, name.as_ref(), &mut reader, options, &mut progress)
+    let name = name.as_ref();
+    let mut importer = Importer::new(store, options.clone());
+    importer.add(name, reader, progress)?;
+    let report = importer.finish()?.pop();
+    // There is one for every file that was added.
+    Ok(report.unwrap_or_else(|| ImportReport::new(name, "")))
 }
 
 /// Runs the examples of the document that needs this crate.

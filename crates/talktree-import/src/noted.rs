@@ -42,8 +42,11 @@ impl Work<'_> {
         let (begun, ended) = self.names();
         let is_new =
             !is_there || (self.session.is_imported(BEGUN)? && !self.session.is_imported(ENDED)?);
-        let is_begun = is_there && self.session.is_imported(&begun)?;
-        let is_open = is_new || (is_begun && !self.session.is_imported(&ended)?);
+        // One that was stored as a whole has only the second name.
+        let is_ended = is_there && self.session.is_imported(&ended)?;
+        let is_begun = is_ended || (is_there && self.session.is_imported(&begun)?);
+        let is_open = is_new || (is_begun && !is_ended);
+        self.is_new = is_new;
         if !is_begun {
             self.opening.push(begun);
         }
@@ -69,7 +72,8 @@ impl Work<'_> {
     /// Stores the remaining names, and that the import is complete.
     pub(crate) fn end(&mut self) -> Result<()> {
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend([self.names().1, ENDED.to_owned()]);
+        notes.push(self.ended());
+        notes.extend(self.is_new.then(|| ENDED.to_owned()));
         let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
         let notes = notes.into_iter().map(|note| ImportRecord::mark(note, leaf.id.clone()));
         let notes: Vec<_> = notes.collect();
@@ -83,6 +87,11 @@ impl Work<'_> {
     /// Returns whether an earlier import stored this name; `false` in a new session.
     pub(crate) fn is_remembered(&self, note: &str) -> Result<bool> {
         Ok(self.has_past && self.session.is_imported(note)?)
+    }
+
+    /// Returns the name for the end of the import of these nodes.
+    pub(crate) fn ended(&self) -> String {
+        self.names().1
     }
 
     /// Returns the names for the start and the end of the import of these nodes.

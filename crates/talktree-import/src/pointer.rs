@@ -10,28 +10,25 @@ use crate::work::{Fate, Work};
 use crate::write::{Writer, refusal};
 
 impl Writer<'_> {
-    pub(crate) fn set_labels(
-        &mut self,
-        work: &mut Work<'_>,
-        labels: Vec<DraftLabel>,
-    ) -> Result<()> {
+    pub(crate) fn set_labels(&mut self, work: &mut Work<'_>, labels: &[DraftLabel]) -> Result<()> {
         if labels.is_empty() {
             return Ok(());
         }
         let known = work.session.labels()?;
-        let mut seen: HashMap<String, MessageId> = HashMap::new();
+        let mut seen: HashMap<&str, &MessageId> = HashMap::new();
         for DraftLabel { name, target, line } in labels {
-            let present = known.iter().find(|label| label.name == name);
-            if let Some(other) = seen.insert(name.clone(), target.clone())
+            let line = *line;
+            let present = known.iter().find(|label| label.name == *name);
+            if let Some(other) = seen.insert(name, target)
                 && other != target
             {
                 let why = format!("label {name:?} was on {other:?} before; it is moved");
                 work.report.remark(line, why);
             }
-            let is_known_target = work.fate_of(&target).is_some();
+            let is_known_target = work.fate_of(target).is_some();
             let result = match present {
                 _ if !is_known_target => Err("the message it names is not in the file".to_owned()),
-                Some(present) if present.id == target => Ok(()),
+                Some(present) if present.id == *target => Ok(()),
                 Some(present) => {
                     let why = format!("label {name:?} is on {:?} and stays there", present.id);
                     work.report.remark(line, why);
@@ -39,11 +36,11 @@ impl Writer<'_> {
                 }
                 None if self.is_dry => Ok(()),
                 // A label that was removed since it was imported is not set again.
-                None if work.is_remembered(&label_note(&name, &target))? => Ok(()),
-                None => refusal(work.session.label(&name, &target))?,
+                None if work.is_remembered(&label_note(name, target))? => Ok(()),
+                None => refusal(work.session.label(name, target))?,
             };
             match result {
-                Ok(()) => work.notes.push(label_note(&name, &target)),
+                Ok(()) => work.notes.push(label_note(name, target)),
                 Err(why) => work.report.fault(line, format!("label {name:?}: {why}")),
             }
         }
@@ -52,14 +49,19 @@ impl Writer<'_> {
 }
 
 impl Work<'_> {
-    pub(crate) fn move_head(&self, head: Option<MessageId>) -> Result<()> {
+    /// Returns where the head is to be: at `head`, or at the node that is stored last.
+    pub(crate) fn target(&self, head: Option<&MessageId>) -> Option<MessageId> {
         let is_there = |at: &u32| self.fates[*at as usize] != Fate::Gone;
-        let target = head.and_then(|id| match self.index.get(&id)? {
-            at if is_there(at) => Some(id),
+        let target = head.and_then(|id| match self.index.get(id)? {
+            at if is_there(at) => Some(id.clone()),
             at => self.living_parent(*at),
         });
         let last = || (0..self.nodes.len() as u32).rev().find(is_there);
-        let mut target = target.or_else(|| last().map(|at| self.nodes[at as usize].id.clone()));
+        target.or_else(|| last().map(|at| self.nodes[at as usize].id.clone()))
+    }
+
+    pub(crate) fn move_head(&self, head: Option<&MessageId>) -> Result<()> {
+        let mut target = self.target(head);
         while let Some(id) = target.filter(|id| Some(id) != self.head_or_none().as_ref()) {
             target = match self.session.checkout(&id) {
                 // Imported before and deleted since: its nearest living ancestor.

@@ -7,6 +7,7 @@
 //! Invariant: every byte that is not white space or punctuation between records is in exactly one
 //! record or one damage.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use serde::Deserialize;
@@ -27,6 +28,21 @@ pub(crate) struct Record {
     /// The position of its first byte.
     pub(crate) offset: u64,
     pub(crate) text: String,
+}
+
+/// Where a record is, to be read a second time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    offset: u64,
+    pub(crate) bytes: usize,
+    /// Tells this text from another one that is there later.
+    hash: u64,
+}
+
+impl Record {
+    pub(crate) fn place(&self) -> Place {
+        Place { offset: self.offset, bytes: self.text.len(), hash: hash(&self.text) }
+    }
 }
 
 /// A range of the file that is not a record.
@@ -104,15 +120,31 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Returns the text at a position that was read before.
-    pub(crate) fn text_at(&mut self, offset: u64, bytes: usize) -> io::Result<String> {
+    /// Returns the record that was read at this place before; `None` if another text is there now.
+    pub(crate) fn record_at(&mut self, line: u64, place: &Place) -> io::Result<Option<Record>> {
+        let Place { offset, bytes, hash: expected } = *place;
         // Keeps the buffer if the next record is in it, as it usually is.
         self.reader.seek_relative(offset.wrapping_sub(self.at) as i64)?;
         self.at = offset;
         let mut text = vec![0; bytes];
-        self.reader.read_exact(&mut text)?;
+        if let Err(error) = self.reader.read_exact(&mut text) {
+            if error.kind() != io::ErrorKind::UnexpectedEof {
+                return Err(error);
+            }
+            // How much was read is unknown.
+            self.at = self.reader.stream_position()?;
+            return Ok(None);
+        }
         self.at += bytes as u64;
-        String::from_utf8(text).map_err(|_| changed())
+        let text = String::from_utf8(text).ok().filter(|text| hash(text) == expected);
+        Ok(text.map(|text| Record { line, offset, text }))
+    }
+
+    /// Returns the first bytes of the file.
+    pub(crate) fn start(&mut self) -> io::Result<Vec<u8>> {
+        self.reader.seek(SeekFrom::Start(0))?;
+        let buffered = self.reader.fill_buf()?;
+        Ok(buffered[..buffered.len().min(64)].to_vec())
     }
 
     fn skip_byte_order_mark(&mut self) -> io::Result<()> {
@@ -308,9 +340,10 @@ fn too_long(line: u64) -> Damage {
     Damage { line, why: format!("longer than the limit of {MAX_RECORD_BYTES} bytes") }
 }
 
-/// The error of a file that changed while it was read.
-pub(crate) fn changed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it was imported")
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -328,14 +361,16 @@ mod tests {
         while let Some(record) = records.next().unwrap() {
             cut.push(match record {
                 Ok(record) => {
-                    places.push((record.offset, record.text.clone()));
+                    places.push((record.place(), record.text.clone()));
                     format!("{}:{}", record.line, record.text)
                 }
                 Err(damage) => format!("{}!", damage.line),
             });
         }
-        for (offset, text) in places.iter().rev() {
-            assert_eq!(records.text_at(*offset, text.len()).unwrap(), *text);
+        for (place, text) in places.iter().rev() {
+            assert_eq!(records.record_at(1, place).unwrap().unwrap().text, *text);
+            let other = Place { hash: place.hash ^ 1, ..*place };
+            assert!(records.record_at(1, &other).unwrap().is_none());
         }
         cut
     }

@@ -3,16 +3,22 @@
 use std::collections::{HashMap, HashSet};
 
 use talktree::import::ImportReport;
-use talktree::{Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session};
+use talktree::{
+    Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session, SessionDetails,
+};
 
-use crate::draft::{Body, Node, Orphans, Reader, with_source};
+use crate::details::Told;
+use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
-use crate::records::{Record, Records, changed};
+use crate::records::{Place, Records};
 
 /// The metadata key under which a root that lost its parent keeps the parent's id, so that a later file with the parent
 /// is recognised as a part of the same conversation.
 pub(crate) const MISSING_PARENT: &str = "missing_parent";
+
+/// Why a record is dropped that is not there when it is read again.
+const CHANGED: &str = "the file was changed while it was imported; this record is not stored";
 
 /// One conversation during its import.
 pub(crate) struct Work<'a> {
@@ -27,14 +33,53 @@ pub(crate) struct Work<'a> {
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) fates: Vec<Fate>,
+    /// What the messages say about their session.
+    pub(crate) told: Told,
     /// Whether the session had messages before.
     pub(crate) has_messages: bool,
     /// Whether the session existed before, so that record names can be stored in it.
     pub(crate) has_past: bool,
+    /// Whether the session is new, or an interrupted import created it.
+    pub(crate) is_new: bool,
     /// The names to store with the first messages ..
     pub(crate) opening: Vec<String>,
     /// .. and at the end.
     pub(crate) notes: Vec<String>,
+}
+
+/// Messages to be stored, with their nodes.
+pub(crate) type Batch = Vec<(u32, ImportRecord)>;
+
+/// What a draft says besides its nodes.
+pub(crate) struct Remainder {
+    pub(crate) details: SessionDetails,
+    pub(crate) compactions: Vec<DraftCompaction>,
+    pub(crate) labels: Vec<DraftLabel>,
+    pub(crate) head: Option<MessageId>,
+    /// More names to store with the session.
+    pub(crate) notes: Vec<String>,
+    /// The line it begins on.
+    pub(crate) line: u64,
+}
+
+/// The work on a new session that waits to be stored with others.
+pub(crate) struct Waiting {
+    pub(crate) nodes: Vec<Node>,
+    /// The nodes of the messages that wait.
+    pub(crate) batch: Vec<u32>,
+    pub(crate) remainder: Remainder,
+    index: HashMap<MessageId, u32>,
+    parents: Vec<Option<u32>>,
+    orphans: HashSet<u32>,
+    order: Vec<u32>,
+    fates: Vec<Fate>,
+    told: Told,
+}
+
+/// Where records are read again.
+pub(crate) struct Source<'a, 'b> {
+    pub(crate) records: &'a mut Records<'b>,
+    pub(crate) reader: &'a dyn Reader,
 }
 
 /// The result for a node.
@@ -65,11 +110,39 @@ impl<'a> Work<'a> {
             orphans: HashSet::new(),
             order: Vec::new(),
             fates: vec![Fate::Open; count],
+            told: Told::default(),
             has_messages,
             has_past: false,
+            is_new: false,
             opening: Vec::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Lets the session wait.
+    pub(crate) fn wait(self, batch: Vec<u32>, remainder: Remainder) -> Waiting {
+        let Self { nodes, index, parents, orphans, order, fates, told, .. } = self;
+        Waiting { nodes, batch, remainder, index, parents, orphans, order, fates, told }
+    }
+
+    /// Goes on with a session that waited.
+    pub(crate) fn resume(
+        session: &'a Session,
+        report: &'a mut ImportReport,
+        waiting: Waiting,
+        has_messages: bool,
+    ) -> (Self, Remainder) {
+        let Waiting { nodes, remainder, index, parents, orphans, order, fates, told, .. } = waiting;
+        let work = Self {
+            index,
+            parents,
+            orphans,
+            order,
+            fates,
+            told,
+            ..Self::new(session, report, nodes, has_messages)
+        };
+        (work, remainder)
     }
 
     /// Finds each node's parent, and sorts the nodes.
@@ -139,43 +212,48 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Takes the message of a node out of memory and returns it.
+    /// Takes the message of a node out of memory and returns it; `None` if its record is no longer in the file.
     pub(crate) fn message(
         &mut self,
         at: u32,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
+        source: &mut Source<'_, '_>,
         keeps_source: bool,
-    ) -> Result<Message> {
+    ) -> Result<Option<Message>> {
         let node = &mut self.nodes[at as usize];
-        let (offset, bytes) = match &mut node.body {
-            Body::There { offset, bytes } => (*offset, *bytes),
+        let place = match &mut node.body {
+            Body::There(place) => *place,
             Body::Here(message) => {
-                return Ok(std::mem::replace(&mut **message, Message::new("", Vec::new())));
+                return Ok(Some(std::mem::replace(&mut **message, Message::new("", Vec::new()))));
             }
         };
-        let (message, source) = read_again(node, offset, bytes, records, reader)?;
-        Ok(if keeps_source { with_source(message, &source) } else { message })
+        let Some((mut message, record)) = read_again(node, &place, source)? else {
+            self.fates[at as usize] = Fate::Gone;
+            self.report.lose(self.nodes[at as usize].line, CHANGED);
+            return Ok(None);
+        };
+        message.is_hidden |= self.nodes[at as usize].is_hidden;
+        Ok(Some(if keeps_source { with_source(message, &record) } else { message }))
     }
 
     pub(crate) fn peek(
         &self,
         at: u32,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
-    ) -> Result<Message> {
+        source: Option<&mut Source<'_, '_>>,
+    ) -> Result<Option<Message>> {
         let node = &self.nodes[at as usize];
         match &node.body {
-            Body::Here(message) => Ok((**message).clone()),
-            Body::There { offset, bytes } => {
+            Body::Here(message) => Ok(Some((**message).clone())),
+            Body::There(place) => {
+                let Some(source) = source else { return Ok(None) };
                 // The reader of whole conversations keeps its own position; that of several records has none.
-                read_again(node, *offset, *bytes, records, reader).map(|(message, _)| message)
+                let read = read_again(node, place, source)?;
+                Ok(read.map(|(message, _)| message))
             }
         }
     }
 
     /// Stores a batch; drops messages that cannot be stored.
-    pub(crate) fn store(&mut self, mut batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn store(&mut self, mut batch: Batch) -> Result<()> {
         while !batch.is_empty() {
             let (nodes, records): (Vec<u32>, Vec<ImportRecord>) = batch.into_iter().unzip();
             let mut records: Vec<ImportRecord> = nodes
@@ -266,7 +344,7 @@ impl<'a> Work<'a> {
     }
 
     /// Predicts the result of storing a batch, for a dry run.
-    pub(crate) fn rehearse(&mut self, batch: Vec<(u32, ImportRecord)>) -> Result<()> {
+    pub(crate) fn rehearse(&mut self, batch: Batch) -> Result<()> {
         for (node, record) in batch {
             let message = record.message;
             let stored = match self.has_messages {
@@ -331,6 +409,15 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Returns the nearest ancestor of a node in the file that is not gone.
+    pub(crate) fn living_place(&self, node: u32) -> Option<u32> {
+        let mut at = self.parents[node as usize]?;
+        while self.fates[at as usize] == Fate::Gone {
+            at = self.parents[at as usize]?;
+        }
+        Some(at)
+    }
+
     pub(crate) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
         self.index.get(id).map(|at| self.fates[*at as usize])
     }
@@ -345,24 +432,27 @@ impl Node {
     pub(crate) fn bytes(&self) -> usize {
         match self.body {
             Body::Here(_) => 0,
-            Body::There { bytes, .. } => bytes,
+            Body::There(place) => place.bytes,
         }
     }
 }
 
-fn read_again(
+/// Reads the record of a node again. The file may be rewritten meanwhile: then another text must not come under the id
+/// of the first.
+pub(crate) fn read_again(
     node: &Node,
-    offset: u64,
-    bytes: usize,
-    records: &mut Records<'_>,
-    reader: &dyn Reader,
-) -> Result<(Message, Json)> {
+    place: &Place,
+    source: &mut Source<'_, '_>,
+) -> Result<Option<(Message, Json)>> {
     let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
-    let text = records.text_at(offset, bytes).map_err(failed)?;
-    let fields = Fields::parse(&text).map_err(|_| failed(changed()))?;
-    let source = Json::parse(&text)?;
-    let record = Record { line: node.line, offset, text };
-    Ok((reader.message(&record, fields, node), source))
+    let Some(record) = source.records.record_at(node.line, place).map_err(failed)? else {
+        return Ok(None);
+    };
+    // It was parsed when it was read first.
+    let (Ok(fields), Ok(json)) = (Fields::parse(&record.text), Json::parse(&record.text)) else {
+        return Ok(None);
+    };
+    Ok(Some((source.reader.message(&record, fields, node), json)))
 }
 
 pub(crate) fn with_missing_parent(mut message: Message, node: &Node) -> Message {

@@ -1,16 +1,19 @@
-//! Stores one conversation: its nodes in order and in bounded transactions, then compactions,
-//! labels and the head.
+//! Stores one conversation: a short new one together with others, any other step by step: its nodes in order and in
+//! bounded transactions, then compactions, labels, the head and the details.
 
 use std::collections::HashSet;
 
 use talktree::import::ImportReport;
-use talktree::{ImportRecord, Result, Session, SessionDetails, SessionId, SessionInfo, Store};
+use talktree::{ImportRecord, Result, SessionId, SessionImport, SessionInfo, Store};
 
 use crate::ImportOptions;
-use crate::draft::{Draft, Reader};
+use crate::details::set_missing_details;
+use crate::draft::{Body, Draft};
+use crate::edits;
 use crate::noted::Past;
-use crate::records::Records;
-use crate::work::{Fate, Work, with_missing_parent};
+use crate::queue::Queue;
+use crate::whole::scratch;
+use crate::work::{Batch, Fate, Remainder, Source, Waiting, Work, with_missing_parent};
 
 /// How many messages go into one transaction ..
 const MAX_BATCH: usize = 1_000;
@@ -26,108 +29,193 @@ pub(crate) struct Writer<'a> {
     pub(crate) check: &'a dyn Fn() -> Result<()>,
     /// The sessions that are in the report already.
     pub(crate) named: HashSet<SessionId>,
+    /// The sessions that wait to be stored.
+    pub(crate) queue: &'a mut Queue,
 }
 
 impl Writer<'_> {
-    /// Stores a conversation; `hear` receives the number of finished nodes.
+    /// Stores a conversation of about this many bytes; `hear` receives the number of finished nodes.
     pub(crate) fn write(
         &mut self,
-        draft: Draft,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
+        mut draft: Draft,
+        bytes: usize,
+        source: &mut Source<'_, '_>,
         report: &mut ImportReport,
         hear: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
+        let mut notes = Vec::new();
+        if let (Some(unnamed), None) = (draft.unnamed.take(), &self.options.session) {
+            notes.extend(unnamed.note());
+            draft.session = self.find_session(&unnamed, &draft.nodes, report)?;
+        }
         let id = self.options.session.as_ref().unwrap_or(&draft.session).clone();
+        if self.queue.holds(&id) {
+            self.flush(report)?;
+        }
         let session = self.store.session(&id)?;
         if self.named.insert(id.clone()) {
-            report.sessions.push(id);
+            report.sessions.push(id.clone());
         }
         let info = session.info()?;
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
+        let stored = Some(&session).filter(|_| has_messages);
+        let keeps_source = self.options.keeps_source;
+        edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
+            report.remark(line, why);
+        })?;
         let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
+        let remainder = Remainder { details, compactions, labels, head, notes, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
             && self.options.session.is_none()
-            && let Some(why) = work.conflict(records, reader)?
+            && let Some(why) = work.conflict(Some(source))?
         {
             work.refuse(line, &why);
             return Ok(());
         }
+        let order = std::mem::take(&mut work.order);
+        let mut at = 0;
+        let mut first = self.gather(&mut work, &order, &mut at, source)?;
+        let is_short = at == order.len() && !first.is_empty();
+        let count = order.len() as u64;
+        work.order = order;
+        if is_short && info.is_none() && !self.is_dry {
+            hear(count, count);
+            self.enqueue(id, work, first, bytes, remainder);
+            return match self.queue.is_full() {
+                true => self.flush(report),
+                false => Ok(()),
+            };
+        }
+        self.write_in_steps(&mut work, info.as_ref(), &remainder, &mut |writer, work| {
+            let order = std::mem::take(&mut work.order);
+            let batch = match first.is_empty() {
+                true => writer.gather(work, &order, &mut at, source),
+                false => Ok(std::mem::take(&mut first)),
+            };
+            hear(at as u64, count);
+            let is_over = at == order.len();
+            work.order = order;
+            batch.map(|batch| Some(batch).filter(|batch| !batch.is_empty() || !is_over))
+        })
+    }
+
+    /// Stores the sessions that wait.
+    pub(crate) fn flush(&mut self, report: &mut ImportReport) -> Result<()> {
+        let mut queue = std::mem::take(self.queue);
+        let flushed = queue.flush(self.store, report, &mut |import, waiting, report| {
+            self.write_refused(import, waiting, report)
+        });
+        *self.queue = queue;
+        flushed
+    }
+
+    fn enqueue(
+        &mut self,
+        id: SessionId,
+        work: Work<'_>,
+        batch: Batch,
+        bytes: usize,
+        remainder: Remainder,
+    ) {
+        let nodes = batch.iter().map(|(node, _)| *node).collect();
+        // Its notes count when it is stored as a whole; otherwise the steps make them again.
+        let mut notes = scratch();
+        let mut whole = Work { report: &mut notes, ..work };
+        let import = whole.whole(id, batch, &remainder);
+        let waiting = whole.wait(nodes, remainder);
+        self.queue.add(import, bytes, notes.notes, waiting);
+    }
+
+    /// Stores a session step by step that could not be stored as a whole.
+    fn write_refused(
+        &mut self,
+        import: SessionImport,
+        mut waiting: Waiting,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let session = self.store.session(&import.id)?;
+        let info = session.info()?;
+        let has_messages = info.is_some() && session.latest_leaf()?.is_some();
+        for (node, record) in waiting.batch.iter().zip(&import.records) {
+            waiting.nodes[*node as usize].body = Body::Here(Box::new(record.message.clone()));
+        }
+        let batch: Batch =
+            std::mem::take(&mut waiting.batch).into_iter().zip(import.records).collect();
+        let (mut work, remainder) = Work::resume(&session, report, waiting, has_messages);
+        if has_messages
+            && self.options.session.is_none()
+            && let Some(why) = work.conflict(None)?
+        {
+            work.refuse(remainder.line, &why);
+            return Ok(());
+        }
+        let mut batch = Some(batch);
+        self.write_in_steps(&mut work, info.as_ref(), &remainder, &mut |_, _| Ok(batch.take()))
+    }
+
+    fn write_in_steps(
+        &mut self,
+        work: &mut Work<'_>,
+        info: Option<&SessionInfo>,
+        remainder: &Remainder,
+        batches: &mut dyn FnMut(&mut Self, &mut Work<'_>) -> Result<Option<Batch>>,
+    ) -> Result<()> {
         let past = match self.is_dry {
             true => Past { is_new: info.is_none(), is_open: info.is_none() },
             false => work.begin(info.is_some())?,
         };
-        self.write_messages(&mut work, records, reader, hear)?;
-
-        let has_added = work.fates.contains(&Fate::Added);
-        let is_open = past.is_open || has_added;
-        self.add_compactions(&mut work, compactions, past)?;
-        self.set_labels(&mut work, labels)?;
-        if self.is_dry {
-            return Ok(());
-        }
-        if is_open {
-            work.move_head(head)?;
-        }
-        set_missing_details(&session, details, info.as_ref(), past)?;
-        work.end()
-    }
-
-    fn write_messages(
-        &mut self,
-        work: &mut Work<'_>,
-        records: &mut Records<'_>,
-        reader: &dyn Reader,
-        hear: &mut dyn FnMut(u64, u64),
-    ) -> Result<()> {
-        let order = std::mem::take(&mut work.order);
-        let mut at = 0;
-        while at < order.len() {
+        while let Some(batch) = batches(self, work)? {
             (self.check)()?;
-            let (mut batch, mut bytes) = (Vec::new(), 0);
-            while at < order.len() && batch.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
-                let node = order[at];
-                at += 1;
-                if work.fates[node as usize] == Fate::Gone {
-                    continue;
-                }
-                bytes += work.nodes[node as usize].bytes();
-                let keeps_source = self.options.keeps_source;
-                let mut message = work.message(node, records, reader, keeps_source)?;
-                if work.orphans.contains(&node) {
-                    message = with_missing_parent(message, &work.nodes[node as usize]);
-                }
-                let record = work.nodes[node as usize].record();
-                batch.push((node, ImportRecord { record, parent: None, message }));
-            }
             match self.is_dry {
                 true => work.rehearse(batch)?,
                 false => work.store(batch)?,
             }
-            hear(at as u64, order.len() as u64);
         }
-        work.order = order;
-        Ok(())
+        let has_added = work.fates.contains(&Fate::Added);
+        let is_open = past.is_open || has_added;
+        self.add_compactions(work, &remainder.compactions, past)?;
+        self.set_labels(work, &remainder.labels)?;
+        if self.is_dry {
+            return Ok(());
+        }
+        if is_open {
+            work.move_head(remainder.head.as_ref())?;
+        }
+        let details = remainder.details.clone();
+        set_missing_details(work.session, details, &work.told, info, past, has_added)?;
+        // Changes no time of the session.
+        work.notes.extend(remainder.notes.iter().cloned());
+        work.end()
     }
-}
 
-/// Sets the details that the session does not have yet; a name given since the last import stays.
-fn set_missing_details(
-    session: &Session,
-    details: SessionDetails,
-    before: Option<&SessionInfo>,
-    past: Past,
-) -> Result<()> {
-    let created_at = details.created_at.filter(|_| past.is_new);
-    let missing = match before {
-        None => details,
-        Some(info) => SessionDetails { created_at, ..details.missing_in(info) },
-    };
-    match before.is_some() && missing == SessionDetails::default() {
-        true => Ok(()),
-        false => session.set_details(&missing),
+    /// Returns the next messages for one transaction.
+    fn gather(
+        &self,
+        work: &mut Work<'_>,
+        order: &[u32],
+        at: &mut usize,
+        source: &mut Source<'_, '_>,
+    ) -> Result<Batch> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while *at < order.len() && batch.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
+            let node = order[*at];
+            *at += 1;
+            if work.fates[node as usize] == Fate::Gone {
+                continue;
+            }
+            bytes += work.nodes[node as usize].bytes();
+            let keeps_source = self.options.keeps_source;
+            let Some(mut message) = work.message(node, source, keeps_source)? else { continue };
+            work.told.hear(&message);
+            if work.orphans.contains(&node) {
+                message = with_missing_parent(message, &work.nodes[node as usize]);
+            }
+            let record = work.nodes[node as usize].record();
+            batch.push((node, ImportRecord { record, parent: None, message }));
+        }
+        Ok(batch)
     }
 }
 

@@ -359,3 +359,35 @@ fn an_object_may_be_broken_over_lines_anywhere() -> Result<()> {
     }
     Ok(())
 }
+
+/// Ten messages that name no parent are a chain. One entry of another program turned that off, and made ten roots.
+#[test]
+fn a_foreign_entry_in_a_transcript_leaves_its_chain_as_it_is() -> Result<()> {
+    let message = |n: usize| {
+        format!(
+            r#"{{"type":"user","uuid":"m{n}","sessionId":"s","message":{{"role":"user","content":"{n}"}}}}"#
+        )
+    };
+    let whole = (0..10).map(|n| format!("m{n}")).collect::<Vec<_>>().join(" ");
+    for foreign in [
+        r#"{"type":"telemetry","sessionId":"s","data":1}"#,
+        r#"{"type":"telemetry","uuid":"f","parentUuid":"m3","sessionId":"s"}"#,
+        r#"{"type":"telemetry","uuid":"f","parentUuid":"gone","sessionId":"s"}"#,
+        r#"{"type":"user","uuid":"f","parentUuid":"gone","sessionId":"s","message":{"role":"user","content":"f"}}"#,
+        r#"{"hello":"world"}"#,
+    ] {
+        for at in [0, 5, 10] {
+            let mut lines: Vec<String> = (0..10).map(message).collect();
+            lines.insert(at, foreign.to_owned());
+            let store = Store::open_in_memory()?;
+            let file = Cursor::new(lines.join("\n"));
+            let report = import_reader(&store, "f", file, &ImportOptions::default(), |_| {})?;
+            assert_eq!(report.sessions, ["s"]);
+            let chat = store.session("s")?;
+            let path = chat.at(&"m9".into()).raw_history()?;
+            let own: Vec<_> = path.into_iter().filter(|m| m.id.as_str().starts_with('m')).collect();
+            assert_eq!(ids(&own), whole, "{foreign} on line {at}: {report:#?}");
+        }
+    }
+    Ok(())
+}

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use common::folder;
 use talktree::model::{
-    Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
-    truncate, validate_for,
+    Provider, TruncateOptions, sanitize, to_ai_sdk, to_anthropic, to_openai_chat,
+    to_openai_responses, truncate, validate_for,
 };
 use talktree::{Message, Result, Store};
 use talktree_import::ImportOptions;
@@ -31,6 +31,7 @@ fn check(view: &[Message], whose: &str) {
         (Provider::Anthropic, to_anthropic(view)),
         (Provider::OpenAiChat, to_openai_chat(view)),
         (Provider::OpenAiResponses, to_openai_responses(view)),
+        (Provider::AiSdk, to_ai_sdk(view)),
     ] {
         let problems = validate_for(provider, &request);
         assert!(problems.is_empty(), "{whose}, {provider}: {problems:#?}");

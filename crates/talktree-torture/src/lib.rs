@@ -18,16 +18,23 @@ mod workload;
 
 pub mod addresses;
 pub mod backup;
+pub mod callbacks;
 pub mod contend;
+pub mod counters;
 pub mod damage;
 pub mod extremes;
 pub mod faults;
 pub mod grow;
 pub mod hostile;
+pub mod imports;
 pub mod kill;
+pub mod migrate;
+pub mod neighbours;
+pub mod paths;
 pub mod power;
 pub mod scarce;
 pub mod vfs;
+pub mod visit;
 
 pub use report::Report;
 pub use snapshot::{digest, snapshot};

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
-    Report, Result, addresses, backup, contend, damage, extremes, faults, grow, hostile, kill,
-    power, scarce,
+    Report, Result, addresses, backup, callbacks, contend, counters, damage, extremes, faults,
+    grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -35,8 +35,18 @@ enum Test {
     Contend(contend::Args),
     /// Measure the write-ahead log under open readers, and memory during long imports and reads.
     Grow(grow::Args),
+    /// Move, rename, link and replace the file of a store while it is open.
+    Paths(paths::Args),
+    /// Let other programs write to the file of a store.
+    Neighbours(neighbours::Args),
+    /// Kill processes that raise the format of a store.
+    Migrate(migrate::Args),
     /// Make backups while other processes write.
     Backup(backup::Args),
+    /// Panic, block and call back in callbacks of every kind.
+    Callbacks(callbacks::Args),
+    /// Count tokens with counters that answer NaN, absurd counts or not at all.
+    Counters(counters::Args),
     /// Run queries, importers, messages and names on hostile input.
     Hostile(hostile::Args),
     /// Run random verbs with unusual names, and compare with a plain list of parents.
@@ -45,9 +55,17 @@ enum Test {
     Damage(damage::Args),
     /// Grow very long, wide and branchy trees; use ids of other sessions and wrong clocks.
     Extremes(extremes::Args),
+    /// Kill imports, import beside other writers, import files of other programs.
+    Imports(imports::Args),
+    /// Import files until killed.
+    #[command(hide = true)]
+    ImportWorker(imports::WorkerArgs),
     /// Write to a store and read it until the time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
+    /// Open a store, read it and close it.
+    #[command(hide = true)]
+    Visit(visit::Args),
     /// Write to a store until killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
@@ -64,14 +82,26 @@ fn main() -> Result<ExitCode> {
         Test::Scarce(args) => report_of("scarce", seed, |report| scarce::run(args, report)),
         Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
         Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
+        Test::Paths(args) => report_of("paths", seed, |report| paths::run(args, report)),
+        Test::Neighbours(args) => {
+            report_of("neighbours", seed, |report| neighbours::run(args, report))
+        }
+        Test::Migrate(args) => report_of("migrate", seed, |report| migrate::run(args, report)),
         Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
+        Test::Callbacks(args) => {
+            report_of("callbacks", seed, |report| callbacks::run(args, report))
+        }
+        Test::Counters(args) => report_of("counters", seed, |report| counters::run(args, report)),
         Test::Hostile(args) => report_of("hostile", seed, |report| hostile::run(args, report)),
         Test::Addresses(args) => {
             report_of("addresses", seed, |report| addresses::run(args, report))
         }
         Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
         Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
+        Test::Imports(args) => report_of("imports", seed, |report| imports::run(args, report)),
+        Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),
         Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
     }
 }

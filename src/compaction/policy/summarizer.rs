@@ -1,16 +1,14 @@
 //! Summarizers: the models that write summaries.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
+use crate::callback;
 use crate::compaction::Summary;
 use crate::error::{BoxError, Error, Result};
 
 /// Answers a prompt with a summary: a model, or a stand-in for one.
 ///
 /// Every closure that takes the prompt and returns a `Result` of a [`Summary`], or of a type that
-/// converts into one, is a summarizer. It may be slow: no transaction is open while it runs. If it
-/// fails, the conversation stays unchanged. There is no time limit; a summarizer that needs one
+/// converts into one, is a summarizer. It may be slow and call the library: no transaction is open and
+/// no lock is held while it runs. If it fails or panics, the conversation stays unchanged. There is no time limit; a summarizer that needs one
 /// returns an error itself.
 ///
 /// ```
@@ -54,14 +52,7 @@ where
 
 /// Asks a summarizer. A panic becomes an error.
 pub(crate) fn ask(summarizer: &dyn Summarizer, prompt: &str) -> Result<Summary> {
-    // The summarizer holds nothing of ours, so a panic cannot leave anything half done.
-    let answer = catch_unwind(AssertUnwindSafe(|| summarizer.summarize(prompt)));
-    let answer = answer.unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
+    let answer = callback::call(|| summarizer.summarize(prompt));
+    let answer = answer.unwrap_or_else(|failed| Err(failed.into()));
     answer.map_err(|source| Error::Summarizer { source })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("no message"))
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::{CompactionOptions, Item};
+use crate::foreign::{quoted, without_invisible};
 use crate::id::shorten;
 use crate::message::{File, Json, Message, Part, Side, Tool, input_of, output_of, tool_of};
 
@@ -238,7 +239,7 @@ impl Quotes {
 
 /// Returns a name for a marked line: quoted, escaped, at most 80 characters.
 fn named(name: &str) -> String {
-    format!("{:?}", shorten(name))
+    quoted(&shorten(name))
 }
 
 /// Returns the JSON without white space between its values.
@@ -252,7 +253,9 @@ fn compact(json: &Json) -> String {
 fn free_mark(quotes: &[Quote]) -> String {
     let mut taken = BTreeSet::new();
     for Quote { title, words } in quotes {
-        taken.extend(marks_in(title).chain(marks_in(words)));
+        taken.extend(marks_in(title));
+        // A reader does not see what is invisible in an imitation.
+        taken.extend(marks_in(&without_invisible(words)));
     }
     let free = (1..).zip(&taken).find(|(number, taken)| number != *taken);
     let number = free.map_or(taken.len() as u64 + 1, |(number, _)| number);
@@ -468,6 +471,7 @@ Look:
             ("quote-2 quote-12", "<quote-1>"),
             ("xquote-1éQuote-2-3", "<quote-3>"),
             ("quote-0 quote-1", "<quote-2>"),
+            ("<quo\u{200B}te\u{2060}-\u{AD}1\u{202E}>", "<quote-2>"),
         ] {
             let quotes = [Quote { title: String::new(), words: words.to_owned() }];
             assert_eq!(free_mark(&quotes), mark, "{words}");

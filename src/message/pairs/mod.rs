@@ -5,8 +5,10 @@
 //! - A call waits until its first result. A result belongs to the nearest earlier call of its id
 //!   that waits, so an id may be used again.
 //! - Several calls of one message may wait under one id; results answer them in order.
-//! - A part that is both call and result is complete: it does not wait, and it answers no other call.
-//! - A part without input or result is a call whose input has not come. It does not wait.
+//! - A part that is both call and result repeats a call if one of its id, its tool and its input waits in an earlier
+//!   message; then it is that call's result. Otherwise it is complete: it does not wait, and it answers no other call.
+//! - A part without input or result is a call whose input has not come, and so is one that is marked as such, although
+//!   it has a part of its input. It does not wait.
 //! - If no call of its id waits, a result repeats the nearest earlier call of that id. If there is
 //!   no earlier call of that id, the result is stray.
 //!
@@ -20,9 +22,9 @@ mod side;
 
 use std::collections::HashMap;
 
-pub(crate) use side::{Side, input_of, output_of, tool_of};
+pub(crate) use side::{Side, input_of, is_denied, output_of, tool_of};
 
-use super::{Message, Tool};
+use super::{Json, Message, Tool};
 
 /// What a tool part is to the parts before it; `C` is how the caller refers to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub(crate) enum Pairing<C> {
     Started,
     /// A call that waits for its result.
     Call,
-    /// A call with its result.
+    /// A call with its result, unless it repeats a call that waits.
     Complete,
     /// The result of this call, which waited for it.
     Answers(C),
@@ -52,9 +54,18 @@ pub(crate) struct OldestFirst<C> {
 /// The calls of one id.
 #[derive(Debug)]
 struct Calls<C> {
-    /// Those that wait, each with the number of its message.
-    waiting: Vec<(usize, C)>,
+    waiting: Vec<Waiting<C>>,
     newest: C,
+}
+
+/// A call that waits for its result.
+#[derive(Debug)]
+struct Waiting<C> {
+    /// The number of its message.
+    message: usize,
+    call: C,
+    name: String,
+    input: Json,
 }
 
 impl<C> Default for OldestFirst<C> {
@@ -74,12 +85,22 @@ impl<C: Copy> OldestFirst<C> {
                 self.calls_of(&tool.call_id, here);
                 Pairing::Started
             }
-            Side::Both(_) => {
+            Side::Both(input) => {
+                let repeats = |waiting: &Waiting<C>| {
+                    waiting.message < message
+                        && waiting.name == tool.name
+                        && waiting.input == *input
+                };
+                if let Some(call) = self.answer(&tool.call_id, repeats) {
+                    return Pairing::Answers(call);
+                }
                 self.calls_of(&tool.call_id, here);
                 Pairing::Complete
             }
-            Side::Call(_) => {
-                self.calls_of(&tool.call_id, here).waiting.push((message, here));
+            Side::Call(input) => {
+                let (name, input) = (tool.name.clone(), input.clone());
+                let waiting = Waiting { message, call: here, name, input };
+                self.calls_of(&tool.call_id, here).waiting.push(waiting);
                 self.waiting += 1;
                 Pairing::Call
             }
@@ -97,14 +118,22 @@ impl<C: Copy> OldestFirst<C> {
     }
 
     fn take_result(&mut self, id: &str) -> Pairing<C> {
-        let Some(calls) = self.calls.get_mut(id) else { return Pairing::Stray };
-        let Some(&(nearest, _)) = calls.waiting.last() else {
-            return Pairing::Repeats(calls.newest);
-        };
-        let first = calls.waiting.partition_point(|(message, _)| *message < nearest);
-        let (_, call) = calls.waiting.remove(first);
+        if let Some(call) = self.answer(id, |_| true) {
+            return Pairing::Answers(call);
+        }
+        match self.calls.get(id) {
+            Some(calls) => Pairing::Repeats(calls.newest),
+            None => Pairing::Stray,
+        }
+    }
+
+    /// Takes the call that a result of this id belongs to from those that wait and fit.
+    fn answer(&mut self, id: &str, fits: impl Fn(&Waiting<C>) -> bool) -> Option<C> {
+        let waiting = &mut self.calls.get_mut(id)?.waiting;
+        let nearest = waiting.iter().rev().find(|call| fits(call))?.message;
+        let first = waiting.iter().position(|call| call.message == nearest && fits(call))?;
         self.waiting -= 1;
-        Pairing::Answers(call)
+        Some(waiting.remove(first).call)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -113,7 +142,7 @@ impl<C: Copy> OldestFirst<C> {
 
     /// Returns the calls that wait, in no order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = C> {
-        self.calls.values().flat_map(|calls| calls.waiting.iter().map(|(_, call)| *call))
+        self.calls.values().flat_map(|calls| calls.waiting.iter().map(|waiting| waiting.call))
     }
 
     /// Forgets all calls, so that later results are stray.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::message::{Json, Part, Tool};
+use crate::message::{Extra, Json, Part, Tool, replace_lone_surrogates};
 
 /// Which side of a pair a tool part is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +22,8 @@ pub(crate) enum Side<'a> {
 impl<'a> Side<'a> {
     pub(crate) fn of(tool: &'a Tool) -> Self {
         match (input_of(tool), has_result(tool)) {
+            // While an input is streamed, the AI SDK stores what it can read of it.
+            _ if tool.state.as_deref() == Some("input-streaming") => Self::Started,
             (None, false) => Self::Started,
             (Some(input), false) => Self::Call(input),
             (None, true) => Self::Result,
@@ -41,7 +43,8 @@ impl<'a> Side<'a> {
 /// Returns what the tool was called with. The AI SDK stores an input that it could not parse as
 /// `rawInput`.
 pub(crate) fn input_of(tool: &Tool) -> Option<&Json> {
-    tool.input.as_ref().or_else(|| tool.extra.get("rawInput"))
+    let input = tool.input.as_ref();
+    input.filter(|input| !input.is_null()).or_else(|| tool.extra.get("rawInput")).or(input)
 }
 
 /// Returns what the tool answered. Older versions of the AI SDK store it as `result`.
@@ -49,11 +52,23 @@ pub(crate) fn output_of(tool: &Tool) -> Option<&Json> {
     tool.output.as_ref().or_else(|| tool.extra.get("result"))
 }
 
+/// Returns whether a person refused to let the tool run.
+pub(crate) fn is_denied(tool: &Tool) -> bool {
+    match tool.state.as_deref() {
+        Some("output-denied") => true,
+        Some("approval-responded") => {
+            tool.extra.get("approval").is_some_and(|approval| approval.value()["approved"] == false)
+        }
+        _ => false,
+    }
+}
+
 /// A tool that answered nothing, or that a person denied, has a state and no output.
 fn has_result(tool: &Tool) -> bool {
     tool.error_text.is_some()
         || output_of(tool).is_some()
         || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
+        || is_denied(tool)
 }
 
 /// Returns the tool part that a part is, if it is one. Of JSON that does not fit the typed shape,
@@ -63,7 +78,7 @@ pub(crate) fn tool_of(part: &Part) -> Option<Cow<'_, Tool>> {
         Part::Tool(tool) => Some(Cow::Borrowed(tool)),
         Part::Other(json) if may_name_a_tool(json.as_str()) => match part.typed() {
             Cow::Owned(Part::Tool(tool)) => Some(Cow::Owned(tool)),
-            _ => untyped(&json.value()).map(Cow::Owned),
+            _ => untyped(json).map(Cow::Owned),
         },
         _ => None,
     }
@@ -75,29 +90,36 @@ fn may_name_a_tool(json: &str) -> bool {
     json.contains("tool") || json.contains('\\')
 }
 
-fn untyped(part: &Value) -> Option<Tool> {
-    let kind = part["type"].as_str()?;
+/// Each field keeps its spelling; those that are no field of the typed shape stay extra fields.
+fn untyped(part: &Json) -> Option<Tool> {
+    let mut fields: Extra = serde_json::from_str(&replace_lone_surrogates(part.as_str())).ok()?;
+    let plain = |json: Json| match json.value() {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        _ => Some(json.to_string()),
+    };
+    let kind = plain(fields.remove("type")?)?;
     let is_dynamic = kind == "dynamic-tool";
     let name = match is_dynamic {
-        true => part["toolName"].as_str().unwrap_or_default(),
-        false => kind.strip_prefix("tool-")?,
+        true => fields.remove("toolName").and_then(plain).unwrap_or_default(),
+        false => kind.strip_prefix("tool-")?.to_owned(),
     };
-    let plain = |value: &Value| match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+    let mut text = |field: &str| fields.remove(field).and_then(plain);
+    let (call_id, error_text, state) = (text("toolCallId"), text("errorText"), text("state"));
+    let mut either = |field: &str, other: &str| {
+        let found = fields.remove(field);
+        match found.filter(|json| !json.is_null()) {
+            None => fields.remove(other),
+            found => found,
+        }
     };
-    let field = |name: &str| part.get(name).map(|value| Json::from(value.clone()));
-    Some(Tool {
-        name: name.to_owned(),
-        is_dynamic,
-        call_id: plain(&part["toolCallId"]).unwrap_or_default(),
-        input: field("input").or_else(|| field("rawInput")),
-        output: field("output").filter(|json| !json.is_null()).or_else(|| field("result")),
-        error_text: plain(&part["errorText"]),
-        state: plain(&part["state"]),
-        ..Tool::default()
-    })
+    let output = either("output", "result");
+    let has_null_input = fields.get("input").is_some_and(Json::is_null);
+    let input = fields.remove("input").filter(|json| !json.is_null());
+    let input = input.or_else(|| fields.remove("rawInput"));
+    let input = input.or_else(|| has_null_input.then(|| Json::from(Value::Null)));
+    let call_id = call_id.unwrap_or_default();
+    Some(Tool { name, is_dynamic, call_id, state, input, output, error_text, extra: fields })
 }
 
 #[cfg(test)]
@@ -131,6 +153,21 @@ mod tests {
             ("input and legacy result: both", json!({"input": {}, "result": 1}), both),
             ("rawInput and errorText: both", json!({"rawInput": "{", "errorText": "no"}), both),
             ("input and denied: both", json!({"input": {}, "state": "output-denied"}), both),
+            (
+                "input and an answered request that was refused: both",
+                json!({"input": {}, "state": "approval-responded", "approval": {"approved": false}}),
+                both,
+            ),
+            (
+                "one that was granted: a call",
+                json!({"input": {}, "state": "approval-responded", "approval": {"approved": true}}),
+                call,
+            ),
+            (
+                "half of an input: started",
+                json!({"input": {}, "state": "input-streaming"}),
+                started,
+            ),
             // These do not fit the typed shape.
             ("untyped nulls: a call", json!({"input": {}, "errorText": null}), call),
             ("untyped output null: started", json!({"output": null, "errorText": null}), started),
@@ -169,6 +206,17 @@ mod tests {
         assert_eq!((tool.name.as_str(), tool.call_id.as_str()), ("sum", "7"));
         assert_eq!(tool.input, Some(json!([1]).into()));
         assert_eq!(tool.output, Some(json!(2).into()));
+
+        let tool = read(json!({
+            "type": "tool-sum", "state": "output-denied", "toolCallId": 7, "input": null, "rawInput": "[1",
+            "errorText": null, "approval": {"reason": "no"},
+        }));
+        assert_eq!(input_of(&tool), Some(&json!("[1").into()));
+        assert_eq!(tool.extra["approval"].value()["reason"], "no");
+
+        let part = r#"{"type": "tool-sum", "toolCallId": 7, "input": {"n": 1e400}}"#;
+        let part: Part = serde_json::from_str(part).unwrap();
+        assert_eq!(tool_of(&part).unwrap().input.as_ref().unwrap().as_str(), r#"{"n": 1e400}"#);
 
         let tool = read(json!({"type": "tool-sum", "rawInput": "[1,"}));
         assert_eq!(tool.input, Some(json!("[1,").into()));

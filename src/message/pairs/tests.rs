@@ -7,7 +7,7 @@ use super::*;
 use crate::message::Part;
 
 /// A message drawn as a word: `c1` is a call, `r1` a result, `b1` both, `i1` a call without input,
-/// `d1` a denial; others are text. `+` joins parts of one message.
+/// `d1` a denial, `q1` both with another input; others are text. `+` joins parts of one message.
 fn message(word: &str) -> Message {
     let mut message = Message::new("assistant", Vec::new());
     for part in word.split('+') {
@@ -16,6 +16,7 @@ fn message(word: &str) -> Message {
             "c" => json!({"input": {}}),
             "r" => json!({"output": 1}),
             "b" => json!({"input": {}, "output": 1}),
+            "q" => json!({"input": {"q": 1}, "output": 1}),
             "i" => json!({}),
             "d" => json!({"state": "output-denied"}),
             _ => {
@@ -77,8 +78,13 @@ fn each_rule_pairs_results_with_calls() {
         ("of several answered calls, the newest", "c1 r1 c1 r1 r1", "0.0, 2.0, 2.0 again", ""),
         ("both is complete", "b1", "", ""),
         ("both does not wait", "b1 r1", "0.0 again", ""),
-        ("both answers no other call", "c1 b1", "", "0.0"),
-        ("both leaves an earlier call waiting", "c1 b1 r1", "0.0", ""),
+        ("both answers the call that it repeats", "c1 b1", "0.0", ""),
+        ("however far, and once", "c1 u u b1 b1 r1", "0.0, 4.0 again", ""),
+        ("the nearest that it repeats", "c1 c1 b1", "1.0", "0.0"),
+        ("of one message, both are two calls", "c1+b1", "", "0.0"),
+        ("both of another input answers no other call", "c1 q1", "", "0.0"),
+        ("it leaves an earlier call waiting", "c1 q1 r1", "0.0", ""),
+        ("both of another id answers no other call", "c1 b2", "", "0.0"),
         ("a call without input does not wait", "i1", "", ""),
         ("it has no result", "i1 r1", "0.0 again", ""),
         ("it leaves an earlier call waiting", "c1 i1 r1", "0.0", ""),
@@ -98,6 +104,7 @@ fn pairs_across_messages_are_listed_once() {
         ("c1+c2 r2+r9 r1+r1 c1+r1 r1+r2 b3 c4", &[(0, 1), (0, 2), (0, 4), (3, 4)][..]),
         ("c1+r1 b2", &[]),
         ("c1 c1 r1 r1", &[(0, 3), (1, 2)]),
+        ("c1+c2 b2 u b1", &[(0, 1), (0, 3)]),
         ("b1 r1 i2 r2", &[(0, 1), (2, 3)]),
     ] {
         assert_eq!(pairs_across(&messages(drawn)), pairs, "{drawn}");
@@ -161,7 +168,7 @@ proptest! {
     #[test]
     fn both_directions_agree(
         words in prop::collection::vec(
-            prop::collection::vec("[crbid][12]|u", 1..4).prop_map(|parts| parts.join("+")),
+            prop::collection::vec("[crbidq][12]|u", 1..4).prop_map(|parts| parts.join("+")),
             0..NewestFirst::REACH,
         ),
     ) {

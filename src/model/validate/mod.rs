@@ -4,7 +4,9 @@
 //! checks. Rules of single models are left out: whether a model accepts images, how many, or whether
 //! a conversation may end with an assistant message.
 
+mod ai_sdk;
 mod anthropic;
+mod fields;
 mod openai_chat;
 mod openai_responses;
 
@@ -28,6 +30,8 @@ pub enum Provider {
     OpenAiChat,
     /// The OpenAI responses API.
     OpenAiResponses,
+    /// The Vercel AI SDK, which sends its `UIMessage` to any provider.
+    AiSdk,
 }
 
 impl fmt::Display for Provider {
@@ -36,6 +40,7 @@ impl fmt::Display for Provider {
             Self::Anthropic => "Anthropic messages",
             Self::OpenAiChat => "OpenAI chat completions",
             Self::OpenAiResponses => "OpenAI responses",
+            Self::AiSdk => "AI SDK",
         })
     }
 }
@@ -92,6 +97,7 @@ pub fn validate_for(provider: Provider, request: &Value) -> Vec<Problem> {
         Provider::Anthropic => anthropic::check(request, &mut report),
         Provider::OpenAiChat => openai_chat::check(request, &mut report),
         Provider::OpenAiResponses => openai_responses::check(request, &mut report),
+        Provider::AiSdk => ai_sdk::check(request, &mut report),
     }
     report.problems
 }

@@ -6,6 +6,7 @@ use super::Session;
 use crate::compaction::policy::{CompactionOptions, Item, Purpose, ask, summary_prompt};
 use crate::compaction::{PlanOrigin, Summary, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
+use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::outcome::Appended;
@@ -141,7 +142,14 @@ impl Session {
         }});
         let expected = ExpectedHead::At(Some(plan.from));
         let message = Message::assistant(text).with_metadata(about);
-        self.append_one(&Parent::Message(plan.to), &expected, message)
+        let summary = Change::BranchSummary {
+            id: message.id.clone(),
+            messages: plan.messages as u64,
+            tokens_before: plan.tokens,
+            tokens_after: self.compaction.counter().message(&message),
+        };
+        self.compaction.note_change();
+        self.append_summary(&Parent::Message(plan.to), &expected, message, summary)
     }
 
     /// Moves the head to a message and appends a summary of the branch it comes from, by the session's
@@ -169,8 +177,14 @@ impl Session {
         let summarizer = self.summarizer()?;
         match self.plan_branch_summary(to, self.compaction.options())? {
             Some(plan) => {
-                let summary = ask(summarizer, plan.prompt())?;
-                self.checkout_with_summary(plan, summary).map(Some)
+                self.emit_window_in(Phase::Compacting);
+                let appended = ask(summarizer, plan.prompt())
+                    .and_then(|summary| self.checkout_with_summary(plan, summary));
+                // With a threshold, the append has sent the size of the window.
+                if appended.is_err() || self.compaction.threshold().is_none() {
+                    self.emit_window_in(Phase::Idle);
+                }
+                appended.inspect_err(|error| self.emit_failure(error)).map(Some)
             }
             None => self.checkout(to).map(|()| None),
         }

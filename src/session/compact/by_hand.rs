@@ -126,7 +126,7 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         let status = self.provider.add_compaction(compaction)?;
-        self.emit(|| Change::Compact { id: compaction.id.clone() });
+        self.emit_changed(|| self.compacted(compaction));
         Ok(status)
     }
 
@@ -167,7 +167,7 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         self.provider.restore_compaction(compaction, first, last)?;
-        self.emit(|| Change::Compact { id: compaction.id.clone() });
+        self.emit_changed(|| self.compacted(compaction));
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.provider.remove_compaction(id)?;
-        self.emit(|| Change::RemoveCompaction { id: id.clone() });
+        self.emit_changed(|| Change::RemoveCompaction { id: id.clone() });
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::compaction::policy::{
 };
 use crate::compaction::{Compaction, PlanOrigin, Summary};
 use crate::error::{Error, Result};
-use crate::event::Change;
+use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
 
 /// What one commit replaced, in figures.
@@ -91,7 +91,18 @@ impl Session {
     /// [`Error::SummaryRefused`] if the summary is blank or
     /// not shorter than the range. Nothing is stored then.
     pub fn commit(&self, plan: CompactionPlan, summary: impl Into<Summary>) -> Result<Compacted> {
-        let summary = summary.into();
+        let compacted = self.commit_silently(plan, summary.into())?;
+        self.compaction.note_change();
+        self.emit_window();
+        Ok(compacted)
+    }
+
+    /// Commits without telling subscribers the size of the window.
+    pub(super) fn commit_silently(
+        &self,
+        plan: CompactionPlan,
+        summary: Summary,
+    ) -> Result<Compacted> {
         self.check_origin(plan.origin())?;
         let counter = self.compaction.counter();
         let tokens_after = judge(&summary.text, plan.tokens(), counter)
@@ -104,18 +115,40 @@ impl Session {
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
         let is_shown = self.provider.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
-        let id = compaction.id;
-        self.emit(|| Change::Compact { id: id.clone() });
+        self.emit(|| self.compacted(&compaction));
         Ok(Compacted {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
             is_shown,
-            id,
+            id: compaction.id,
         })
     }
 
-    /// Compacts the history once, with the session's own summarizer.
+    /// Returns the event of a compaction, with the figures that are stored with it.
+    pub(super) fn compacted(&self, compaction: &Compaction) -> Change {
+        // Another handle may have removed it since.
+        let stored = self.provider.compaction(&compaction.id).ok().flatten();
+        let figures = stored.as_ref().unwrap_or(compaction);
+        Change::Compact {
+            id: compaction.id.clone(),
+            messages: figures.count,
+            tokens_before: figures.tokens_before,
+            tokens_after: figures.tokens_after,
+        }
+    }
+
+    /// Runs a compaction by a summarizer between two events with the size of the window.
+    fn announced<T>(&self, compact: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.emit_window_in(Phase::Compacting);
+        let compacted = compact();
+        self.compaction.note_change();
+        self.emit_window_in(Phase::Idle);
+        compacted.inspect_err(|error| self.emit_failure(error))
+    }
+
+    /// Compacts the history once, with the session's own summarizer. Subscribers hear when it starts and
+    /// ends ([`Change::Window`]), and what it did.
     ///
     /// [`CompactionOutcome`] has an example.
     ///
@@ -210,8 +243,11 @@ impl Path {
         match self.plan_compaction(self.session.compaction.options())? {
             Planned::Nothing(why) => Ok(CompactionOutcome::Nothing(why)),
             Planned::Compact(plan) => {
-                let summary = ask(summarizer, plan.prompt())?;
-                self.session.commit(plan, summary).map(CompactionOutcome::Compacted)
+                let compacted = self.session.announced(|| {
+                    let summary = ask(summarizer, plan.prompt())?;
+                    self.session.commit_silently(plan, summary)
+                });
+                compacted.map(CompactionOutcome::Compacted)
             }
         }
     }

@@ -13,6 +13,7 @@ mod by_model;
 mod in_progress;
 mod settings;
 mod split;
+mod wait;
 mod window;
 
 use super::{Path, Session};

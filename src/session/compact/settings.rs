@@ -1,16 +1,15 @@
 //! How a session is compacted: the settings of its builder, and the state of automatic compaction.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::in_progress::InProgress;
+use super::wait::Wait;
+use crate::callback;
 use crate::compaction::policy::{CompactionOptions, Summarizer};
-use crate::error::Error;
-use crate::tokens::{Counter, TokenCounter};
-
-/// Receives each failure of an automatic compaction.
-type Handler = Arc<dyn Fn(&Error) + Send + Sync>;
+use crate::error::{Error, Result};
+use crate::id::check_name;
+use crate::tokens::{Counter, Handler, TokenCounter};
 
 /// The size of a prompt that was not counted yet.
 const UNKNOWN: u64 = u64::MAX;
@@ -40,33 +39,63 @@ struct Shared {
 struct State {
     /// The tokens of the prompt when it was last read.
     prompt: AtomicU64,
-    /// How large the window must be for the next attempt.
-    next_try: AtomicU64,
+    /// What has to happen before the next attempt.
+    wait: Mutex<Wait>,
     /// Whether subscribers know that nothing can be shortened.
     is_stuck: AtomicBool,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            prompt: AtomicU64::new(UNKNOWN),
+            wait: Mutex::default(),
+            is_stuck: AtomicBool::new(false),
+        }
+    }
+}
+
 impl CompactionSettingsBuilder {
-    pub(crate) fn build(self) -> CompactionSettings {
+    /// Returns the settings.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if the counter's name is empty or too long; [`Error::TokenCounter`] if it panics when it is
+    /// asked for its name.
+    pub(crate) fn build(self) -> Result<CompactionSettings> {
+        let counter = match &self.counter {
+            None => Counter::default(),
+            Some(counter) => {
+                let handler = self.on_error.clone().map(|handler| -> Handler {
+                    Arc::new(move |error: &Error| tell(&handler, error))
+                });
+                let counter = Counter::of_program(Arc::clone(counter), handler)?;
+                check_name("name of a token counter", counter.name())?;
+                counter
+            }
+        };
+        Ok(self.with(counter))
+    }
+
+    pub(crate) fn with(self, counter: Counter) -> CompactionSettings {
         let options = self.options.clone().unwrap_or_default();
         let options = match self.threshold {
             Some(threshold) => options.within(threshold),
             None => options,
         };
-        let counter = self.counter.clone().map_or_else(Counter::default, Counter::new);
-        let state = State {
-            prompt: AtomicU64::new(UNKNOWN),
-            next_try: AtomicU64::new(0),
-            is_stuck: AtomicBool::new(false),
-        };
+        let state = State::default();
         CompactionSettings(Arc::new(Shared { asked: self, options, counter, state }))
     }
+}
+
+/// Calls an error handler. What went before is committed: a panic of the handler must not make it look failed.
+fn tell(handler: &Handler, error: &Error) {
+    let _ = callback::call(|| handler(error));
 }
 
 impl CompactionSettings {
     /// Returns the same settings for another session, with fresh state.
     pub(crate) fn of_another(&self) -> Self {
-        self.0.asked.clone().build()
+        self.0.asked.clone().with(self.0.counter.clone())
     }
 
     pub(super) fn summarizer(&self) -> Option<&dyn Summarizer> {
@@ -89,16 +118,17 @@ impl CompactionSettings {
         &self.0.asked.in_progress
     }
 
-    pub(super) fn report(&self, error: &Error) {
+    pub(in crate::session) fn report(&self, error: &Error) {
         if let Some(handler) = &self.0.asked.on_error {
-            // The append has succeeded: a panic of the handler must not make it look failed.
-            let _ = catch_unwind(AssertUnwindSafe(|| handler(error)));
+            tell(handler, error);
         }
     }
 
     /// Remembers the size of the prompt.
     pub(super) fn note_prompt(&self, tokens: u64) {
-        self.0.state.prompt.store(tokens, Ordering::Relaxed);
+        if self.0.state.prompt.swap(tokens, Ordering::Relaxed) != tokens {
+            self.note_change();
+        }
     }
 
     /// Returns the size of the prompt when it was last read.
@@ -107,23 +137,42 @@ impl CompactionSettings {
     }
 
     /// Notes that the window is within the threshold: the next attempt need not wait.
-    pub(super) fn reset_backoff(&self) {
-        self.0.state.next_try.store(0, Ordering::Relaxed);
+    pub(super) fn reset_wait(&self) {
+        *self.wait() = Wait::default();
         self.0.state.is_stuck.store(false, Ordering::Relaxed);
     }
 
-    /// Delays the next attempt until the window is this large.
-    pub(super) fn back_off(&self, window: u64) {
-        self.0.state.next_try.store(window, Ordering::Relaxed);
+    /// Notes appended messages.
+    pub(super) fn note_appended(&self, messages: usize) {
+        self.wait().note_appended(messages);
+    }
+
+    /// Notes a change that is no append: there may be something to compact now.
+    pub(in crate::session) fn note_change(&self) {
+        self.wait().note_change();
+    }
+
+    /// Delays the next attempt.
+    pub(super) fn set_wait(&self, wait: Wait) {
+        *self.wait() = wait;
     }
 
     /// Returns whether a window of this size is due for an attempt.
     pub(super) fn is_due(&self, window: u64) -> bool {
-        window >= self.0.state.next_try.load(Ordering::Relaxed)
+        self.wait().is_over(window)
     }
 
     /// Notes that nothing can be shortened; returns whether subscribers do not know yet.
     pub(super) fn is_newly_stuck(&self) -> bool {
         !self.0.state.is_stuck.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns whether compaction could not bring the window within the threshold.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.0.state.is_stuck.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self) -> MutexGuard<'_, Wait> {
+        self.0.state.wait.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -69,9 +69,20 @@ impl Session {
         let details = details.map(|details| details.value());
         let about = json!({"split": {"session": self.id(), "model": model, "details": details}});
         let opening = Message::assistant(text).with_metadata(about);
+        let (messages, tokens_before) = match self.events.has_listeners() {
+            true => (self.provider.path_length(None)?, self.visible_tokens()?),
+            false => (0, 0),
+        };
         let provider = self.provider.split(id, &opening, END_REASON)?;
         let child = self.with_provider(provider);
         child.emit(|| Change::Append { ids: vec![opening.id.clone()] });
+        self.emit(|| Change::Split {
+            child: child.id().clone(),
+            messages,
+            tokens_before,
+            tokens_after: self.compaction.counter().message(&opening),
+        });
+        child.emit_window();
         Ok(child)
     }
 }

@@ -1,8 +1,10 @@
 //! How full a model's window is: the tokens of the prompt and the history.
 
 use super::{Path, Session};
+use crate::callback::caught;
 use crate::compaction::policy::{Item, WindowUsage};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::event::{Change, Phase};
 
 impl Session {
     /// Returns how the tokens of the history are spread over the window: prompt, head, summaries,
@@ -22,7 +24,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Provider`](crate::Error::Provider) if a block of the prompt cannot be read; as every
+    /// [`Error::Provider`] if a block of the prompt cannot be read; as every
     /// read.
     pub fn window_usage(&self) -> Result<WindowUsage> {
         self.path().window_usage()
@@ -54,6 +56,47 @@ impl Session {
         }
     }
 
+    /// Tells subscribers of a change that is no append, and how large the window is after it.
+    pub(in crate::session) fn emit_changed(&self, change: impl FnOnce() -> Change) {
+        self.compaction.note_change();
+        self.emit(change);
+        self.emit_window();
+    }
+
+    /// Tells subscribers the size of the window, if the session has a threshold.
+    pub(super) fn emit_window(&self) {
+        if self.compaction.threshold().is_some() {
+            self.emit_window_in(Phase::Idle);
+        }
+    }
+
+    /// Tells subscribers the size of the window.
+    pub(super) fn emit_window_in(&self, phase: Phase) {
+        if !self.events.has_listeners() {
+            return;
+        }
+        // Nothing that the caller asked for depends on this figure.
+        if let Ok(Ok(tokens)) = caught(|| self.window_tokens()) {
+            self.emit(|| self.window(phase, tokens));
+        }
+    }
+
+    pub(super) fn emit_failure(&self, error: &Error) {
+        // The text of an error may be the program's own.
+        let why = caught(|| error.to_string()).unwrap_or_else(|failed| failed.to_string());
+        self.emit(|| Change::CompactionFailed { why });
+    }
+
+    pub(super) fn window(&self, phase: Phase, tokens: u64) -> Change {
+        Change::Window { phase, tokens, threshold: self.compaction.threshold() }
+    }
+
+    /// Returns the tokens of the prompt and the history.
+    fn window_tokens(&self) -> Result<u64> {
+        let prompt = self.compaction.noted_prompt().map_or_else(|| self.prompt_tokens(), Ok)?;
+        Ok(self.visible_tokens()?.saturating_add(prompt))
+    }
+
     /// Remembers the size of the prompt that the program is about to send.
     pub(in crate::session) fn note_prompt(&self, prompt: &str) {
         if self.compaction.threshold().is_some() {
@@ -83,7 +126,7 @@ impl Path {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session; as
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::window_usage`].
     pub fn window_usage(&self) -> Result<WindowUsage> {
         let session = &self.session;

@@ -70,7 +70,7 @@ pub(super) fn append(
     let (mut new_head, mut is_branching) = (session.head, false);
     for (message, count) in messages.iter().zip(counted.token_counts(conn)?) {
         let content = content(message, max_bytes)?;
-        match insert_row(conn, &mut session, name, parent, message, &content, count)? {
+        match insert(conn, &mut session, name, parent, message, &content, count)? {
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
@@ -85,7 +85,7 @@ pub(super) fn append(
             }
         }
     }
-    search_index::add_pending_numbers(conn, session.key, first_new..session.next)?;
+    search_index::make_pending(conn, &mut session, first_new)?;
     if new_head != session.head {
         // An append that is not at the head moves it, and that can be undone.
         match is_branching {
@@ -162,25 +162,8 @@ fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> B
     Ok(true)
 }
 
-/// Stores a message at the session's next address; `None` if its id is known.
+/// Stores a message at the session's next address; `None` if its id is known. The caller makes it pending.
 pub(super) fn insert(
-    conn: &Connection,
-    session: &mut SessionRow,
-    name: &SessionId,
-    parent: Option<Address>,
-    message: &Message,
-    content: &Content<'_>,
-    count: TokenCount,
-) -> BackendResult<Option<Address>> {
-    let address = insert_row(conn, session, name, parent, message, content, count)?;
-    if let Some(address) = address {
-        search_index::add_pending(conn, address)?;
-    }
-    Ok(address)
-}
-
-/// Stores a message without adding it to `search_pending`.
-fn insert_row(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,
@@ -200,8 +183,12 @@ fn insert_row(
             }
         };
     };
+    if number == 0 {
+        return Err(next_in_use(name, number));
+    }
     let address = Address::new(session.key, number);
-    if !message_row::insert(conn, address, parent, message, content, count)? {
+    let is_new = message_row::insert(conn, address, parent, message, content, count);
+    if !is_new.map_err(|error| if error.is_of_key() { next_in_use(name, number) } else { error })? {
         return Ok(None);
     }
     session.next += 1;
@@ -218,6 +205,13 @@ pub(super) fn compare(
     let address = address.ok_or_else(|| lost(&message.id))?;
     let stored = message::stored(conn, address)?.message.ok_or_else(|| lost(&message.id))?;
     Ok((address, !stored.says_the_same(message)))
+}
+
+/// Returns the error of a next number that talktree did not write.
+fn next_in_use(session: &SessionId, number: u32) -> BackendError {
+    corrupt(format!(
+        "the next number of session {session:?} is {number}, which is in use or below 1"
+    ))
 }
 
 fn lost(id: &MessageId) -> BackendError {

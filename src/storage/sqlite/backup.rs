@@ -1,13 +1,14 @@
 //! Copying a live database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
 
-use super::connection::{Database, make_private_file};
-use super::error::{BackendError, BackendResult};
+use super::connection::Database;
+use super::error::BackendError;
+use super::file;
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
 use crate::report::Progress;
@@ -25,39 +26,34 @@ impl Database {
         if path.symlink_metadata().is_ok() {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
-        let partial = path.with_file_name(format!("talktree-{}.partial", uuid::Uuid::now_v7()));
-        make_private_file(&partial).map_err(|error| match error {
+        let target = file::resolve_new(path)?;
+        let name = format!("talktree-{}.partial", uuid::Uuid::now_v7());
+        let partial = Partial(target.with_file_name(name));
+        file::make_private(&partial.0).map_err(|error| match error {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
-        let copied = self
-            .copy_to(&partial, &self.interrupt_signal().watch(), progress)
-            .and_then(|()| name_copy(&partial, path).map_err(io));
-        if copied.is_err() {
-            // The incomplete copy is useless. The error of the copy matters more than a failure to remove it.
-            let _ = std::fs::remove_file(&partial);
-            let mut log = partial.into_os_string();
-            log.push("-journal");
-            let _ = std::fs::remove_file(log);
-        }
-        copied
+        let copy =
+            self.copy_to(|| open_new(&partial.0), &self.interrupt_signal().watch(), progress)?;
+        copy.close().map_err(|(_, error)| BackendError::from(error).into_error(0))?;
+        name_copy(&partial.0, &target).map_err(io)
     }
 
-    /// Copies the database into an existing empty file.
+    /// Copies the database into an empty one and returns that.
     pub(super) fn copy_to(
         &self,
-        path: &Path,
+        open: impl FnOnce() -> rusqlite::Result<Connection>,
         watch: &Watch,
         mut progress: impl FnMut(Progress),
-    ) -> Result<()> {
+    ) -> Result<Connection> {
         // In memory there is one connection, which is locked here, so no callback may run.
         let is_alone = self.path().is_none();
         let pages = if is_alone { -1 } else { PAGES_PER_STEP };
-        let total = self.read(|conn| {
+        let (total, copy) = self.read(|conn| {
             // The open read pins the snapshot: writers continue, and the backup does not start over.
             conn.query_row("SELECT count(*) FROM session", [], |_| Ok(()))?;
-            let mut target = Connection::open(path)?;
-            let backup = Backup::new(conn, &mut target)?;
+            let mut copy = open()?;
+            let backup = Backup::new(conn, &mut copy)?;
             let total = loop {
                 watch.check()?;
                 let step = backup.step(pages)?;
@@ -73,13 +69,32 @@ impl Database {
                 }
             };
             drop(backup);
-            finish(target).map(|()| total)
+            Ok((total, copy))
         })?;
         if is_alone {
             progress(Progress::new(total, total));
         }
-        Ok(())
+        Ok(copy)
     }
+}
+
+/// An incomplete copy, which is removed unless it got a name: after an error, and after a panic of `progress`.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // The error of the copy matters more than a failure to remove it.
+        let _ = std::fs::remove_file(&self.0);
+        let mut log = self.0.as_os_str().to_owned();
+        log.push("-journal");
+        let _ = std::fs::remove_file(log);
+    }
+}
+
+/// Opens an existing empty file, whatever its name looks like.
+pub(super) fn open_new(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
 }
 
 /// Renames a file; an existing file is an error.
@@ -98,8 +113,4 @@ fn name_copy(file: &Path, name: &Path) -> std::io::Result<()> {
         std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     }
     Ok(())
-}
-
-fn finish(target: Connection) -> BackendResult<()> {
-    target.close().map_err(|(_, error)| BackendError::Sqlite(error))
 }

@@ -69,7 +69,8 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
         "DELETE FROM label WHERE session = ?1",
         "DELETE FROM head_log WHERE session = ?1",
         "UPDATE session
-            SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1
+            SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1,
+                unindexed = NULL
           WHERE key = ?1",
     ] {
         conn.prepare_cached(sql)?.execute([key])?;

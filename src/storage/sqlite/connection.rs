@@ -3,15 +3,17 @@
 //! Invariant: every write holds the one writing connection. Threads of this process queue on its mutex, and only
 //! processes compete for SQLite's lock.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::catch_up::Deferred;
 use super::error::{BackendError, BackendResult};
+use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
@@ -43,10 +45,12 @@ impl Default for Config {
     }
 }
 
+/// The number of the next handle.
+static SERIALS: AtomicU64 = AtomicU64::new(0);
+
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
-    location: Location,
     /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
     /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
@@ -54,26 +58,15 @@ pub(crate) struct Database {
     writer: Option<Mutex<Connection>>,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     is_suspect: AtomicBool,
-    /// The file that the first connection opened.
-    file: Option<FileId>,
     /// The number of this handle in this process.
     serial: u64,
-    /// `None` for a database in memory.
-    log: Option<Wal>,
+    /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
+    /// connections, so that the file is known as open until they are closed.
+    file: Option<StoreFile>,
+    log: Wal,
     signal: InterruptSignal,
-    /// How many messages this handle has appended since it last indexed the pending messages.
-    pub(super) unindexed: AtomicU64,
-}
-
-/// The number of the next handle.
-static SERIALS: AtomicU64 = AtomicU64::new(0);
-
-enum Location {
-    /// There is one connection, and readers use it, too.
-    Memory,
-    File(PathBuf),
-    /// A file in a location where SQLite cannot create its lock files.
-    Immutable(PathBuf),
+    /// The work on the search index that appends have put off.
+    pub(super) deferred: Deferred,
 }
 
 impl Database {
@@ -84,14 +77,22 @@ impl Database {
             let why = "SQLite gives this name to a database in memory; use `Store::open_in_memory`";
             return Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() });
         }
-        make_private_file(path)?;
-        require_regular_file(path)?;
-        let path = &resolve(path)?;
-        let writer = open_writer(path, &config)
-            .and_then(|conn| schema::create_or_migrate(&conn, path, &config).map(|()| conn))
-            .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn))
-            .map_err(|error| not_a_store(error, path, busy_ms))?;
-        Ok(Self::new(config, Location::File(path.to_owned()), Some(writer)))
+        file::make_private(path)?;
+        let file = StoreFile::of(path)?;
+        let opened = open_writer(file.path(), &config)
+            .and_then(|conn| schema::create_or_migrate(&conn, file.path(), &config).map(|()| conn))
+            .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn));
+        match opened {
+            Ok(writer) => {
+                file.remember_log();
+                Ok(Self::new(config, Some(file), Some(writer)))
+            }
+            Err(error) => {
+                let path = file.path().to_owned();
+                drop(file);
+                Err(not_a_store(error, &path, busy_ms))
+            }
+        }
     }
 
     /// Opens a database in memory.
@@ -103,69 +104,57 @@ impl Database {
             Ok(conn)
         };
         let writer = open().map_err(|error| error.into_error(0))?;
-        Ok(Self::new(config, Location::Memory, Some(writer)))
+        Ok(Self::new(config, None, Some(writer)))
     }
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
-        require_regular_file(path)?;
-        let path = &resolve(path)?;
-        let open = |location: Location| -> Result<Self> {
-            let database = Self::new(config.clone(), location, None);
-            let reader = database
-                .open_reader()
-                .and_then(|conn| {
-                    transaction::read(&conn, |conn| schema::check(conn, path))?;
-                    Ok(conn)
-                })
-                .map_err(|error| not_a_store(error, path, busy_ms(&config)))?;
-            database.keep_reader(reader);
-            Ok(database)
-        };
-        // WAL mode needs lock files. Where they cannot be created nobody can write, so the file is read as immutable.
-        match open(Location::File(path.to_owned())) {
-            Err(Error::ReadOnly | Error::Storage { .. }) if Wal::of(path).size() == 0 => {
-                open(Location::Immutable(path.to_owned()))
-            }
+        let file = StoreFile::of(path)?;
+        let path = file.path().to_owned();
+        let opened = match Self::over_readers(file, config.clone()) {
+            // The log needs lock files. Where they cannot be created, a file without a log is read without locks.
+            Err(error) if error.is_of_opening() => StoreFile::of(&path)?
+                .without_locks()
+                .and_then(|file| Self::over_readers(file, config.clone())),
             answer => answer,
-        }
+        };
+        opened.map_err(|error| not_a_store(error, &path, busy_ms(&config)))
     }
 
-    fn new(config: Config, location: Location, writer: Option<Connection>) -> Self {
-        let (log, file) = match &location {
-            Location::Memory => (None, None),
-            Location::File(path) | Location::Immutable(path) => {
-                (Some(Wal::of(path)), FileId::of(path))
-            }
-        };
+    fn over_readers(file: StoreFile, config: Config) -> BackendResult<Self> {
+        let database = Self::new(config, Some(file), None);
+        let reader = database.open_reader()?;
+        if let Some(file) = &database.file {
+            transaction::read(&reader, |conn| schema::check(conn, file.path()))?;
+        }
+        database.keep_reader(reader);
+        Ok(database)
+    }
+
+    fn new(config: Config, file: Option<StoreFile>, writer: Option<Connection>) -> Self {
         Self {
             config,
-            location,
-            log,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
             is_suspect: AtomicBool::new(false),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+            log: Wal::default(),
             signal: InterruptSignal::default(),
-            unindexed: AtomicU64::new(0),
+            deferred: Deferred::default(),
         }
     }
 
     /// Returns the file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
-        match &self.location {
-            Location::Memory => None,
-            Location::File(path) | Location::Immutable(path) => Some(path),
-        }
+        self.file.as_ref().map(StoreFile::path)
     }
 
     /// Returns what tells this store from every other one that this process has opened.
     pub(super) fn identity(&self) -> String {
-        match (self.path(), self.file) {
-            (Some(_), Some(FileId { device, inode })) => format!("file {device}:{inode}"),
-            (Some(path), None) => format!("file {}", path.display()),
-            (None, _) => format!("memory {}", self.serial),
+        match &self.file {
+            Some(file) => file.identity(),
+            None => format!("memory {}", self.serial),
         }
     }
 
@@ -180,7 +169,7 @@ impl Database {
 
     /// Runs a read; it sees one snapshot.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
-        self.with_reader(|conn| transaction::read(conn, work))
+        self.with_reader(|conn| self.read_on(conn, work))
     }
 
     /// Runs a long read, which an interrupt stops.
@@ -188,13 +177,32 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        let watch = self.signal.watch();
-        self.with_reader(|conn| interruptible(conn, watch, |conn| transaction::read(conn, work)))
+        self.read_watched(self.signal.watch(), work)
+    }
+
+    /// Runs a long read, which this watch stops.
+    pub(crate) fn read_watched<T>(
+        &self,
+        watch: Watch,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.with_reader(|conn| interruptible(conn, watch, |conn| self.read_on(conn, work)))
+    }
+
+    fn read_on<T>(
+        &self,
+        conn: &Connection,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        transaction::read(conn, |conn| {
+            self.check_version(conn)?;
+            work(conn)
+        })
     }
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
-        let answer = match (&self.location, &self.writer) {
-            (Location::Memory, Some(writer)) => {
+        let answer = match (&self.file, &self.writer) {
+            (None, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
             }
             _ => self.reader().and_then(|mut conn| {
@@ -202,7 +210,11 @@ impl Database {
                 if !answer.as_ref().is_err_and(BackendError::is_of_system) {
                     self.keep_reader(conn);
                 }
-                answer
+                // Without locks others may have written under the read.
+                match &self.file {
+                    Some(file) if file.is_without_locks() => file.check().and(answer),
+                    _ => answer,
+                }
             }),
         };
         answer.map_err(|error| error.into_error(busy_ms(&self.config)))
@@ -211,7 +223,7 @@ impl Database {
     /// Runs a write: all of it or nothing.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
         let mut conn = self.writer()?;
-        self.write_on(&mut conn, self.config.busy_timeout, work)
+        self.write_on(&mut conn, self.config.busy_timeout, None, work)
             .map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
@@ -253,11 +265,8 @@ impl Database {
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let mut conn = self.writer()?;
-        let answer = interruptible(&mut conn, watch, |conn| {
-            transaction::write(conn, &self.config, self.config.busy_timeout, work)
-        });
-        self.after_write(&answer, &mut conn);
-        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
+        self.write_on(&mut conn, self.config.busy_timeout, Some(watch), work)
+            .map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
     /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
@@ -273,7 +282,7 @@ impl Database {
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
         self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
-        match self.write_on(&mut conn, Duration::ZERO, work) {
+        match self.write_on(&mut conn, Duration::ZERO, None, work) {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.is_busy() => Ok(None),
             Err(error) => match error.into_error(0) {
@@ -287,18 +296,43 @@ impl Database {
         &self,
         conn: &mut Connection,
         timeout: Duration,
+        watch: Option<Watch>,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let answer = transaction::write(conn, &self.config, timeout, work);
-        self.after_write(&answer, conn);
+        let mut is_long = false;
+        let write = |conn: &Connection| {
+            transaction::write(conn, &self.config, timeout, |conn| {
+                let began = Instant::now();
+                self.check_version(conn)?;
+                let answer = work(conn)?;
+                // As late as possible, and early enough to write nothing.
+                self.check_file()?;
+                is_long = began.elapsed() >= wal::LONG_WRITE;
+                Ok(answer)
+            })
+        };
+        let answer = match watch {
+            Some(watch) => interruptible(conn, watch, write),
+            None => write(conn),
+        };
+        // The file may be moved while the commit waits for the disk.
+        let answer = match answer {
+            Ok(answer) if self.config.is_synchronous => self.check_file().map(|()| answer),
+            Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
+            answer => answer,
+        };
+        self.reopen_after(&answer, conn);
+        if let Some(file) =
+            self.file.as_ref().filter(|_| answer.is_ok() && self.log.is_due(is_long))
+        {
+            self.log.keep_short(conn, file.log_bytes(), self.config.busy_timeout);
+        }
         answer
     }
 
-    fn after_write<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
-        self.reopen_after(answer, conn);
-        if let Some(log) = self.log.as_ref().filter(|_| answer.is_ok()) {
-            log.keep_short(conn, self.config.busy_timeout);
-        }
+    /// Returns an error unless the format is still that of this build: another process may have raised it.
+    fn check_version(&self, conn: &Connection) -> BackendResult<()> {
+        self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
@@ -322,7 +356,7 @@ impl Database {
     }
 
     fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
-        if let Location::File(path) = &self.location
+        if let Some(path) = self.path()
             && self.is_suspect.load(Ordering::Relaxed)
         {
             // The new connection is opened before the old one is closed: the last close would checkpoint and remove
@@ -336,7 +370,10 @@ impl Database {
     /// Returns an idle reading connection, or a new one.
     fn reader(&self) -> BackendResult<Connection> {
         let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.open_reader(), Ok)
+        match idle {
+            Some(conn) => self.check_file().map(|()| conn),
+            None => self.open_reader(),
+        }
     }
 
     fn keep_reader(&self, conn: Connection) {
@@ -360,31 +397,27 @@ impl Database {
         Ok(conn)
     }
 
+    /// Checks that the path leads to the file of this database.
     fn check_file(&self) -> BackendResult<()> {
-        match self.path() {
-            Some(path) if FileId::of(path) != self.file => {
-                Err(BackendError::Own(Error::StoreMoved { path: path.to_owned() }))
-            }
-            _ => Ok(()),
-        }
+        self.file.as_ref().map_or(Ok(()), StoreFile::check)
     }
 
     pub(super) fn open_reader(&self) -> BackendResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = match &self.location {
-            Location::Memory => {
-                return Err(BackendError::Own(Error::Unsupported {
-                    what: "a second connection to a database in memory",
-                }));
-            }
-            Location::File(path) => {
-                self.in_same_file(|| Ok(Connection::open_with_flags(path, flags)?))?
-            }
-            Location::Immutable(path) => Connection::open_with_flags(
-                immutable_uri(path),
-                flags | OpenFlags::SQLITE_OPEN_URI,
-            )?,
+        let Some(file) = &self.file else {
+            return Err(BackendError::Own(Error::Unsupported {
+                what: "a second connection to a database in memory",
+            }));
         };
+        let conn = self.in_same_file(|| {
+            Ok(match file.is_without_locks() {
+                false => Connection::open_with_flags(file.path(), flags)?,
+                true => Connection::open_with_flags(
+                    file::immutable_uri(file.path()),
+                    flags | OpenFlags::SQLITE_OPEN_URI,
+                )?,
+            })
+        })?;
         prepare(&conn, &self.config)?;
         Ok(conn)
     }
@@ -398,7 +431,7 @@ fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
 }
 
 /// Configures a connection.
-fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
+pub(super) fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     sql_functions::register(conn)?;
@@ -419,83 +452,13 @@ fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Creates a file that only its owner can read; `false` if it exists.
-pub(super) fn make_private_file(path: &Path) -> Result<bool> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
-    }
-}
-
-/// Returns the absolute path of a file, without symbolic links.
-///
-/// A store keeps this path: a later change of the current folder or of a link must not lead a new connection to another
-/// file, and SQLite must not read a name as a URI. SQLite also puts the write-ahead log beside the resolved file.
-fn resolve(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path).map_err(|source| Error::Io { path: path.to_owned(), source })
-}
-
-/// Identifies a file while it exists, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    /// Returns the id of the file at a path; `None` if there is none, or if the system has no such ids.
-    fn of(path: &Path) -> Option<Self> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let file = std::fs::metadata(path).ok()?;
-            Some(Self { device: file.dev(), inode: file.ino() })
-        }
-        #[cfg(not(unix))]
-        {
-            let _ = path;
-            None
-        }
-    }
-}
-
-/// Returns an error unless the path is a regular file. SQLite checks its content.
-///
-/// Invariant: nothing but SQLite opens the file of a database. On POSIX, closing any descriptor of a file drops all
-/// locks that this process holds on it, those of other stores included.
-fn require_regular_file(path: &Path) -> Result<()> {
-    let file =
-        std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
-    let why = match file.file_type() {
-        kind if kind.is_file() => return Ok(()),
-        kind if kind.is_dir() => "it is a directory",
-        // Opening a pipe blocks until someone writes into it.
-        _ => "it is not a regular file",
-    };
-    Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
-}
-
-/// Returns whether a file has another header than SQLite's. Opening it is safe: SQLite refused it, so no store of
-/// this process has it open.
-fn has_other_header(path: &Path) -> bool {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
-    read.is_ok() && start != b"SQLite format 3\0"
-}
-
 /// SQLite reports another kind of file, or a damaged header, as "not a database"; the error here names the file.
 fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
     match error {
         BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            let why = match has_other_header(path) {
+            let why = match file::has_other_header(path) {
                 true => "its header is not that of an SQLite database".to_owned(),
                 false => error.to_string(),
             };
@@ -503,21 +466,6 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
         }
         error => error.into_error(busy_ms),
     }
-}
-
-/// Returns the URI that makes SQLite treat the file as immutable.
-fn immutable_uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
-    for c in path.to_string_lossy().chars() {
-        match c {
-            '%' => uri.push_str("%25"),
-            '?' => uri.push_str("%3f"),
-            '#' => uri.push_str("%23"),
-            c => uri.push(c),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri
 }
 
 #[cfg(test)]

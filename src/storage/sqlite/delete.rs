@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::ancestry::Ancestry;
 use super::context::elision;
-use super::error::BackendResult;
+use super::error::{BackendResult, corrupt};
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tree_source::SessionTree;
@@ -232,9 +232,13 @@ fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address
             )?
             .query_row([start, end], |row| row.get(0))?;
         // Up to the next break each row is the child of the one before.
-        let last: Address = conn
+        let last: Option<Address> = conn
             .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
             .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
+        let last = last.ok_or_else(|| {
+            let (n, session) = (start.n(), start.session());
+            corrupt(format!("message {n} of session {session} is outside of its session"))
+        })?;
         ranges.push((start, last));
         let mut branches = conn.prepare_cached(
             "SELECT address

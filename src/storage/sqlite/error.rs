@@ -53,6 +53,31 @@ impl BackendError {
         ))
     }
 
+    /// Returns whether a file could not be opened or locked for reading.
+    pub(super) fn is_of_opening(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure)
+        ))
+    }
+
+    /// Returns whether a row with the same address exists.
+    pub(super) fn is_of_key(&self) -> bool {
+        use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
+        matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+            if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
+    }
+
+    /// Returns whether the work was stopped on purpose.
+    pub(super) fn is_interrupt(&self) -> bool {
+        match self {
+            Self::Own(error) => matches!(error, Error::Interrupted),
+            Self::Sqlite(error) => {
+                error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+            }
+        }
+    }
+
     /// Returns whether another connection held the lock.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
@@ -70,7 +95,10 @@ fn is_of_value(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => true,
         // An overflow in a sum: the counts that talktree writes never add up to this.
-        rusqlite::Error::SqliteFailure(_, Some(text)) => text == "integer overflow",
+        rusqlite::Error::SqliteFailure(error, text) => {
+            error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_DATATYPE
+                || text.as_deref() == Some("integer overflow")
+        }
         _ => false,
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn fork(
     target.next = u64::from(count) + 1;
     target.head = Some(Address::new(target.key, count));
     target.invalidate_visible_tokens();
+    search_index::make_pending(conn, &mut target, 1)?;
     session_row::store(conn, &target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
@@ -140,8 +141,7 @@ fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> Bac
             Address::new(target.key, 1)
         ])?;
     }
-    let (first, last) = Address::range_of(target.key);
-    search_index::add_pending_range(conn, first, last)
+    Ok(())
 }
 
 pub(super) const COPY: &str = concat!(

@@ -5,9 +5,9 @@ use rusqlite::{Connection, params};
 use super::append;
 use super::error::BackendResult;
 use super::handle::Named;
-use super::message;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
+use super::{message, search_index};
 use crate::id::MessageId;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
@@ -24,6 +24,7 @@ pub(super) fn import(
         return Ok(Vec::new());
     }
     let mut session = name.find_or_create(conn)?;
+    let first_new = session.next;
     // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());
@@ -53,6 +54,7 @@ pub(super) fn import(
         imported.push(Imported::Added);
     }
     if imported.contains(&Imported::Added) {
+        search_index::make_pending(conn, &mut session, first_new)?;
         session_row::store(conn, &session)?;
     }
     Ok(imported)

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::error::BackendResult;
+use super::budget::{Budget, Phase};
+use super::error::{BackendError, BackendResult};
 use crate::error::{Error, Result};
 
 /// How many virtual machine instructions SQLite runs between two checks of the signal.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+/// The same for work with a budget. FTS5 counts only a few instructions for each page of its index.
+const STEPS_IN_BUDGET: i32 = 500;
 
 /// Counts how often long work was interrupted. Clones share the count.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +26,7 @@ impl InterruptSignal {
 
     /// Returns a watch for work that begins now.
     pub(crate) fn watch(&self) -> Watch {
-        Watch { signal: Arc::clone(&self.0), since: self.0.load(Ordering::SeqCst) }
+        Watch { signal: Arc::clone(&self.0), since: self.0.load(Ordering::SeqCst), budget: None }
     }
 }
 
@@ -32,11 +35,44 @@ impl InterruptSignal {
 pub(crate) struct Watch {
     signal: Arc<AtomicU64>,
     since: u64,
+    budget: Option<Arc<Budget>>,
 }
 
 impl Watch {
+    /// Returns the watch of work that must also stop when its budget is spent.
+    pub(crate) fn within(mut self, budget: Option<Budget>) -> Self {
+        self.budget = budget.map(Arc::new);
+        self
+    }
+
     pub(crate) fn is_raised(&self) -> bool {
+        self.is_interrupted() || self.is_spent()
+    }
+
+    /// Returns whether another thread interrupts the work, whatever its budget.
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.signal.load(Ordering::Relaxed) != self.since
+    }
+
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    /// Returns whether the budget of this phase is spent.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.is_spent())
+    }
+
+    /// Begins a phase of the budget.
+    pub(crate) fn enter(&self, phase: Phase) {
+        if let Some(budget) = &self.budget {
+            budget.enter(phase);
+        }
+    }
+
+    /// Returns whether work failed because its budget was spent.
+    pub(crate) fn is_end_of_budget(&self, error: &BackendError) -> bool {
+        self.has_budget() && error.is_interrupt() && !self.is_interrupted()
     }
 
     /// Returns [`Error::Interrupted`] if the work has to stop.
@@ -59,7 +95,8 @@ pub(super) fn interruptible<T>(
             let _ = self.0.progress_handler(0, None::<fn() -> bool>);
         }
     }
-    conn.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watch.is_raised()))?;
+    let steps = if watch.has_budget() { STEPS_IN_BUDGET } else { STEPS_BETWEEN_LOOKS };
+    conn.progress_handler(steps, Some(move || watch.is_raised()))?;
     let handler = Handler(conn);
     work(handler.0)
 }

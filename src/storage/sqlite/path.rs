@@ -22,7 +22,7 @@ pub(super) fn plan(
         true => Walk::raw(&mut tree, leaf),
         false => Walk::visible(&mut tree, leaf),
     };
-    Ok(walk.plan()?)
+    walk.plan()
 }
 
 /// Returns whether an address is on the path to `leaf`.
@@ -32,7 +32,7 @@ pub(super) fn holds(
     address: Address,
 ) -> BackendResult<bool> {
     let mut tree = SessionTree::new(conn, address.session());
-    Ok(Walk::raw(&mut tree, leaf).reaches(address)?)
+    Walk::raw(&mut tree, leaf).reaches(address)
 }
 
 /// Returns how many messages and summaries a plan shows.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection::Config;
-use super::error::{BackendError, BackendResult};
+use super::error::{BackendError, BackendResult, corrupt};
 use super::transaction;
 use crate::error::Error;
 
@@ -18,7 +18,10 @@ const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0002_plain_names.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0002_plain_names.sql"),
+    include_str!("migrations/0003_unindexed.sql"),
+];
 
 /// The version that this build writes.
 const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
@@ -65,6 +68,34 @@ pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
         })),
     }
 }
+
+/// Returns an error unless the file still has the format that it was opened with.
+///
+/// Inside a transaction: another process may migrate the file between two of them.
+pub(super) fn check_version(conn: &Connection, path: &Path) -> BackendResult<()> {
+    let found: i64 = conn.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+    if found == i64::from(VERSION) { Ok(()) } else { check(conn, path) }
+}
+
+/// Returns the error of a table whose keys are used up, which SQLite reports as a full disk.
+pub(super) fn used_up_keys(conn: &Connection, error: &BackendError) -> Option<BackendError> {
+    let is_full = matches!(error, BackendError::Sqlite(error)
+        if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull));
+    let tables: Option<String> =
+        is_full.then(|| conn.query_row(USED_UP, [i64::MAX], |row| row.get(0)).ok()).flatten()?;
+    tables.map(|tables| {
+        let max = i64::MAX;
+        corrupt(format!(
+            "the keys of {tables} are used up: another program stored the key {max}, the greatest there is"
+        ))
+    })
+}
+
+const USED_UP: &str = "SELECT group_concat(name, ' and ')
+   FROM (SELECT name FROM sqlite_sequence WHERE seq = ?1
+         UNION SELECT 'session' FROM session WHERE key = ?1
+         UNION SELECT 'compaction' FROM compaction WHERE key = ?1
+         UNION SELECT 'context_block' FROM context_block WHERE key = ?1)";
 
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)
@@ -119,13 +150,21 @@ fn is_wal(conn: &Connection) -> BackendResult<bool> {
 fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
     let until = Instant::now() + config.busy_timeout;
     loop {
-        let answer = conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        let answer = conn
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
         match answer.map_err(BackendError::from) {
             // SQLite's busy handler is not called for this lock.
             Err(error) if error.is_busy() && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            answer => return answer,
+            Err(error) => return Err(error),
+            Ok(mode) if mode == "wal" => return Ok(()),
+            // SQLite keeps the old mode where there is no shared memory.
+            Ok(_) => {
+                return Err(BackendError::Own(Error::Unsupported {
+                    what: "a write-ahead log on this file system",
+                }));
+            }
         }
     }
 }

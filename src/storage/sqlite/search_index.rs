@@ -1,124 +1,78 @@
-//! Keeping the search index in step with the messages.
+//! The entries of the search index: adding, removing, rebuilding them.
 //!
-//! Indexing is deferred: an append adds the address to `search_pending`. The index catches up before a search, and
-//! every few hundred appends.
+//! Indexing is deferred: the messages of a session from number `session.unindexed` on are *pending*, and
+//! [`catch_up`](super::catch_up) decides when they are indexed.
 //!
-//! Invariant: a message's text is in the index or its address is pending, never both. The index stores no text, so
+//! Invariant: a message's text is in the index or the message is pending, never both. The index stores no text, so
 //! deleting an entry needs the old text, before the row changes.
 
-use std::ops::Range;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::connection::{Config, Database};
 use super::error::BackendResult;
-use super::interrupt::Watch;
+use super::row::session::SessionRow;
 use super::transaction;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::message::parts_from_text;
 use crate::search::indexed_text;
 use crate::tree::Address;
 
-/// After this many appends a handle indexes the pending messages.
-const APPENDS_BETWEEN: u64 = 512;
-/// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.
-const FIRST_CHUNK: usize = 1_024;
-const MAX_CHUNK: usize = 8_192;
-/// How long one such transaction may hold the write lock.
-const CHUNK_TIME: Duration = Duration::from_millis(100);
-/// How many chunks an append indexes at most, so that it returns soon even if others have left many pending.
-const CHUNKS_PER_APPEND: usize = 4;
-/// With this many pending, a search waits for the write lock rather than indexing them for itself alone ..
-const MANY_PENDING: usize = 2_048;
-/// .. this many times this long.
-const TURNS: u32 = 100;
-const TURN: Duration = Duration::from_millis(2);
-
-pub(super) fn add_pending(conn: &Connection, address: Address) -> BackendResult<()> {
-    conn.prepare_cached("INSERT INTO search_pending (address) VALUES (?1)")?.execute([address])?;
-    Ok(())
-}
-
-/// Adds new messages of a session, given by their numbers, to `search_pending`.
-pub(super) fn add_pending_numbers(
+/// Makes the session's messages from this number on pending.
+pub(super) fn make_pending(
     conn: &Connection,
-    session: i64,
-    numbers: Range<u64>,
+    session: &mut SessionRow,
+    number: u64,
 ) -> BackendResult<()> {
-    let at = |number: u64| Address::new(session, number as u32);
-    match numbers.end.saturating_sub(numbers.start) {
-        0 => Ok(()),
-        1 => add_pending(conn, at(numbers.start)),
-        _ => {
-            conn.prepare_cached(
-                "WITH RECURSIVE new (address) AS (
-                     SELECT ?1 UNION ALL SELECT address + 1 FROM new WHERE address < ?2)
-                 INSERT INTO search_pending (address) SELECT address FROM new",
-            )?
-            .execute([at(numbers.start), at(numbers.end - 1)])?;
-            Ok(())
-        }
+    if session.unindexed.is_none_or(|first| number < first) && number < session.next {
+        session.unindexed = Some(number);
+        store_unindexed(conn, session.key, session.unindexed)?;
     }
-}
-
-/// Adds a range of new messages to `search_pending`.
-pub(super) fn add_pending_range(
-    conn: &Connection,
-    first: Address,
-    last: Address,
-) -> BackendResult<()> {
-    conn.prepare_cached(
-        "INSERT INTO search_pending (address)
-         SELECT address
-           FROM message
-          WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
-          ORDER BY address",
-    )?
-    .execute([first, last])?;
     Ok(())
 }
 
-/// Deletes a message's index entry and makes the message pending again. Must run before its row changes.
-pub(super) fn make_pending(conn: &Connection, address: Address) -> BackendResult<()> {
-    delete_entries(conn, address, address)?;
-    conn.prepare_cached("INSERT OR IGNORE INTO search_pending (address) VALUES (?1)")?
-        .execute([address])?;
+fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
+    conn.prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
+        .execute(params![session, first])?;
     Ok(())
 }
 
-/// Deletes the index entries of a range of messages. Must run before their rows are deleted.
-pub(super) fn remove(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    delete_entries(conn, first, last)?;
-    conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?
-        .execute([first, last])?;
-    Ok(())
-}
-
-/// Deletes the index entries of several ranges, in ascending order. Must run before their rows are deleted.
+/// Deletes a message's index entry before its row changes; returns whether the caller has to add it again.
 ///
-/// In one statement: FTS5 flushes what it has buffered at the beginning of each.
-pub(super) fn remove_all(conn: &Connection, ranges: &[(Address, Address)]) -> BackendResult<()> {
-    let pairs = ranges.iter().map(|(first, last)| (first.raw(), last.raw()));
-    let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
-    conn.prepare_cached(DELETE_ALL_ENTRIES)?.execute([json])?;
-    let mut pending =
-        conn.prepare_cached("DELETE FROM search_pending WHERE address BETWEEN ?1 AND ?2")?;
-    for &(first, last) in ranges {
-        pending.execute([first, last])?;
+/// The newest message becomes pending instead: it may be streamed, and each update would write to the index.
+pub(super) fn remove_to_update(
+    conn: &Connection,
+    session: &mut SessionRow,
+    address: Address,
+) -> BackendResult<bool> {
+    let number = u64::from(address.n());
+    let first_pending = session.unindexed.unwrap_or(session.next);
+    if number >= first_pending {
+        return Ok(false);
     }
+    remove(conn, address, address)?;
+    if number + 1 < first_pending {
+        return Ok(true);
+    }
+    make_pending(conn, session, number)?;
+    Ok(false)
+}
+
+/// Indexes a message that is not pending.
+pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
+    conn.prepare_cached(
+        "INSERT INTO search (rowid, text, tools)
+         SELECT address, text, tools FROM search_source WHERE address = ?1",
+    )?
+    .execute([address])?;
     Ok(())
 }
 
-const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
- SELECT 'delete', address, text, tools
-   FROM json_each(?1) AS range
-  CROSS JOIN search_source
-  WHERE address BETWEEN range.value ->> 0 AND range.value ->> 1";
-
+/// Deletes the index entries of a range of messages. Must run before their rows change.
+///
 /// Pending messages are not in `search_source`: deleting an entry that does not exist would corrupt the index.
-fn delete_entries(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+pub(super) fn remove(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(DELETE_ENTRIES)?.execute([first, last])?;
     Ok(())
 }
@@ -128,20 +82,66 @@ pub(super) const DELETE_ENTRIES: &str = "INSERT INTO search (search, rowid, text
    FROM search_source
   WHERE address BETWEEN ?1 AND ?2";
 
-/// Indexes up to `limit` pending messages and returns how many there were.
-pub(super) fn index_pending(conn: &Connection, limit: usize) -> BackendResult<usize> {
-    // In order of address: FTS5 writes a segment each time the order is broken.
-    let last: Option<Address> = conn
-        .prepare_cached(
-            "SELECT max(address)
-               FROM (SELECT address FROM search_pending ORDER BY address LIMIT ?1)",
-        )?
-        .query_row([limit], |row| row.get(0))?;
-    let Some(last) = last else { return Ok(0) };
+/// Deletes the index entries of several ranges, in ascending order. Must run before their rows are deleted.
+///
+/// In one statement: FTS5 flushes what it has buffered at the beginning of each.
+pub(super) fn remove_all(conn: &Connection, ranges: &[(Address, Address)]) -> BackendResult<()> {
+    let pairs = ranges.iter().map(|(first, last)| (first.raw(), last.raw()));
+    let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
+    conn.prepare_cached(DELETE_ALL_ENTRIES)?.execute([json])?;
+    Ok(())
+}
+
+const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
+ SELECT 'delete', address, text, tools
+   FROM json_each(?1) AS range
+  CROSS JOIN search_source
+  WHERE address BETWEEN range.value ->> 0 AND range.value ->> 1";
+
+/// Indexes up to `limit` pending messages, but none after the time is up; returns how many there were.
+pub(super) fn index_pending(
+    conn: &Connection,
+    limit: usize,
+    until: Option<Instant>,
+) -> BackendResult<usize> {
+    let mut count = 0;
+    while count < limit && until.is_none_or(|until| Instant::now() < until) {
+        // In order of address: FTS5 writes a segment each time the order is broken.
+        let session: Option<(i64, i64, i64)> = conn
+            .prepare_cached(FIRST_PENDING)?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        let Some((key, first, next)) = session else { break };
+        // `verify` reports a number that is damaged.
+        let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
+        let (indexed, last) = index_session(conn, (key, first), limit - count, until)?;
+        count += indexed;
+        let rest = last.map(|last| u64::from(last.n()) + 1);
+        let rest = rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next));
+        store_unindexed(conn, key, rest)?;
+    }
+    Ok(count)
+}
+
+pub(super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
+   FROM session INDEXED BY session_unindexed
+  WHERE unindexed IS NOT NULL
+  ORDER BY key
+  LIMIT 1";
+
+/// Indexes a session's pending messages; returns how many, and the last one.
+fn index_session(
+    conn: &Connection,
+    (session, first): (i64, u32),
+    limit: usize,
+    until: Option<Instant>,
+) -> BackendResult<(usize, Option<Address>)> {
     let mut insert =
         conn.prepare_cached("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, ?3)")?;
     let mut pending = conn.prepare_cached(PENDING_PARTS)?;
-    let mut rows = pending.query([last])?;
+    let (_, end) = Address::range_of(session);
+    let mut rows = pending.query(params![Address::new(session, first), end, limit])?;
+    let (mut count, mut last) = (0, None);
     while let Some(row) = rows.next()? {
         let address: Address = row.get(0)?;
         // Damaged parts have no text, as in the SQL functions.
@@ -149,27 +149,29 @@ pub(super) fn index_pending(conn: &Connection, limit: usize) -> BackendResult<us
         let text = parts.as_ref().map(|parts| indexed_text::text(parts));
         let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
         insert.execute(params![address, text, tools])?;
+        count += 1;
+        last = Some(address);
+        if until.is_some_and(|until| Instant::now() >= until) {
+            break;
+        }
     }
-    drop(rows);
-    let count =
-        conn.prepare_cached("DELETE FROM search_pending WHERE address <= ?1")?.execute([last])?;
-    Ok(count)
+    Ok((count, last))
 }
 
-/// The cross join fixes the join order: the planner must never scan the messages to find the pending ones. The caller
-/// extracts both texts: the SQL functions would parse the parts twice.
-pub(super) const PENDING_PARTS: &str = "SELECT search_pending.address, parts
-   FROM search_pending
-  CROSS JOIN message ON message.address = search_pending.address
-  WHERE search_pending.address <= ?1 AND message.id IS NOT NULL
-  ORDER BY search_pending.address";
+/// The caller extracts both texts: the SQL functions would parse the parts twice.
+pub(super) const PENDING_PARTS: &str = "SELECT address, parts
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
+  ORDER BY address
+  LIMIT ?3";
 
-/// Returns how many messages are pending, at most `max`.
-fn count_pending(conn: &Connection, max: usize) -> BackendResult<usize> {
-    let found = conn
-        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM search_pending LIMIT ?1)")?
-        .query_row([max], |row| row.get(0))?;
-    Ok(found)
+/// Merges segments of the index, writing about this many of its pages; returns whether there was anything to merge.
+pub(super) fn merge(conn: &Connection, pages: u64) -> BackendResult<bool> {
+    let before = conn.total_changes();
+    conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?
+        .execute([i64::try_from(pages).unwrap_or(i64::MAX)])?;
+    // The statement itself is one change.
+    Ok(conn.total_changes() - before > 1)
 }
 
 /// Checks that the index holds the current version of the indexed text.
@@ -189,11 +191,7 @@ fn empty_index(conn: &Connection) -> BackendResult<()> {
         return Ok(());
     }
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
-    conn.execute(
-        "INSERT OR IGNORE INTO search_pending (address)
-         SELECT address FROM message WHERE id IS NOT NULL ORDER BY address",
-        [],
-    )?;
+    conn.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
     // Documents are few compared with messages, and are never pending.
     conn.execute(REBUILD_CONTEXT, [])?;
     store_version(conn)
@@ -218,7 +216,7 @@ pub(super) fn store_version(conn: &Connection) -> BackendResult<()> {
 
 /// Rebuilds the indexes of messages and of the context.
 pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
-    conn.execute("DELETE FROM search_pending", [])?;
+    conn.execute("UPDATE session SET unindexed = NULL WHERE unindexed IS NOT NULL", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
     store_version(conn)
@@ -230,74 +228,5 @@ impl Database {
     /// Rebuilds the search indexes.
     pub(crate) fn rebuild_search(&self) -> Result<()> {
         self.write_long(rebuild)
-    }
-
-    /// Counts appends, and indexes the pending messages after many of them.
-    pub(super) fn appended(&self, count: u64) {
-        let before = self.unindexed.fetch_add(count, Ordering::Relaxed);
-        if before + count >= APPENDS_BETWEEN {
-            // Messages that cannot be indexed now stay pending, and a search still finds them.
-            let _ = self.index_some();
-        }
-    }
-
-    /// Indexes a few chunks of pending messages; returns whether none is left.
-    ///
-    /// Yields to other writers: if the lock is not free at once, the rest stays pending.
-    fn index_some(&self) -> Result<bool> {
-        self.unindexed.store(0, Ordering::Relaxed);
-        let mut chunks = 0;
-        self.index_chunks(|is_free| {
-            chunks += 1;
-            Ok(is_free && chunks < CHUNKS_PER_APPEND)
-        })
-    }
-
-    /// Indexes the pending messages before a search; those that cannot be indexed now stay pending.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`] between two chunks.
-    pub(super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
-        let pending = self.read(|conn| count_pending(conn, MANY_PENDING))?;
-        if pending == 0 || self.is_read_only() {
-            return Ok(());
-        }
-        let mut turns = if pending < MANY_PENDING { 0 } else { TURNS };
-        self.index_chunks(|is_free| {
-            watch.check()?;
-            if is_free || turns == 0 {
-                return Ok(is_free);
-            }
-            turns -= 1;
-            std::thread::sleep(TURN);
-            Ok(true)
-        })?;
-        Ok(())
-    }
-
-    /// Indexes chunks until nothing is left. `goes_on` is called after each with whether the lock was free, and
-    /// decides whether to continue.
-    fn index_chunks(&self, mut goes_on: impl FnMut(bool) -> Result<bool>) -> Result<bool> {
-        let mut chunk = FIRST_CHUNK;
-        loop {
-            let began = Instant::now();
-            let count = match self.try_write(|conn| index_pending(conn, chunk)) {
-                // A full or failing disk is an error for a write, not for a search: pending messages are found
-                // anyway.
-                Err(Error::DiskFull | Error::Storage { .. }) => None,
-                answer => answer?,
-            };
-            if count.is_some_and(|count| count < chunk) {
-                return Ok(true);
-            }
-            if !goes_on(count.is_some())? {
-                return Ok(false);
-            }
-            if count.is_some() && began.elapsed() < CHUNK_TIME / 2 {
-                chunk = MAX_CHUNK.min(chunk * 2);
-            } else if count.is_some() && began.elapsed() > CHUNK_TIME {
-                chunk = (chunk / 2).max(1);
-            }
-        }
     }
 }

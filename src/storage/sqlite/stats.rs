@@ -127,8 +127,9 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
         .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
     for (place, run) in breaks.iter().enumerate() {
         let next = breaks.get(place + 1).map_or(Address::from_raw(i64::MAX), |next| next.start);
-        let end: Address = last_before.query_row([run.start, next], |row| row.get(0))?;
-        deepest = deepest.max(run.depth + living(run.start, end));
+        let end: Option<Address> = last_before.query_row([run.start, next], |row| row.get(0))?;
+        // Only an address that no talktree gives is not before the next one.
+        deepest = deepest.max(run.depth + living(run.start, end.unwrap_or(run.start)));
     }
     Ok(deepest)
 }

@@ -5,8 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::error::BackendResult;
-use crate::error::Result;
+use super::error::{BackendError, BackendResult, corrupt};
 use crate::tree::{Address, Run, Span, TreeSource};
 
 /// How many breaks are read at a time at most.
@@ -77,11 +76,7 @@ impl<'c> SessionTree<'c> {
         }
         self.answers += 1;
         self.buffered(at).ok_or_else(|| {
-            super::error::corrupt(format!(
-                "message {} of session {} is in no run",
-                at.n(),
-                at.session()
-            ))
+            corrupt(format!("message {} of session {} is in no run", at.n(), at.session()))
         })
     }
 
@@ -114,12 +109,14 @@ pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
   LIMIT 1";
 
 impl TreeSource for SessionTree<'_> {
-    fn run_of(&mut self, at: Address) -> Result<Run> {
-        self.find_run(at).map_err(|error| error.into_error(0))
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
+        self.find_run(at)
     }
 
-    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|error| error.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
     }
 }
 
@@ -160,11 +157,41 @@ pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
   LIMIT 1";
 
 impl TreeSource for WithoutCompaction<'_> {
-    fn run_of(&mut self, at: Address) -> Result<Run> {
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
         self.shape.run_of(at)
     }
 
-    fn span_ending_at_or_before(&mut self, at: Address) -> Result<Option<Span>> {
-        self.find_span(at).map_err(|error| error.into_error(0))
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::storage::sqlite::path;
+
+    /// A walk converted the error of the storage to the public one and back. So nobody saw that a system call had
+    /// failed, and a busy database was reported as one that nobody had waited for.
+    #[test]
+    fn an_error_inside_a_walk_stays_the_one_of_the_storage() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.db");
+        let [conn, other] = [&file; 2].map(|file| Connection::open(file).unwrap());
+        conn.execute_batch(
+            include_str!("../../../schema.sql").split("CREATE VIEW").next().unwrap(),
+        )
+        .unwrap();
+        conn.busy_timeout(std::time::Duration::ZERO).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let leaf = Some(Address::new(1, 1));
+        for is_raw in [true, false] {
+            let error = path::plan(&conn, 1, leaf, is_raw).unwrap_err();
+            assert!(error.is_busy(), "{error:?}");
+            assert!(matches!(error.into_error(1_234), Error::Busy { waited_ms: 1_234 }));
+        }
     }
 }

@@ -35,16 +35,19 @@ pub(super) fn update(
     if is_stored(conn, address, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
     }
-    search_index::make_pending(conn, address)?;
-    let had_elisions = elision::has_of(conn, address)?;
-    elision::remove_changed(conn, address, message)?;
     let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
         return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
     };
+    let is_indexed = search_index::remove_to_update(conn, &mut session, address)?;
+    let had_elisions = elision::has_of(conn, address)?;
+    elision::remove_changed(conn, address, message)?;
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
     row::execute(conn, REPLACE, &[&content, &count, &address])?;
     session_row::store(conn, &session)?;
+    if is_indexed {
+        search_index::add(conn, address)?;
+    }
     Ok(Updated { is_changed: true, covered_by })
 }
 

@@ -29,6 +29,12 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
         let answer = provider.search(&SearchRequest::new("door", beyond));
         assert!(matches!(answer, Err(Error::Unsupported { .. })), "{answer:?}");
     }
+    let mut plain = SearchRequest::new("-red", all());
+    plain.is_plain = true;
+    assert_eq!(
+        provider.search(&plain)?.hits,
+        provider.search(&SearchRequest::new("red", all()))?.hits
+    );
     let found = provider.search(&SearchRequest::new("red", all()))?;
     let hit = &found.hits[0];
     assert_eq!((&hit.session, hit.on_path, &hit.under), (provider.id(), false, &None));

@@ -395,7 +395,7 @@ mod tests {
                 "· m3",
                 "· m4",
                 "  [compaction …456789ab: 2 messages] They met.",
-                "* m5 (head, a, b\\u{1b}[2J)",
+                "* m5 (head, a, \"b\\u001b[2J\")",
             ],
         );
     }

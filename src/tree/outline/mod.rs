@@ -13,12 +13,12 @@ mod layout;
 mod render;
 mod segments;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::foreign::short_line;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Part, Role};
 
@@ -205,48 +205,7 @@ fn describe(part: &Part) -> Option<String> {
 
 /// Returns the start of a text on one line, safe for a terminal.
 pub(crate) fn line(text: &str) -> String {
-    let mut line = String::new();
-    let (mut count, mut is_gap) = (0, false);
-    for c in text.chars() {
-        if c.is_whitespace() || is_unprintable(c) {
-            is_gap = count > 0;
-            continue;
-        }
-        if count + usize::from(is_gap) >= PREVIEW_CHARS {
-            line.pop();
-            line.push('…');
-            break;
-        }
-        if is_gap {
-            line.push(' ');
-            count += 1;
-            is_gap = false;
-        }
-        line.push(c);
-        count += 1;
-    }
-    line
-}
-
-/// Escapes the characters of a name that a terminal would interpret.
-fn printable(name: &str) -> Cow<'_, str> {
-    if !name.chars().any(is_unprintable) {
-        return Cow::Borrowed(name);
-    }
-    let mut text = String::with_capacity(name.len());
-    for c in name.chars() {
-        match is_unprintable(c) {
-            true => text.extend(c.escape_unicode()),
-            false => text.push(c),
-        }
-    }
-    Cow::Owned(text)
-}
-
-/// Returns whether a terminal interprets the character, or it changes the text direction.
-fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200B}' | '\u{FEFF}')
+    short_line(text, PREVIEW_CHARS)
 }
 
 #[cfg(test)]

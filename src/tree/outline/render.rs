@@ -4,12 +4,14 @@
 //! the lines and branches of the tree. Then follows a message (dot, role, short id, head and labels, preview), the
 //! summary of a compaction, or a count of omitted messages. [`Renderer`] chooses between Unicode and ASCII.
 //!
-//! Invariant: no text of a line has a control character, even if a name or an id has one.
+//! Invariant: a line is one line, whatever names and ids are: those that could be taken for something else are quoted.
 
 use std::fmt;
 
 use super::draw::DrawOptions;
-use super::{CompactionMark, Landmark, printable};
+use super::{CompactionMark, Landmark};
+use crate::foreign::name;
+use crate::id::shorten;
 
 /// The kind of a piece of a line, for colouring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,7 +92,7 @@ impl Renderer {
         };
         let mut line = Line::of(graph)
             .with(kind, dot)
-            .with(PieceKind::Role, format!(" {}", printable(landmark.role.as_str())))
+            .with(PieceKind::Role, format!(" {}", name(&shorten(landmark.role.as_str()))))
             .with(PieceKind::Id, format!(" {}", short(landmark.id.as_str())));
         if landmark.is_head || !landmark.labels.is_empty() {
             line = line.with(PieceKind::Graph, " (");
@@ -101,7 +103,7 @@ impl Renderer {
                 let is_first = index == 0 && !landmark.is_head;
                 line = line
                     .with(PieceKind::Graph, if is_first { "" } else { ", " })
-                    .with(PieceKind::Label, printable(label));
+                    .with(PieceKind::Label, name(label));
             }
             line = line.with(PieceKind::Graph, ")");
         }
@@ -162,9 +164,9 @@ fn short(id: &str) -> String {
         // A UUIDv7 starts with its time: ids of the same minute share a prefix.
         _ if is_uuid && id.as_bytes()[14] == b'7' => format!("…{}", &id[28..]),
         _ if is_uuid => id[..8].to_owned(),
-        _ if id.chars().count() <= 16 => printable(id).into_owned(),
-        Some(start) => format!("{}…", printable(start)),
-        None => printable(id).into_owned(),
+        _ if id.chars().count() <= 16 => name(id).into_owned(),
+        Some(start) => name(&format!("{start}…")).into_owned(),
+        None => name(id).into_owned(),
     }
 }
 
@@ -197,7 +199,8 @@ mod tests {
             ("toolu_01A09q90qw90lq917835lq9", "toolu_01A09q…"),
             ("7f3a0c12-1111-4222-8333-444455556666", "7f3a0c12"),
             ("0193a5c2-1f3b-7000-8000-0123456789ab", "…456789ab"),
-            ("bell\u{7}", "bell\\u{7}"),
+            ("bell\u{7}", "\"bell\\u0007\""),
+            ("m1 (head)", "\"m1 (head)\""),
         ] {
             assert_eq!(short(id), shown);
         }

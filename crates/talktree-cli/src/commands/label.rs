@@ -3,7 +3,7 @@
 use talktree::{Label, MessageId, Session};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
 use crate::{lookup, style};
 
@@ -36,7 +36,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = if args.list { context.reader()? } else { context.writer()? };
     let session = lookup::session(&store, &args.session)?;
     if args.list {
-        for label in session.labels()? {
+        let labels = session.labels()?;
+        if labels.is_empty() && !context.is_json {
+            tell("the session has no labels");
+        }
+        for label in labels {
             write(&mut context.out, &label, context.is_json)?;
         }
         return Ok(());

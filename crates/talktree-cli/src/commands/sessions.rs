@@ -1,18 +1,20 @@
 //! `talktree sessions`: lists the sessions.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
-use talktree::SessionInfo;
+use talktree::{Session, SessionInfo};
 
 use crate::context::Context;
 use crate::failure::{Result, tell};
 use crate::short_ids::ShortIds;
-use crate::style;
 use crate::table::{Table, minute};
 use crate::text::one_line;
+use crate::{session_title, style};
 
-/// List the sessions, last written first
+/// List the sessions, the one with the newest message first
 ///
-/// `path` is the number of messages on the path to the head; other branches are not counted.
+/// `path` is the number of messages on the path to the head; other branches are not counted. `last` is the time (UTC) of
+/// the message that was added last. A session without a name shows the first line of a user, in quotes.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree sessions [OPTIONS]")]
 pub(crate) struct Args {
@@ -26,34 +28,45 @@ struct Row<'a> {
     #[serde(flatten)]
     info: &'a SessionInfo,
     path_length: u64,
+    title: &'a str,
+    last_message_at: DateTime<Utc>,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let sessions = store.sessions()?;
-    let short = ShortIds::new(sessions.iter().map(|info| info.id.as_str()));
+    let infos = store.sessions()?;
+    let short = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
+    let mut sessions: Vec<(DateTime<Utc>, Session, &SessionInfo)> = Vec::new();
+    for info in &infos {
+        let session = store.session(info.id.clone())?;
+        sessions.push((session_title::last_said(&session, info)?, session, info));
+    }
+    // Of the same time, the one written last comes first, as in the library's list.
+    sessions.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
     let mut table = Table::new([
         ("session", style::ID),
         ("path", style::PLAIN),
-        ("written", style::FAINT),
+        ("last", style::FAINT),
         ("from", style::FAINT),
         ("name", style::STRONG),
-    ]);
-    for info in sessions.iter().take(args.limit.unwrap_or(usize::MAX)) {
-        let path_length = store.session(&info.id)?.path_length()?;
+    ])
+    .shown_from("from", 100);
+    for (last, session, info) in sessions.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
+        let path_length = session.path_length()?;
+        let title = session_title::of(&session, info)?;
         if context.is_json {
-            context.out.json(&Row { info, path_length })?;
+            context.out.json(&Row { info, path_length, title: &title, last_message_at: last })?;
             continue;
         }
         table.push([
             short.of(info.id.as_str()).to_owned(),
             path_length.to_string(),
-            minute(info.updated_at),
+            minute(last),
             one_line(info.source.as_deref().unwrap_or_default()),
-            one_line(info.name.as_deref().unwrap_or_default()),
+            title,
         ]);
     }
-    match (context.is_json, sessions.is_empty()) {
+    match (context.is_json, infos.is_empty()) {
         (true, _) => {}
         (false, true) => tell("the store holds no sessions"),
         (false, false) => table.write(&mut context.out)?,

@@ -58,6 +58,7 @@ impl ChatGpt {
             line,
             mark: mark(&said.unwrap_or_default()),
             is_side: false,
+            is_hidden: false,
             body: Body::Here(Box::new(message)),
         }
     }
@@ -134,7 +135,7 @@ impl Reader for ChatGpt {
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
-                Body::There { .. } => start,
+                Body::There(_) => start,
             };
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);

@@ -44,6 +44,7 @@ struct Talk {
     behind: HashMap<Option<MessageId>, MessageId>,
     /// The node before the hidden messages at the end, and the last of these messages.
     row: Option<(Option<MessageId>, MessageId)>,
+    links: Links,
     ordinal: u64,
     titles: Titles,
     agent: Option<String>,
@@ -51,6 +52,23 @@ struct Talk {
     fallback_head: Option<MessageId>,
     /// Boundaries, and the first message before them that each keeps.
     boundaries: HashMap<MessageId, Option<MessageId>>,
+}
+
+/// Which entries say how the entries of a session are connected.
+#[derive(Default)]
+struct Links {
+    /// The parents that messages name.
+    named: HashSet<MessageId>,
+    /// Entries without a `uuid`, which were placed after the entry before them.
+    placed: HashSet<MessageId>,
+    /// Entries with a `uuid` that are of no type of Claude Code.
+    foreign: HashSet<MessageId>,
+}
+
+impl Links {
+    fn follows_a_placed_one(&self, node: &Node) -> bool {
+        node.parent.as_ref().is_some_and(|parent| self.placed.contains(parent))
+    }
 }
 
 /// The name of the session; a title given by a person has priority.
@@ -213,6 +231,7 @@ impl Talk {
             draft,
             behind: HashMap::new(),
             row: None,
+            links: Links::default(),
             ordinal: 0,
             titles: Titles::default(),
             agent: None,
@@ -259,6 +278,10 @@ impl Talk {
         self.note_circumstances(kind, entry);
         let is_side = entry.is_true("isSidechain");
         let parent = entry.text("parentUuid").map(message_id);
+        match is_link(kind) {
+            true => self.links.named.extend(parent.clone()),
+            false => drop(self.links.foreign.insert(id.clone())),
+        }
         let is_boundary = entry.text("subtype").as_deref() == Some("compact_boundary");
         let parent = match is_boundary {
             true => entry
@@ -302,6 +325,7 @@ impl Talk {
         };
         self.behind.insert(begin.clone(), id.clone());
         self.row = Some((begin, id.clone()));
+        self.links.placed.insert(id.clone());
         self.draft.push(node(id, before, record));
     }
 
@@ -359,7 +383,7 @@ impl Talk {
         {
             draft.head = Some(fallback);
         }
-        chain_if_unlinked(draft, report);
+        chain_if_unlinked(draft, &self.links, report);
         let ids: HashSet<&MessageId> = draft.nodes.iter().map(|node| &node.id).collect();
         if let Some((text, leaf, line)) = self.titles.summary.take() {
             match ids.contains(&leaf) {
@@ -394,16 +418,28 @@ impl Talk {
     }
 }
 
-/// Makes each entry the child of the one before if no entry of the file names a parent, as some tools write
+/// Makes each entry the child of the one before if no message of the file names its parent, as some tools write
 /// transcripts.
-fn chain_if_unlinked(draft: &mut Draft, report: &mut ImportReport) {
-    let is_unlinked = draft.nodes.len() > 1 && draft.nodes.iter().all(|node| node.parent.is_none());
-    if !is_unlinked {
+///
+/// Entries of other programs say nothing about how the others are connected.
+fn chain_if_unlinked(draft: &mut Draft, links: &Links, report: &mut ImportReport) {
+    let ids: HashSet<&MessageId> = draft.nodes.iter().map(|node| &node.id).collect();
+    let count = draft.nodes.len() - links.placed.len() - links.foreign.len();
+    if count < 2 || links.named.iter().any(|parent| ids.contains(parent)) {
         return;
     }
     report.remark(draft.line, "no entry names a parent; each is taken to follow the one before");
-    for at in 1..draft.nodes.len() {
-        draft.nodes[at].parent = Some(draft.nodes[at - 1].id.clone());
+    let mut before: Option<MessageId> = None;
+    for node in &mut draft.nodes {
+        let is_placed = links.placed.contains(&node.id);
+        if links.foreign.contains(&node.id) && node.parent.is_some() {
+            continue;
+        }
+        // A parent that is missing is reported later; the entry follows the one before, too.
+        if node.parent.is_none() || is_placed || links.follows_a_placed_one(node) {
+            node.parent.clone_from(&before);
+        }
+        before = Some(node.id.clone());
     }
 }
 
@@ -448,6 +484,9 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
         to.draft.compactions.append(&mut from.draft.compactions);
         to.draft.compactions.sort_by_key(|compaction| compaction.line);
         to.boundaries.extend(from.boundaries);
+        to.links.named.extend(from.links.named);
+        to.links.placed.extend(from.links.placed);
+        to.links.foreign.extend(from.links.foreign);
         to.has_main |= from.has_main;
         to.draft.line = to.draft.line.min(line);
         if from.draft.details.created_at.is_some() {
@@ -459,7 +498,15 @@ fn join(mut talks: Vec<Talk>, report: &mut ImportReport) -> Vec<Talk> {
 
 fn node(id: MessageId, parent: Option<MessageId>, record: &Record) -> Node {
     let body = Body::there(record);
-    Node { id, parent, line: record.line, mark: mark(&record.text), is_side: false, body }
+    Node {
+        id,
+        parent,
+        line: record.line,
+        mark: mark(&record.text),
+        is_side: false,
+        is_hidden: false,
+        body,
+    }
 }
 
 /// Returns whether entries of this type are links of the chain.

@@ -1,53 +1,117 @@
-//! Detects the format of a file from its content.
+//! What one record says about the format of its file.
+
+use talktree::Json;
 
 use super::Format;
+use super::neighbours::neighbour_of;
 use crate::fields::{self, Fields};
 
-/// How many records are examined before the format of a file counts as unknown.
-pub(crate) const MAX_LOOKS: usize = 64;
+/// What a record shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// What only this format has.
+    Of(Format),
+    /// What this format has, and others have, too.
+    Perhaps(Format),
+    /// What only this program writes, whose files are not read.
+    Neighbour(&'static str),
+}
 
-/// Returns the format of a record with these fields, if they determine it.
-pub(crate) fn format_of(record: &Fields) -> Option<Format> {
-    let kind = record.text("type");
-    let kind = kind.as_deref();
+/// Types of Claude Code's entries besides messages.
+const CLAUDE_TYPES: &[&str] = &[
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "agent_metadata",
+    "ai-title",
+    "attachment",
+    "custom-title",
+    "file-history-snapshot",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "tag",
+    "worktree-state",
+];
+
+/// Types of Pi's entries besides messages.
+const PI_TYPES: &[&str] = &[
+    "branch_summary",
+    "compaction",
+    "context_edit",
+    "custom",
+    "custom_message",
+    "label",
+    "model_change",
+    "session_info",
+    "thinking_level_change",
+    "usage",
+];
+
+/// Returns what a record with these fields shows, if anything.
+pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
     if record.text("format").as_deref() == Some("talktree") {
-        return Some(Format::Own);
+        return Some(Sign::Of(Format::Own));
+    }
+    if let Some(name) = neighbour_of(record) {
+        return Some(Sign::Neighbour(name));
     }
     if record.object("mapping").is_some() {
-        return Some(Format::ChatGpt);
+        return Some(Sign::Of(Format::ChatGpt));
     }
     let is_assistant_tree = record.has("prompt") && record.has("message_tree_id");
     let is_assistant_message = record.has("text")
         && record.has("role")
         && (record.has("message_id") || record.has("user_message_id"));
     if is_assistant_tree || is_assistant_message {
-        return Some(Format::OpenAssistant);
+        return Some(Sign::Of(Format::OpenAssistant));
     }
     if let Some(messages) = record.list("messages") {
         return match messages.first().and_then(Fields::of) {
-            Some(first) => format_of_message(&first),
-            None => messages.is_empty().then_some(Format::OpenAi),
+            Some(first) => format_of_message(&first).map(Sign::Of),
+            None => messages.is_empty().then_some(Sign::Perhaps(Format::OpenAi)),
         };
     }
-    if let Some(format) = format_of_message(record) {
-        return Some(format);
-    }
-    let is_claude = record.has("parentUuid")
-        || record.has("uuid") && record.has("sessionId")
-        || kind == Some("summary") && record.has("leafUuid")
-        || kind == Some("file-history-snapshot")
-        || kind.is_some() && record.has("sessionId");
-    if is_claude {
-        return Some(Format::ClaudeCode);
-    }
-    let is_pi = match kind {
-        Some("session") => record.has("id") && (record.has("timestamp") || record.has("cwd")),
-        Some("message") => record.object("message").is_some_and(|message| message.has("role")),
-        Some("model_change" | "thinking_level_change" | "compaction") => record.has("timestamp"),
-        Some(_) => record.has("parentId") && record.has("id"),
+    format_of_message(record)
+        .map(Sign::Of)
+        .or_else(|| claude(record))
+        .or_else(|| is_pi(record).then_some(Sign::Of(Format::Pi)))
+}
+
+fn claude(record: &Fields) -> Option<Sign> {
+    let kind = record.text("type");
+    let has_place =
+        ["uuid", "parentUuid", "sessionId"].into_iter().filter(|name| record.has(name)).count();
+    let is_certain = match kind.as_deref() {
+        Some("user" | "assistant") => {
+            has_place > 0 && record.object("message").is_some_and(|said| said.has("content"))
+        }
+        Some("system") => record.has("uuid") && (record.has("subtype") || record.has("content")),
+        Some("summary") => record.has("leafUuid"),
+        Some("file-history-snapshot") => true,
+        Some(kind) => has_place > 0 && CLAUDE_TYPES.contains(&kind),
         None => false,
     };
-    is_pi.then_some(Format::Pi)
+    let is_similar = record.has("parentUuid")
+        || record.has("sessionId") && (record.has("uuid") || kind.is_some());
+    match (is_certain, is_similar) {
+        (true, _) => Some(Sign::Of(Format::ClaudeCode)),
+        (false, true) => Some(Sign::Perhaps(Format::ClaudeCode)),
+        (false, false) => None,
+    }
+}
+
+fn is_pi(record: &Fields) -> bool {
+    let is_entry = record.has("timestamp") || record.has("parentId") && record.has("id");
+    match record.text("type").as_deref() {
+        Some("session") => record.has("id") && (record.has("timestamp") || record.has("cwd")),
+        Some("message") => record.object("message").is_some_and(|message| message.has("role")),
+        Some(kind) => is_entry && PI_TYPES.contains(&kind),
+        None => false,
+    }
 }
 
 fn format_of_message(message: &Fields) -> Option<Format> {
@@ -60,7 +124,7 @@ fn format_of_message(message: &Fields) -> Option<Format> {
     is_openai.then_some(Format::OpenAi)
 }
 
-fn is_object(json: &talktree::Json) -> bool {
+fn is_object(json: &Json) -> bool {
     fields::Fields::of(json).is_some()
 }
 
@@ -77,12 +141,11 @@ mod tests {
             (r#"{"message_id":"m","text":"t","role":"prompter"}"#, Some(Format::OpenAssistant)),
             (r#"{"user_message_id":"m","text":"t","role":"x"}"#, Some(Format::OpenAssistant)),
             (r#"{"messages":[{"role":"user","content":"x"}]}"#, Some(Format::OpenAi)),
-            (r#"{"messages":[]}"#, Some(Format::OpenAi)),
             (r#"{"messages":[{"role":"user","parts":[]}]}"#, Some(Format::UiMessage)),
             (r#"{"messages":[{"sender":"user","text":"x"}]}"#, None),
             (r#"{"id":"a","role":"user","parts":[{"type":"text"}]}"#, Some(Format::UiMessage)),
             (r#"{"role":"assistant","tool_calls":[]}"#, Some(Format::OpenAi)),
-            (r#"{"parentUuid":null,"type":"user"}"#, Some(Format::ClaudeCode)),
+            (r#"{"uuid":"u","type":"user","message":{"content":"x"}}"#, Some(Format::ClaudeCode)),
             (r#"{"type":"summary","leafUuid":"x"}"#, Some(Format::ClaudeCode)),
             (r#"{"type":"queue-operation","sessionId":"x"}"#, Some(Format::ClaudeCode)),
             (r#"{"type":"session","id":"x","timestamp":"t"}"#, Some(Format::Pi)),
@@ -91,7 +154,15 @@ mod tests {
             (r#"{"hello":"world"}"#, None),
         ] {
             let fields = Fields::parse(record).unwrap();
-            assert_eq!(format_of(&fields), format, "{record}");
+            assert_eq!(sign_of(&fields), format.map(Sign::Of), "{record}");
+        }
+        for (record, format) in [
+            (r#"{"messages":[]}"#, Format::OpenAi),
+            (r#"{"parentUuid":null,"type":"user"}"#, Format::ClaudeCode),
+            (r#"{"type":"news","sessionId":"x"}"#, Format::ClaudeCode),
+        ] {
+            let fields = Fields::parse(record).unwrap();
+            assert_eq!(sign_of(&fields), Some(Sign::Perhaps(format)), "{record}");
         }
     }
 }

@@ -3,9 +3,8 @@
 //! Such a list is one record (`{"messages": [..]}`, maybe with `id` and `title`) or the whole file
 //! (each record is a message). Ids and times may be missing. A message without an id gets one
 //! derived from its number and content. So a list that has grown keeps its ids, and lists with a
-//! common beginning become branches. A list without an id gets one from the name of the file, its
-//! opening (all up to the first message that is no instruction: many begin with the same) and its
-//! number among those with the same opening.
+//! common beginning become branches. A list without an id is found by its content (see `unnamed`), so a copy of the file
+//! under another name adds nothing.
 
 use std::collections::HashMap;
 
@@ -16,7 +15,8 @@ use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 use super::Format;
 use super::blocks::ToolNames;
 use crate::draft::{
-    Body, Draft, Node, Reader, canonical, derive, mark, message_id, name, session_id, with_source,
+    Body, Draft, Node, Reader, Unnamed, canonical, derive, mark, message_id, name, session_id,
+    with_source,
 };
 use crate::fields::{self, Fields};
 use crate::records::Record;
@@ -45,7 +45,7 @@ pub(crate) struct Linear<D> {
     /// The messages that are records of their own: one conversation.
     loose: List,
     /// How many conversations with the same opening there were.
-    openings: HashMap<String, u64>,
+    openings: HashMap<Vec<u64>, u64>,
 }
 
 /// A list while it is read.
@@ -64,7 +64,7 @@ impl<D: Dialect> Linear<D> {
         Self { dialect, file, keeps_source, now, names, loose, openings }
     }
 
-    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields) -> Node {
+    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
         let content = canonical(json);
         let mark = mark(&content);
         let number = list.nodes.len().to_string();
@@ -78,8 +78,7 @@ impl<D: Dialect> Linear<D> {
             list.opening.push(mark);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        let body = Body::There { offset: 0, bytes: 0 };
-        Node { id, parent, line, mark, is_side: false, body }
+        Node { id, parent, line, mark, is_side: false, is_hidden: false, body }
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {
@@ -88,15 +87,16 @@ impl<D: Dialect> Linear<D> {
         self.dialect.message(fields, &self.names).with_id(id).at(time)
     }
 
-    fn session(&mut self, given: Option<String>, list: &List) -> SessionId {
-        if let Some(given) = given {
-            return session_id(given);
-        }
-        let opening = format!("{:x?}", list.opening);
-        let count = self.openings.entry(opening.clone()).or_default();
+    /// Returns what identifies a conversation that has no id.
+    fn unnamed(&mut self, list: &List) -> Unnamed {
+        let count = self.openings.entry(list.opening.clone()).or_default();
         *count += 1;
-        let texts = [D::FORMAT.as_str(), &self.file, &opening, &count.to_string()];
-        derive(&texts).to_string().into()
+        Unnamed {
+            format: D::FORMAT.as_str(),
+            count: *count,
+            opening: list.opening.len(),
+            file: Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-")),
+        }
     }
 
     /// Reads a record that is a whole conversation.
@@ -121,7 +121,8 @@ impl<D: Dialect> Linear<D> {
                 continue;
             };
             self.dialect.note(&message, &mut self.names);
-            let mut node = self.node(&mut list, record.line, json.as_str(), &message);
+            let body = Body::Here(Box::new(Message::new("", Vec::new())));
+            let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
             let message = self.message_of(message, node.id.clone());
             let message = if self.keeps_source { with_source(message, json) } else { message };
             node.body = Body::Here(Box::new(message));
@@ -130,14 +131,21 @@ impl<D: Dialect> Linear<D> {
         if list.nodes.is_empty() {
             return None;
         }
-        let session = self.session(given_id(&fields), &list);
-        let mut draft = self.draft(session, list);
+        let mut draft = match given_id(&fields) {
+            Some(id) => self.draft(session_id(id), list),
+            None => self.unnamed_draft(list),
+        };
         draft.details.name = fields.text("title").as_deref().and_then(name);
         draft.details.model = fields.text("model");
         draft.details.created_at = ["created_at", "createdAt"].iter().find_map(|n| fields.time(n));
         let known = ["id", "title", "messages", "model", "created_at", "createdAt"];
         draft.add_metadata(fields.without(&known).into_pairs());
         Some(draft)
+    }
+
+    fn unnamed_draft(&mut self, list: List) -> Draft {
+        let unnamed = Some(self.unnamed(&list));
+        Draft { unnamed, ..self.draft(session_id(""), list) }
     }
 
     fn draft(&self, session: SessionId, list: List) -> Draft {
@@ -168,8 +176,8 @@ impl<D: Dialect> Reader for Linear<D> {
         if list.nodes.is_empty() {
             list.line = record.line;
         }
-        let mut node = self.node(&mut list, record.line, &record.text, &fields);
-        node.body = Body::there(record);
+        let body = Body::there(record);
+        let node = self.node(&mut list, record.line, &record.text, &fields, body);
         list.nodes.push(node);
         self.loose = list;
         None
@@ -180,8 +188,7 @@ impl<D: Dialect> Reader for Linear<D> {
         if list.nodes.is_empty() {
             return Vec::new();
         }
-        let session = self.session(None, &list);
-        vec![self.draft(session, list)]
+        vec![self.unnamed_draft(list)]
     }
 
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {

@@ -5,6 +5,7 @@ mod chatgpt;
 mod claude_code;
 mod detect;
 mod linear;
+mod neighbours;
 mod open_assistant;
 mod openai;
 mod pi;
@@ -18,7 +19,8 @@ use talktree::{Error, Result};
 
 use crate::draft::Reader;
 
-pub(crate) use detect::{MAX_LOOKS, format_of};
+pub(crate) use detect::{Sign, sign_of};
+pub(crate) use neighbours::neighbour_of_bytes;
 
 /// The format of an imported file.
 ///

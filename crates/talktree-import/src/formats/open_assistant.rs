@@ -69,6 +69,7 @@ impl OpenAssistant {
                 line,
                 mark: mark(&canonical(text)),
                 is_side: false,
+                is_hidden: false,
                 body: Body::Here(Box::new(message)),
                 id: id.clone(),
             });
@@ -132,6 +133,7 @@ impl Reader for OpenAssistant {
                 line: record.line,
                 mark: mark(&canonical(&record.text)),
                 is_side: false,
+                is_hidden: false,
                 body: Body::there(record),
             },
             tree: fields.text("message_tree_id"),

@@ -4,6 +4,7 @@
 //! in version 1 each follows the one before. Every entry has a position in the tree, so every entry becomes a message;
 //! entries that are not messages become hidden ones. A compaction is a hidden message, and a summary that replaces its
 //! path from the root to the entry before the first one it keeps, which version 1 names by its number in the file.
+//! A context edit hides an earlier message, or puts other content in its place.
 
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
@@ -11,10 +12,10 @@ use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
-    Body, Draft, DraftCompaction, DraftLabel, Node, Reader, derive, mark, message_id, name,
-    session_id,
+    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, mark, message_id,
+    name, session_id,
 };
-use crate::fields::{Fields, data_part};
+use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
 
 /// Reads Pi sessions.
@@ -37,6 +38,8 @@ struct Talk {
 
 impl Pi {
     pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
+        // A session without an id keeps it when the folder is moved.
+        let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
         Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
     }
 
@@ -111,6 +114,7 @@ impl Reader for Pi {
         match kind.as_str() {
             "compaction" => talk.compaction(record, &fields, &id, now),
             "label" => talk.label(record, &fields),
+            "context_edit" => talk.edit(record, &fields, &id),
             "session_info" => {
                 let given = fields.text("name").as_deref().and_then(name);
                 talk.draft.details.name = given.or(talk.draft.details.name.take());
@@ -128,6 +132,7 @@ impl Reader for Pi {
             line: record.line,
             mark: mark(&record.text),
             is_side: false,
+            is_hidden: false,
             body: Body::there(record),
         });
         None
@@ -173,6 +178,20 @@ impl Reader for Pi {
         };
         message.with_id(node.id.clone()).at(time)
     }
+
+    /// Only the content is replaced: role, call and metadata are those of the message.
+    fn replacement(&self, edit: &Fields, mut message: Message) -> Message {
+        let replacement = edit.object("replacement").unwrap_or_default();
+        let content = replacement.get("content");
+        message.parts = match &message.parts[..] {
+            [Part::Tool(tool)] if message.role == Role::Tool => {
+                let is_error = tool.error_text.is_some();
+                vec![blocks::result(tool.name.clone(), tool.call_id.clone(), content, is_error)]
+            }
+            _ => blocks::parts(content, &self.names),
+        };
+        message
+    }
 }
 
 impl Pi {
@@ -188,9 +207,8 @@ impl Pi {
             .fold(rest, |rest, (field, value)| rest.with(&field, Some(value)));
         let content = || blocks::parts(inner.get("content"), &self.names);
         match role.as_str() {
-            "user" | "assistant" | "system" => {
-                with_metadata(Message::new(role.as_str(), content()), rest)
-            }
+            "user" | "assistant" => with_metadata(Message::new(role.as_str(), content()), rest),
+            "system" => system(&inner, content(), rest),
             "toolResult" => {
                 let id = inner.text("toolCallId").unwrap_or_default();
                 let named = inner.text("toolName").or_else(|| self.names.get(&id).cloned());
@@ -245,6 +263,13 @@ impl Talk {
         });
     }
 
+    fn edit(&mut self, record: &Record, fields: &Fields, id: &MessageId) {
+        let Some(target) = fields.text("targetId").map(message_id) else { return };
+        let is_replacement = fields.object("replacement").is_some();
+        let (id, line) = (id.clone(), record.line);
+        self.draft.edits.push(DraftEdit { id, target, is_replacement, line });
+    }
+
     /// Sets a label; an entry without a name removes the label of its message.
     fn label(&mut self, record: &Record, fields: &Fields) {
         let Some(target) = fields.text("targetId").map(message_id) else { return };
@@ -261,6 +286,24 @@ fn session_of_path(path: &str) -> Option<String> {
     let file = path.rsplit(['/', '\\']).next()?;
     let (_, id) = file.strip_suffix(".jsonl")?.rsplit_once('_')?;
     (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Returns a change of the system prompt: its text, and the sections that it sets. One that only changes tools is hidden.
+fn system(inner: &Fields, mut parts: Vec<Part>, rest: Fields) -> Message {
+    let sections = inner.object("sections").unwrap_or_default().into_pairs();
+    let is_removal = sections.iter().any(|(_, text)| text.is_null());
+    for (name, text) in sections.iter().filter(|(_, text)| !text.is_null()) {
+        let mut part = text_part(text);
+        if let Part::Text(text) = &mut part {
+            text.extra.insert("section".to_owned(), text_json(name).into());
+        }
+        parts.push(part);
+    }
+    // The text of a section is in its part; that one was removed is only here.
+    let rest = if is_removal { rest } else { rest.without(&["sections"]) };
+    let is_blank = parts.is_empty();
+    let message = with_metadata(Message::new(Role::System, parts), rest);
+    if is_blank { message.hidden() } else { message }
 }
 
 /// Returns a message that Pi wrote to the model in the user's name.

@@ -127,12 +127,7 @@ fn shared_session(
             error => errors.faults.push(format!("automatic compaction: {error}")),
         }
     };
-    store
-        .session_builder(SHARED)
-        .summarizer(brief)
-        .compact_after(THRESHOLD)
-        .on_compaction_error(count)
-        .open()
+    store.session_builder(SHARED).summarizer(brief).compact_after(THRESHOLD).on_error(count).open()
 }
 
 struct Writer<'a> {

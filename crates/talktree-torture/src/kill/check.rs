@@ -369,7 +369,7 @@ mod tests {
             "DELETE FROM message WHERE id = 'w0o0m2'; UPDATE session SET head = head - 1",
             "UPDATE message SET parts = '[]' WHERE id = 'w0o0m2'",
             "UPDATE session SET head = head - 1",
-            "DELETE FROM search_pending",
+            "UPDATE session SET unindexed = NULL",
             "UPDATE session SET visible_tokens = visible_tokens + 1",
             "UPDATE session SET end_reason = 'compaction'",
         ] {

@@ -97,7 +97,7 @@ impl Worker {
             .summarizer(summarize)
             .compaction_options(options())
             .compact_after(THRESHOLD)
-            .on_compaction_error(move |error| {
+            .on_error(move |error| {
                 let is_meant = matches!(error, Error::Summarizer { source } if source.to_string() == TOO_LITTLE);
                 if !is_meant {
                     journal.add_error(error.to_string());
@@ -146,7 +146,7 @@ impl Worker {
         let builder = self.store()?.session_builder(SHARED).summarizer(brief);
         let chat = builder
             .compact_after(THRESHOLD)
-            .on_compaction_error(move |error| {
+            .on_error(move |error| {
                 if !matches!(error, Error::Stale { .. } | Error::SummaryRefused { .. }) {
                     journal.add_error(error.to_string());
                 }

@@ -79,7 +79,7 @@ fn append_and_compact(store: &Store, _: &std::path::Path) -> talktree::Result<St
         .session_builder("chat")
         .summarizer(brief)
         .compact_after(THRESHOLD)
-        .on_compaction_error(move |_| failed.store(true, Ordering::Relaxed))
+        .on_error(move |_| failed.store(true, Ordering::Relaxed))
         .open()?;
     chat.append(message("new", "a new turn"))?;
     let answer = if has_failed.load(Ordering::Relaxed) { NOT_COMPACTED } else { COMPACTED };

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::error::{BackendError, BackendResult};
+use super::super::error::{BackendError, BackendResult, corrupt};
 use crate::error::Error;
 use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
@@ -51,6 +51,8 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> BackendResult<Addre
         )?
         .query_row([block], |row| row.get(0))?;
     match u32::try_from(number).ok().filter(|_| number <= MAX_ENTRIES) {
+        // No read finds a text at this address.
+        Some(0) => Err(corrupt(format!("the next number of context block {block} is 0"))),
         Some(number) => Ok(Address::new(block, number)),
         None => Err(BackendError::Own(Error::ContextFull {
             what: "texts in this block",

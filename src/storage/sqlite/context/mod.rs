@@ -17,6 +17,7 @@ pub(super) mod search;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -118,6 +119,17 @@ struct Target<'a> {
 }
 
 impl SqliteContext {
+    /// Returns the version that a reader sees; 0 for no text.
+    fn version_of(
+        conn: &Connection,
+        name: &Named<'_>,
+        Target { owner, label, .. }: Target<'_>,
+        key: &str,
+    ) -> BackendResult<u64> {
+        let Some(block) = Self::block_to_write(conn, name, owner, label)? else { return Ok(0) };
+        Ok(entry::find(conn, block, key)?.map_or(0, |stored| stored.living_version()))
+    }
+
     fn put_one(
         &self,
         conn: &Connection,
@@ -155,6 +167,10 @@ impl SqliteContext {
 impl ContextStore for SqliteContext {
     fn session(&self) -> &SessionId {
         self.handle.id()
+    }
+
+    fn busy_timeout(&self) -> Duration {
+        self.database.config.busy_timeout
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
@@ -209,12 +225,22 @@ impl ContextStore for SqliteContext {
         &self,
         owner: Owner,
         label: &str,
-        all: &[NewEntry<'_>],
+        all: &[(NewEntry<'_>, Option<u64>)],
         is_searchable: bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let target = Target { owner, label, is_searchable };
         self.handle.write(&self.database, |conn, name| {
-            all.iter().try_for_each(|new| self.put_one(conn, name, target, new, None).map(drop))
+            // Before anything is written: what was written would be committed.
+            for (new, expected) in all {
+                if let Some(expected) = expected
+                    && Self::version_of(conn, name, target, new.key)? != *expected
+                {
+                    return Ok(false);
+                }
+            }
+            all.iter()
+                .try_for_each(|(new, _)| self.put_one(conn, name, target, new, None).map(drop))?;
+            Ok(true)
         })
     }
 

@@ -14,7 +14,7 @@ macro_rules! column {
     };
 }
 
-/// Lists the columns of a struct: `sql_macro[key]: Struct { field, field = column, .. }`.
+/// Lists the columns of a struct: `sql_macro[key, ..]: Struct { field, field = column, .. }`.
 ///
 /// Implements [`Read`] and [`Bind`] for the struct, and defines a macro for parts of SQL statements:
 ///
@@ -23,9 +23,9 @@ macro_rules! column {
 /// - `assign`: `a = ?, b = ?`, for `SET`,
 /// - `assign_given`: `a = coalesce(?, a), b = coalesce(?, b), `, for a `SET` where NULL keeps the stored value.
 ///
-/// A field in brackets is read from the column before the list, and is not part of it.
+/// The fields in brackets are read from the columns before the list, and are not part of it.
 macro_rules! columns {
-    ($sql:ident$([$key:ident])?: $row:ty {
+    ($sql:ident$([$($key:ident),+])?: $row:ty {
         $($field:ident $(= $column:ident)?),+ $(,)?
     }) => {
         macro_rules! $sql {
@@ -40,7 +40,7 @@ macro_rules! columns {
 
         impl<'r> $crate::storage::sqlite::row::Read<'r> for $row {
             const WIDTH: usize =
-                [$(stringify!($key),)? $(stringify!($field)),+].len();
+                [$($(stringify!($key),)+)? $(stringify!($field)),+].len();
 
             fn read(
                 row: &'r rusqlite::Row<'_>,
@@ -49,7 +49,7 @@ macro_rules! columns {
                 let mut positions = at..;
                 let mut next = || positions.next().unwrap_or(at);
                 Ok(Self {
-                    $($key: $crate::storage::sqlite::row::Read::read(row, next())?,)?
+                    $($($key: $crate::storage::sqlite::row::Read::read(row, next())?,)+)?
                     $($field: $crate::storage::sqlite::row::Read::read(row, next())?),+
                 })
             }
@@ -62,7 +62,7 @@ macro_rules! columns {
                 at: usize,
             ) -> rusqlite::Result<usize> {
                 // Names every field: a new one that is not listed does not compile.
-                let Self { $($key: _,)? $($field),+ } = self;
+                let Self { $($($key: _,)+)? $($field),+ } = self;
                 $(let at = $field.bind(statement, at)?;)+
                 Ok(at)
             }

@@ -3,16 +3,20 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, Statement};
 
-use super::super::error::{BackendResult, damaged};
+use super::super::error::{BackendResult, corrupt, damaged};
 use super::{Bind, Read, execute, first_row};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::tree::Address;
+use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct SessionRow {
     pub(in super::super) key: i64,
+    /// The number of the first message that is not in the search index; `None` if all are.
+    ///
+    /// Not among the columns that every write stores: an append would have to write to the index of this column.
+    pub(in super::super) unindexed: Option<u64>,
     /// The number of the next message.
     pub(in super::super) next: u64,
     pub(in super::super) head: Option<Address>,
@@ -26,7 +30,7 @@ pub(in super::super) struct SessionRow {
 }
 
 columns! {
-    session_columns[key]: SessionRow {
+    session_columns[key, unindexed]: SessionRow {
         next,
         head,
         head_position,
@@ -72,6 +76,7 @@ impl SessionRow {
     pub(in super::super) fn new(key: i64) -> Self {
         Self {
             key,
+            unindexed: None,
             next: 1,
             head: None,
             head_position: 0,
@@ -97,17 +102,32 @@ impl SessionRow {
     }
 }
 
+/// No session moves its head as often; sums of positions up to here do not overflow.
+const MAX_POSITION: u64 = 1 << 62;
+
 /// Returns the session with this id, if it exists.
 pub(in super::super) fn find(
     conn: &Connection,
     id: &SessionId,
 ) -> BackendResult<Option<SessionRow>> {
-    first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
-        .map_err(damaged(format_args!("session {id:?}")))
+    let row = first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
+        .map_err(damaged(format_args!("session {id:?}")))?;
+    match row {
+        // Its messages would get addresses of other sessions.
+        Some(SessionRow { key, .. }) if !(1..=MAX_SESSIONS).contains(&key) => {
+            let what = format!("session {id:?} has the key {key}, outside 1 to {MAX_SESSIONS}");
+            Err(corrupt(what))
+        }
+        Some(SessionRow { head_position: at, .. }) if at.unsigned_abs() > MAX_POSITION => {
+            let what = format!("session {id:?} has the head position {at}, over {MAX_POSITION}");
+            Err(corrupt(what))
+        }
+        row => Ok(row),
+    }
 }
 
 pub(in super::super) const BY_ID: &str =
-    concat!("SELECT key", session_columns!(names), " FROM session WHERE id = ?1");
+    concat!("SELECT key, unindexed", session_columns!(names), " FROM session WHERE id = ?1");
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {

@@ -253,13 +253,14 @@ impl Lookup<'_> {
         (low, high): (Address, Address),
         limit: usize,
     ) -> BackendResult<Vec<Address>> {
+        let mut found = Vec::new();
         let Some(start) = self.newest_start((low, high))? else {
-            return self.collect(&BEST, (low, high), limit);
+            self.collect(&BEST, (low, high), limit, &mut found)?;
+            return Ok(found);
         };
-        let mut found = self.collect(&BEST, (start, high), limit)?;
+        self.collect(&BEST, (start, high), limit, &mut found)?;
         if found.len() < limit {
-            let older = (low, start.before());
-            found.extend(self.collect(&NEWEST, older, limit - found.len())?);
+            self.collect(&NEWEST, (low, start.before()), limit, &mut found)?;
         }
         Ok(found)
     }
@@ -274,21 +275,32 @@ impl Lookup<'_> {
         Ok(Some(statement.query_row(nth, |row| row.get(0))?))
     }
 
+    /// Adds the newest matches in a range, until there are `limit`. After an error those found before are there.
+    pub(super) fn newest(
+        &self,
+        range: (Address, Address),
+        limit: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        self.collect(&NEWEST, range, limit, found)
+    }
+
     fn collect(
         &self,
         statements: &Statements,
         (low, high): (Address, Address),
         limit: usize,
-    ) -> BackendResult<Vec<Address>> {
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
         // The role is compared outside the statement, so the statement cannot count by it.
         let is_counted = roles.is_empty() && !matches!(self.range, Range::Path(_));
-        let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
+        let left = limit.saturating_sub(found.len());
+        let max = if is_counted { i64::try_from(left).unwrap_or(-1) } else { -1 };
         let sqls = if *is_open { statements.matching } else { statements.passing };
         let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
         let mut rows =
             statement.query(params![self.expression, max, after, before, sessions, low, high])?;
-        let mut found = Vec::new();
         while found.len() < limit
             && let Some(row) = rows.next()?
         {
@@ -299,7 +311,7 @@ impl Lookup<'_> {
                 found.push(address);
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

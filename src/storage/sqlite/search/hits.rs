@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 use rusqlite::{Connection, Statement};
 
 use super::super::compaction;
-use super::super::error::{BackendResult, corrupt};
+use super::super::error::{BackendResult, corrupt, damaged};
 use super::super::interrupt::Watch;
 use super::super::row::time;
 use super::super::tree_source::SessionTree;
@@ -134,7 +134,12 @@ impl<'c> HitMaker<'c> {
                     range.insert((names, path))
                 }
             };
-            hits.push(self.hit(row(&mut at, address)?, (address, score), names, path)?);
+            let row = row(&mut at, address).map_err(damaged(format_args!(
+                "message {} of session {:?}, which is in the search index",
+                address.n(),
+                names.id
+            )))?;
+            hits.push(self.hit(row, (address, score), names, path)?);
         }
         Ok(hits)
     }

@@ -37,8 +37,15 @@ struct Stream {
 }
 
 impl Listing<'_> {
-    /// Returns the messages that pass, newest first: at most `limit`, and at most `per_session` of each session.
-    pub(super) fn newest(&self, limit: usize, per_session: usize) -> BackendResult<Vec<Address>> {
+    /// Adds the messages that pass, newest first: at most `limit`, and at most `per_session` of each session.
+    ///
+    /// After an error those that were found before are there.
+    pub(super) fn newest(
+        &self,
+        limit: usize,
+        per_session: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
         let left_out = self.left_out()?;
         let mut streams: Vec<Stream> = Vec::new();
         // For each stream, the time and address of its next message, or of one that is not older.
@@ -47,7 +54,6 @@ impl Listing<'_> {
             heap.push((time, last, streams.len(), false));
             streams.push(Stream { low, high, batch: VecDeque::new(), batch_size: 1, count: 0 });
         }
-        let mut found = Vec::new();
         while found.len() < limit
             && let Some((_, address, number, is_next)) = heap.pop()
         {
@@ -63,7 +69,7 @@ impl Listing<'_> {
                 heap.push((time, address, number, true));
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Returns the range of each session or path, with the address and time of its last message.

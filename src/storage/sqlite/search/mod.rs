@@ -4,8 +4,11 @@
 //! that are still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
 //! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others follow
 //! in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used unchanged.
+//!
+//! A search with a budget that does not suffice lists the newest matches instead, until the rest of it is spent.
 
 mod candidates;
+mod expansions;
 mod frequency;
 mod hits;
 mod listing;
@@ -15,23 +18,25 @@ pub(super) mod ranked;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
-use chrono::Utc;
 use rusqlite::Connection;
 
 use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
 use self::hits::HitMaker;
 use self::listing::Listing;
+use self::pending::Prepared;
 use self::range::Range;
 use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
+use super::budget::{Budget, Phase};
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::time;
 use crate::error::Result;
 use crate::search::analysis::Analysis;
-use crate::search::date_hint::{DateRange, date_hint};
+use crate::search::date_hint::DateRange;
 use crate::search::rank::Candidate;
 use crate::search::scanner::Scanner;
 use crate::search::{
@@ -47,20 +52,26 @@ const MESSAGES_PER_SESSION: usize = 5;
 impl Database {
     /// Returns the matching messages, best first.
     pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
+        self.search_within(request, request.timeout.map(Budget::of_time))
+    }
+
+    fn search_within(&self, request: &SearchRequest, budget: Option<Budget>) -> Result<Found> {
         let (wanted, skipped) = page(request);
-        let (hits, matched, notices) = self.answer(request, |search| {
+        let answer = self.answer(request, budget, |search| {
             let ranked = search.messages(wanted)?;
             let page: Vec<_> =
                 ranked.messages.into_iter().skip(skipped).take(request.limit).collect();
             Ok((search.hit_maker(ranked.matched).hits(&page)?, ranked.matched))
         })?;
-        Ok(Found { hits, matched, notices })
+        let Answer { found, matched, notices, is_partial } = answer;
+        Ok(Found { hits: found, matched, notices, is_partial })
     }
 
     /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let (wanted, skipped) = page(request);
-        let (sessions, matched, notices) = self.answer(request, |search| {
+        let budget = request.timeout.map(Budget::of_time);
+        let answer = self.answer(request, budget, |search| {
             let ranked = search.sessions(wanted)?;
             let maker = search.hit_maker(ranked.matched);
             let mut best: HashMap<i64, Vec<(Address, f64)>> = HashMap::new();
@@ -78,41 +89,89 @@ impl Database {
             }
             Ok((sessions, ranked.matched))
         })?;
-        Ok(SessionsFound { sessions, matched, notices })
+        let Answer { found, matched, notices, is_partial } = answer;
+        Ok(SessionsFound { sessions: found, matched, notices, is_partial })
     }
 
     /// Parses the query, brings the index up to date, and runs the search on one snapshot.
+    ///
+    /// A spent budget is no error: the answer is partial.
     fn answer<T>(
         &self,
         request: &SearchRequest,
-        run: impl FnOnce(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
-    ) -> Result<(Vec<T>, Matched, Vec<String>)> {
-        let watch = self.interrupt_signal().watch();
-        let reading = Analysis::of(Query::parse(&request.text), &request.text);
-        let is_empty = reading.query.is_empty();
-        if !is_empty {
-            self.catch_up_for_search(&watch)?;
+        budget: Option<Budget>,
+        run: impl Fn(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
+    ) -> Result<Answer<T>> {
+        let watch = self.interrupt_signal().watch().within(budget);
+        let query = request.query();
+        if query.is_empty() {
+            return Ok(Answer::nothing(query.notices, false));
         }
-        let window = date_hint(&request.text, request.now.unwrap_or_else(Utc::now));
-        let mut notices = reading.query.notices.clone();
-        let (found, matched) = self.read_long(|conn| {
-            let range = Range::of(conn, &request.scope, &reading.query, &mut notices)?;
-            let ranges = range.ranges();
-            let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
-                return Ok((Vec::new(), Matched::All));
-            };
-            if is_empty {
-                return Ok((Vec::new(), Matched::All));
+        watch.enter(Phase::Indexing);
+        self.catch_up_for_search(&watch)?;
+        self.read_watched(watch.clone(), |conn| {
+            let answer = answer_on(conn, query.clone(), request, &watch, run);
+            match answer {
+                Err(error) if watch.is_end_of_budget(&error) => {
+                    Ok(Answer::nothing(query.notices, true))
+                }
+                answer => answer,
             }
-            let mut indexes = vec![Index::Stored];
-            if pending::prepare(conn, low.0, high.1)? {
-                indexes.push(Index::Pending);
-            }
-            let bounds = Bounds::of(conn, &reading.query.filters, &range)?;
-            run(&Search { conn, reading: &reading, range, bounds, window, indexes, watch: &watch })
-        })?;
-        Ok((found, matched, notices))
+        })
     }
+}
+
+/// The result of a search, for messages or for sessions.
+struct Answer<T> {
+    found: Vec<T>,
+    matched: Matched,
+    notices: Vec<String>,
+    is_partial: bool,
+}
+
+impl<T> Answer<T> {
+    fn nothing(notices: Vec<String>, is_partial: bool) -> Self {
+        Self { found: Vec::new(), matched: Matched::All, notices, is_partial }
+    }
+}
+
+/// Runs the search on a snapshot.
+fn answer_on<T>(
+    conn: &Connection,
+    mut query: Query,
+    request: &SearchRequest,
+    watch: &Watch,
+    run: impl Fn(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
+) -> BackendResult<Answer<T>> {
+    watch.enter(Phase::Ranking);
+    let mut notices = Vec::new();
+    let range = Range::of(conn, &request.scope, &query, &mut notices)?;
+    let ranges = range.ranges();
+    let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
+        return Ok(Answer::nothing([query.notices, notices].concat(), false));
+    };
+    let pending = pending::prepare(conn, (low.0, high.1), watch)?;
+    let indexes = match pending {
+        Prepared::Nothing => vec![Index::Stored],
+        Prepared::Some | Prepared::All => vec![Index::Stored, Index::Pending],
+    };
+    watch.enter(Phase::Ranking);
+    let is_capped = expansions::cap(conn, &mut query, watch)?;
+    let bounds = Bounds::of(conn, &query.filters, &range)?;
+    let search = Search {
+        conn,
+        reading: &Analysis::of(query, &request.text),
+        range,
+        bounds,
+        window: request.date_hint(),
+        indexes,
+        watch,
+        is_stopped: Cell::new(false),
+    };
+    let (found, matched) = run(&search)?;
+    let is_partial = is_capped || pending == Prepared::Some || search.is_stopped.get();
+    let notices = [search.reading.query.notices.clone(), notices].concat();
+    Ok(Answer { found, matched, notices, is_partial })
 }
 
 /// Returns how many results are needed, and how many of them are skipped.
@@ -132,21 +191,61 @@ struct Search<'c> {
     window: Option<DateRange>,
     indexes: Vec<Index>,
     watch: &'c Watch,
+    /// Whether the budget was spent before the search was done.
+    is_stopped: Cell<bool>,
 }
 
 impl Search<'_> {
     fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
-        match self.reading.all() {
+        self.until_spent(wanted, || match self.reading.all() {
             Some(all) => Ranked::find(self, &all, wanted),
             None => self.listed(wanted, usize::MAX),
-        }
+        })
     }
 
     fn sessions(&self, wanted: usize) -> BackendResult<Ranked> {
-        match self.reading.all() {
-            Some(all) => Ranked::find(self, &all, wanted.saturating_mul(MESSAGES_PER_SESSION)),
+        let messages = wanted.saturating_mul(MESSAGES_PER_SESSION);
+        self.until_spent(messages, || match self.reading.all() {
+            Some(all) => Ranked::find(self, &all, messages),
             None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
+        })
+    }
+
+    /// Finds messages, or only lists the newest of them if the budget does not suffice.
+    fn until_spent(
+        &self,
+        wanted: usize,
+        find: impl FnOnce() -> BackendResult<Ranked>,
+    ) -> BackendResult<Ranked> {
+        self.watch.enter(Phase::Ranking);
+        let found = match find() {
+            Err(error) if self.watch.is_end_of_budget(&error) => self.newest(wanted),
+            found => found,
+        };
+        self.watch.enter(Phase::Finishing);
+        found
+    }
+
+    /// Returns the newest matches that the rest of the budget reaches, without ranking them.
+    fn newest(&self, wanted: usize) -> BackendResult<Ranked> {
+        self.is_stopped.set(true);
+        self.watch.enter(Phase::Listing);
+        let any = || self.reading.any(0..self.reading.units.len());
+        let (expression, matched) = match self.is_relaxed_at_once() && !self.reading.is_fixed() {
+            true => (any(), Matched::Relaxed),
+            false => (self.reading.all(), Matched::All),
+        };
+        let mut ranked = Ranked::none(matched);
+        let mut found = Vec::new();
+        for (index, range) in self.stretches().into_iter().rev() {
+            let Some(expression) = &expression else { break };
+            match self.lookup(index, expression).newest(range, wanted, &mut found) {
+                Err(error) if self.watch.is_end_of_budget(&error) => break,
+                done => done?,
+            }
         }
+        ranked.follow(&found, 1.0);
+        Ok(ranked)
     }
 
     fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
@@ -164,7 +263,12 @@ impl Search<'_> {
             excluded: excluded.as_deref(),
             watch: self.watch,
         };
-        let found = listing.newest(wanted, per_session)?;
+        let mut found = Vec::new();
+        self.watch.enter(Phase::Listing);
+        match listing.newest(wanted, per_session, &mut found) {
+            Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
+            done => done?,
+        }
         let mut ranked = Ranked::none(Matched::All);
         ranked.follow(&found, 1.0);
         Ok(ranked)

@@ -5,9 +5,11 @@
 //!
 //! The table is kept until someone writes to the store, so a read-only handle fills it once.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
+use super::super::budget::Phase;
 use super::super::error::BackendResult;
+use super::super::interrupt::Watch;
 use crate::tree::Address;
 
 /// The same tokenizer as in `schema.sql`. Contentless: the text is not stored.
@@ -16,10 +18,27 @@ pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending
     content = '',
     tokenize = \"porter unicode61 remove_diacritics 2 categories 'L* N* Co So'\"
 );
-CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high)";
+CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high, reached)";
 
-/// Indexes the pending messages in a range of addresses; returns whether there are any.
-pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> BackendResult<bool> {
+/// How many messages of the temporary index exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prepared {
+    /// No message is pending.
+    Nothing,
+    /// The temporary index holds some of the pending messages: the budget is spent.
+    Some,
+    /// The temporary index holds all of them.
+    All,
+}
+
+/// Indexes the pending messages in a range of addresses.
+///
+/// With a budget they are indexed in chunks. What a budget does not reach, the next search on this connection indexes.
+pub(super) fn prepare(
+    conn: &Connection,
+    (low, high): (Address, Address),
+    watch: &Watch,
+) -> BackendResult<Prepared> {
     let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     let is_made: bool = conn
         .prepare_cached(
@@ -30,7 +49,7 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Backend
         if is_made {
             clear(conn)?;
         }
-        return Ok(false);
+        return Ok(Prepared::Nothing);
     }
     if !is_made {
         conn.execute_batch(CREATE)?;
@@ -38,20 +57,53 @@ pub(super) fn prepare(conn: &Connection, low: Address, high: Address) -> Backend
     // `data_version` does not count a connection's own writes.
     let is_reader = conn.is_readonly("main")?;
     let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
-    let is_same: bool = conn
+    let reached: Option<Address> = conn
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3))",
+            "SELECT reached FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
         )?
-        .query_row((version, low, high), |row| row.get(0))?;
-    if is_same && is_reader {
-        return Ok(true);
+        .query_row((version, low, high), |row| row.get(0))
+        .optional()?
+        .filter(|_| is_reader);
+    let mut from = match reached {
+        Some(reached) if reached == high => return Ok(Prepared::All),
+        Some(reached) => reached.after(),
+        None => {
+            clear(conn)?;
+            low
+        }
+    };
+    let chunk = if watch.has_budget() { CHUNK } else { i64::MAX };
+    loop {
+        // An interrupted write would roll the whole transaction back, so the budget is asked between two of them.
+        watch.enter(Phase::Indexing);
+        if watch.is_spent() {
+            return Ok(Prepared::Some);
+        }
+        watch.enter(Phase::Finishing);
+        let last: Option<Address> = conn
+            .prepare_cached(NTH_PENDING)?
+            .query_row((from, high, chunk - 1), |row| row.get(0))?;
+        let to = last.unwrap_or(high);
+        conn.prepare_cached(FILL)?.execute([from, to])?;
+        conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
+        conn.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
+            .execute((version, low, high, to))?;
+        if to == high {
+            return Ok(Prepared::All);
+        }
+        from = to.after();
     }
-    clear(conn)?;
-    conn.prepare_cached(FILL)?.execute([low, high])?;
-    conn.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3)")?
-        .execute((version, low, high))?;
-    Ok(true)
 }
+
+/// How many messages are indexed at a time if there is a budget.
+const CHUNK: i64 = 2_048;
+
+/// The end of a chunk; NULL if it is the last one.
+pub(super) const NTH_PENDING: &str = "SELECT (SELECT address
+           FROM search_pending
+          WHERE address BETWEEN ?1 AND ?2
+          ORDER BY address
+          LIMIT 1 OFFSET ?3)";
 
 /// Replaces the content of the temporary index by the next `limit` messages that are not pending, for `verify`;
 /// returns the last one.
@@ -91,15 +143,17 @@ fn clear(conn: &Connection) -> BackendResult<()> {
     Ok(())
 }
 
-pub(super) const IS_PENDING: &str =
-    "SELECT EXISTS (SELECT 1 FROM search_pending WHERE address BETWEEN ?1 AND ?2)";
+pub(super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
+                  FROM session INDEXED BY session_unindexed
+                 WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
 
 pub(super) const FILL: &str = "INSERT INTO temp.pending_index (rowid, text, tools)
  SELECT address, talktree_text(parts), talktree_tools(parts)
-   FROM search_pending CROSS JOIN message USING (address)
-  WHERE address BETWEEN ?1 AND ?2
-    AND id IS NOT NULL
-  ORDER BY address";
+   FROM session INDEXED BY session_unindexed
+  CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
+                                    AND min((key << 32) + 4294967295, ?2)
+  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
+    AND message.id IS NOT NULL";
 
 #[cfg(test)]
 mod tests {

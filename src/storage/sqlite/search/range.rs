@@ -29,9 +29,16 @@ impl Range {
     ) -> BackendResult<Self> {
         let mut named = Vec::new();
         for id in &query.filters.sessions {
-            match session_row::find(conn, &SessionId::from(id.as_str()))? {
+            let id = SessionId::from(id.as_str());
+            // Who may search some sessions must not learn which others there are.
+            let is_in_scope = match scope {
+                Scope::Store => true,
+                Scope::Sessions(ids) => ids.contains(&id),
+                Scope::Path(own, _) => *own == id,
+            };
+            match session_row::find(conn, &id)?.filter(|_| is_in_scope) {
                 Some(session) => named.push(session.key),
-                None => notices.push(format!("no session is called {:?}", shortened(id))),
+                None => notices.push(format!("no session is called {:?}", shortened(id.as_str()))),
             }
         }
         named.sort_unstable();

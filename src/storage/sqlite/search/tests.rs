@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::super::budget::Budget;
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
 use super::candidates::{
@@ -36,7 +37,7 @@ fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> R
 
 fn pending(database: &Database) -> Result<i64> {
     database.read(|conn| {
-        Ok(conn.query_row("SELECT count(*) FROM search_pending", [], |row| row.get(0))?)
+        Ok(conn.query_row("SELECT count(*) FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295", [], |row| row.get(0))?)
     })
 }
 
@@ -60,6 +61,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
         hits::COPIES,
         pending::IS_PENDING,
         pending::FILL,
+        pending::NTH_PENDING,
         range::NAMES,
         HAS_COPIES,
         IS_NEAR_END,
@@ -73,7 +75,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
             if is_analyzed {
                 conn.execute_batch("ANALYZE")?;
             }
-            pending::prepare(conn, Address::from_raw(0), Address::from_raw(i64::MAX))?;
+            let all = (Address::from_raw(0), Address::from_raw(i64::MAX));
+            pending::prepare(conn, all, &database.interrupt_signal().watch())?;
             conn.execute_batch(pending::CREATE)?;
             for sql in others.iter().chain(&indexed) {
                 let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
@@ -189,7 +192,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
         }
         append(&session(&database, &format!("s{number}")), (0..6).map(|n| format!("fox {n}")))?;
         // So that these appends do not trigger indexing.
-        database.unindexed.store(0, std::sync::atomic::Ordering::Relaxed);
+        database.deferred.appended.store(0, std::sync::atomic::Ordering::Relaxed);
     }
     assert_eq!(pending(&database)?, 1_800);
     let reader = Database::open_read_only(&path, Config::default())?;
@@ -277,4 +280,83 @@ proptest! {
 
 fn fail(error: Error) -> TestCaseError {
     TestCaseError::fail(error.to_string())
+}
+
+/// Three sessions of 200 messages each, every second one of a person.
+fn foxes(database: &Arc<Database>) -> Result<()> {
+    for name in ["a", "b", "c"] {
+        append(&session(database, name), (0..200).map(|n| format!("a red fox{n} and a fox")))?;
+    }
+    Ok(())
+}
+
+/// A search that is stopped at any moment says that it is not complete, and finds only true matches.
+#[test]
+fn a_search_that_is_stopped_is_marked_and_finds_only_true_matches() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    foxes(&database)?;
+    for text in
+        ["fox", "fox1*", "red fox -fox7", "what is the fox?", "role:user", "role:user -fox7"]
+    {
+        for scope in [Scope::Store, Scope::session("b"), Scope::Path("b".into(), None)] {
+            let request = SearchRequest { limit: 30, ..SearchRequest::new(text, scope.clone()) };
+            let all = SearchRequest { limit: 1_000, ..request.clone() };
+            let all: Vec<_> = database.search(&all)?.hits.into_iter().map(|hit| hit.id).collect();
+            let complete = database.search(&request)?;
+            assert!(!complete.is_partial && !complete.hits.is_empty(), "{text} {scope:?}");
+            let (mut partial, mut with_hits, mut last) = (0, 0, false);
+            for looks in (0..12).chain((4..14).map(|power| 3 << power)) {
+                let found = database.search_within(&request, Some(Budget::of_looks(looks)))?;
+                last = found.is_partial;
+                if found.is_partial {
+                    partial += 1;
+                    with_hits += u32::from(!found.hits.is_empty());
+                    assert!(found.hits.iter().all(|hit| all.contains(&hit.id)), "{text} {looks}");
+                } else {
+                    assert_eq!(found, complete, "{text} {scope:?} {looks}");
+                }
+            }
+            assert!(
+                partial > 0 && with_hits > 0 && !last,
+                "{text} {scope:?} {partial} {with_hits}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a budget does not reach is indexed by the next search of the same reader.
+#[test]
+fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() -> Result<()> {
+    let folder = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = folder.path().join("store.db");
+    let writer = Arc::new(Database::open(&path, Config::default())?);
+    append(&session(&writer, "s"), (0..5_000).map(|n| format!("fox {n}")))?;
+    writer.write(|conn| {
+        conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+        conn.execute(
+            "INSERT OR IGNORE INTO search_pending (address) SELECT address FROM message",
+            [],
+        )?;
+        Ok(())
+    })?;
+    let reader = Database::open_read_only(&path, Config::default())?;
+    let request = SearchRequest { limit: 10_000, ..SearchRequest::new("fox", Scope::Store) };
+    let range = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
+    let mut sizes = Vec::new();
+    for _ in 0..3 {
+        let size: i64 = reader.read(|conn| {
+            // One more look than half of these ends the indexing.
+            let budget = Budget::of_looks(3);
+            let watch = reader.interrupt_signal().watch().within(Some(budget));
+            pending::prepare(conn, range, &watch)?;
+            let sql = "SELECT count(*) FROM temp.pending_index_docsize";
+            Ok(conn.query_row(sql, [], |row| row.get(0))?)
+        })?;
+        sizes.push(size);
+    }
+    assert_eq!(sizes, [4_096, 5_000, 5_000]);
+    let found = reader.search(&request)?;
+    assert_eq!((found.hits.len(), found.is_partial), (5_000, false));
+    Ok(())
 }

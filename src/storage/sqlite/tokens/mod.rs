@@ -1,7 +1,8 @@
 //! Token counts: how many tokens a message takes, and which counter said so.
 //!
 //! A counter may be a caller's own code, so messages are counted before a transaction begins. Each row stores the key
-//! of its counter; rows of another counter are counted again when a total is needed.
+//! of its counter; rows of another counter are counted again when a total is needed. Where a counter fails, the row holds
+//! talktree's own estimate under its own key, and is counted again like any row of another counter.
 
 mod recount;
 pub(super) mod visible;
@@ -10,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::error::BackendResult;
 use crate::message::Message;
-use crate::tokens::{Counter, HEURISTIC};
+use crate::tokens::{Count, Counter, HEURISTIC};
 
 /// The key of talktree's own estimate.
 pub(super) const HEURISTIC_KEY: i64 = 0;
@@ -25,7 +26,7 @@ pub(super) struct TokenCount {
 /// The tokens of messages that are about to be stored.
 pub(super) struct CountedMessages<'a> {
     counter: &'a Counter,
-    tokens: Vec<u64>,
+    counts: Vec<Count>,
 }
 
 impl<'a> CountedMessages<'a> {
@@ -33,8 +34,8 @@ impl<'a> CountedMessages<'a> {
         counter: &'a Counter,
         messages: impl IntoIterator<Item = &'m Message>,
     ) -> Self {
-        let tokens = messages.into_iter().map(|message| counter.message(message)).collect();
-        Self { counter, tokens }
+        let counts = messages.into_iter().map(|message| counter.count(message)).collect();
+        Self { counter, counts }
     }
 
     pub(super) fn counter(&self) -> &Counter {
@@ -46,8 +47,14 @@ impl<'a> CountedMessages<'a> {
         &self,
         conn: &Connection,
     ) -> BackendResult<impl Iterator<Item = TokenCount>> {
-        let counter = counter_key_to_write(conn, self.counter)?;
-        Ok(self.tokens.iter().map(move |&tokens| TokenCount { tokens, counter }))
+        let key = match self.counts.iter().all(|count| count.is_estimate) {
+            true => HEURISTIC_KEY,
+            false => counter_key_to_write(conn, self.counter)?,
+        };
+        Ok(self.counts.iter().map(move |count| TokenCount {
+            tokens: count.tokens,
+            counter: if count.is_estimate { HEURISTIC_KEY } else { key },
+        }))
     }
 }
 

@@ -1,4 +1,7 @@
 //! Counting tokens again where the stored counts cannot be trusted.
+//!
+//! A caller's counter is not at hand here, so its counts are replaced by estimates: the next handle with that counter
+//! counts the messages again.
 
 use rusqlite::{Connection, params};
 
@@ -11,7 +14,7 @@ use crate::tokens::Counter;
 use crate::tree::Address;
 
 impl Database {
-    /// Discards the counts of all sessions, and counts the messages again whose count is invalid.
+    /// Discards the counts of all sessions and of callers' counters, and estimates those messages.
     pub(crate) fn recount_tokens(&self) -> Result<()> {
         self.write_long(|conn| {
             conn.execute(DISCARD, [])?;
@@ -28,7 +31,7 @@ impl Database {
 const DISCARD: &str = "UPDATE session
     SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
 
-/// Counts a batch of messages with talktree's own estimate; returns the last of them. A damaged message counts 0.
+/// Estimates a batch of messages; returns the last of them. A damaged message counts 0.
 fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
     let mut statement = conn.prepare_cached(UNKNOWN)?;
     let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
@@ -46,7 +49,7 @@ fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address
     Ok(counts.last().map(|(address, _)| *address))
 }
 
-/// Messages with an impossible count, or with a counter that does not exist.
+/// Messages with an impossible count, or with one that is not talktree's own.
 const UNKNOWN: &str = concat!(
     "SELECT ",
     stored_columns!(),
@@ -54,8 +57,7 @@ const UNKNOWN: &str = concat!(
    FROM message
   WHERE address > ?1
     AND id IS NOT NULL
-    AND (tokens NOT BETWEEN 0 AND 4294967295
-         OR (counter <> ?2 AND counter NOT IN (SELECT key FROM token_counter)))
+    AND (tokens NOT BETWEEN 0 AND 4294967295 OR counter <> ?2)
   ORDER BY address
   LIMIT 512"
 );

@@ -3,7 +3,7 @@
 //! The count is stored in the session's row and grows with each append at the head. Every other change of the view
 //! discards it; it is then computed on demand from the counts in the rows. Rows of another counter are counted first,
 //! a batch at a time. A counter may be a caller's own code, so it is called between transactions, and its counts are
-//! stored only if nothing changed meanwhile.
+//! stored only if nothing changed meanwhile. Where the counter fails, the total holds estimates and is not stored.
 
 use rusqlite::{Connection, params};
 
@@ -26,6 +26,9 @@ const BATCH: usize = 512;
 /// stored.
 const MAX_ATTEMPTS: usize = 4;
 
+/// How many failures of a counter end a recount: one that cannot be reached fails for every row, and may take its time.
+const MAX_FAILURES: usize = 4;
+
 /// A key that no counter has: a counter without a key has counted no row.
 const NO_COUNTER: i64 = -1;
 
@@ -36,7 +39,7 @@ enum Count {
     /// Rows of another counter are visible: they have to be counted first.
     Uncounted(Plan),
     /// The tokens of the rows, and what else is visible: summaries and messages with elisions.
-    Sum { session: SessionRow, of_rows: u64, others: Vec<Message> },
+    Sum { session: SessionRow, of_rows: u64, has_estimates: bool, others: Vec<Message> },
 }
 
 /// A row with another counter's count.
@@ -55,17 +58,21 @@ impl Database {
         id: &SessionId,
         counter: &Counter,
     ) -> Result<Option<u64>> {
-        let mut counted = None;
+        let (mut counted, mut takes_estimates) = (None, false);
         for _ in 0..MAX_ATTEMPTS {
-            match self.read(|conn| read_count(conn, id, counter))? {
+            match self.read(|conn| read_count(conn, id, counter, takes_estimates))? {
                 Count::Known(tokens) => return Ok(Some(tokens)),
                 Count::Uncounted(_) if self.is_read_only() => return Ok(None),
-                Count::Uncounted(plan) => self.recount_all(plan, counter)?,
-                Count::Sum { session, of_rows, others } => {
-                    let others: u64 = others.iter().map(|message| counter.message(message)).sum();
-                    let tokens = of_rows.saturating_add(others);
+                Count::Uncounted(plan) => takes_estimates = !self.recount_all(plan, counter)?,
+                Count::Sum { session, of_rows, mut has_estimates, others } => {
+                    let mut tokens = of_rows;
+                    for count in others.iter().map(|message| counter.count(message)) {
+                        tokens = tokens.saturating_add(count.tokens);
+                        has_estimates |= count.is_estimate;
+                    }
                     // In a read-only store the total is computed each time.
-                    if self.is_read_only() || self.store_count(&session, tokens, counter)? {
+                    let is_kept = self.is_read_only() || has_estimates;
+                    if is_kept || self.store_count(&session, tokens, counter)? {
                         return Ok(Some(tokens));
                     }
                     counted = Some(tokens);
@@ -75,23 +82,39 @@ impl Database {
         Ok(counted)
     }
 
-    /// Counts all rows of a plan that have another counter's count.
-    fn recount_all(&self, mut plan: Plan, counter: &Counter) -> Result<()> {
+    /// Counts all rows of a plan that have another counter's count; returns whether the counter never failed.
+    fn recount_all(&self, mut plan: Plan, counter: &Counter) -> Result<bool> {
+        let mut failures = 0;
         loop {
             let rows = self.read(|conn| next_uncounted(conn, &mut plan, counter))?;
             if rows.is_empty() {
-                return Ok(());
+                return Ok(failures == 0);
             }
-            self.recount(&rows, counter)?;
+            let mut counts = Vec::with_capacity(rows.len());
+            for row in rows {
+                let count = counter.count(&row.message);
+                match count.is_estimate {
+                    false => counts.push((row, count.tokens)),
+                    true => failures += 1,
+                }
+                if failures >= MAX_FAILURES {
+                    break;
+                }
+            }
+            if !counts.is_empty() {
+                self.store_recounted(&counts, counter)?;
+            }
+            if failures >= MAX_FAILURES {
+                return Ok(false);
+            }
         }
     }
 
     /// Stores the counts of rows that have not changed since they were read.
-    fn recount(&self, rows: &[Uncounted], counter: &Counter) -> Result<()> {
-        let counts: Vec<u64> = rows.iter().map(|row| counter.message(&row.message)).collect();
+    fn store_recounted(&self, counts: &[(Uncounted, u64)], counter: &Counter) -> Result<()> {
         self.write(|conn| {
             let key = counter_key_to_write(conn, counter)?;
-            for (found, &tokens) in rows.iter().zip(&counts) {
+            for &(ref found, tokens) in counts {
                 let count = TokenCount { tokens, counter: key };
                 row::execute(
                     conn,
@@ -130,7 +153,12 @@ const RECOUNT: &str = concat!(
     ")"
 );
 
-fn read_count(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendResult<Count> {
+fn read_count(
+    conn: &Connection,
+    id: &SessionId,
+    counter: &Counter,
+    takes_estimates: bool,
+) -> BackendResult<Count> {
     let Some(session) = session::find(conn, id)? else { return Ok(Count::Known(0)) };
     let key = counter_key(conn, counter)?;
     if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
@@ -138,11 +166,12 @@ fn read_count(conn: &Connection, id: &SessionId, counter: &Counter) -> BackendRe
     }
     let plan = path::plan(conn, session.key, session.head, false)?;
     let sums = sums(conn, &plan, key.unwrap_or(NO_COUNTER))?;
-    if sums.uncounted > 0 {
+    let has_estimates = sums.uncounted > 0;
+    if has_estimates && !takes_estimates {
         return Ok(Count::Uncounted(plan));
     }
     let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
-    Ok(Count::Sum { session, of_rows, others })
+    Ok(Count::Sum { session, of_rows, has_estimates, others })
 }
 
 /// Returns the total that the counts in the rows add up to; `None` if only a caller's own counter can tell.

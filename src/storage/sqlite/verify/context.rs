@@ -41,10 +41,18 @@ pub(super) const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
+        kind: "stray-context",
+        sql: "SELECT format('a text of context block %d has the number 0, which no read finds', block)
+                FROM context_entry
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
         kind: "number-in-use",
         sql: "SELECT format('the next number of context block %d is %d, which is in use', key, next)
                 FROM context_block
-               WHERE EXISTS (SELECT 1
+               WHERE next < 1
+                  OR EXISTS (SELECT 1
                                FROM context_entry
                               WHERE address BETWEEN (context_block.key << 32 | context_block.next)
                                                 AND (context_block.key << 32 | 4294967295))",

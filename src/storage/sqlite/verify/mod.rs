@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
-use super::connection::{Config, Database, make_private_file};
+use super::backup::open_new;
+use super::connection::{Config, Database, prepare};
 use super::error::{BackendError, BackendResult, corrupt};
-use super::interrupt::Watch;
+use super::interrupt::{Watch, interruptible};
 use super::row::compaction as compaction_row;
 use super::row::message::StoredMessage;
 use super::row::session as session_row;
-use super::{compaction, path, schema, sql_functions};
+use super::{compaction, file, path, schema, sql_functions, transaction};
 use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
@@ -68,12 +69,27 @@ const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
+        kind: "stray-message",
+        sql: "SELECT format('a message of session %d has the number 0, which no read finds', address >> 32)
+                FROM message
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
         kind: "number-in-use",
-        sql: "SELECT format('the next number of session %s is %d, which is in use', id, next)
+        sql: "SELECT format('the next number of session %s is %d, which is in use or below 1', id, next)
                 FROM session
-               WHERE EXISTS (SELECT 1
+               WHERE next < 1
+                  OR EXISTS (SELECT 1
                                FROM message
                               WHERE address BETWEEN (key << 32 | next) AND (key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "broken-session",
+        sql: "SELECT format('session %s has the key %d, outside 1 to 2147483647', id, key)
+                FROM session
+               WHERE key NOT BETWEEN 1 AND 2147483647",
         remedy: RESTORE,
     },
     Check {
@@ -148,14 +164,11 @@ const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
-        kind: "stray-pending",
-        sql: "SELECT format('message %d of session %d is to be indexed and does not exist',
-                            address & 4294967295, address >> 32)
-                FROM search_pending
-               WHERE NOT EXISTS (SELECT 1
-                                   FROM message
-                                  WHERE message.address = search_pending.address
-                                    AND message.id IS NOT NULL)",
+        kind: "wrong-unindexed",
+        sql: "SELECT format('session %s has %s as its first message that is not indexed, and %d as its next',
+                            id, unindexed, next)
+                FROM session
+               WHERE unindexed NOT BETWEEN 1 AND next",
         remedy: REBUILD,
     },
     Check {
@@ -228,36 +241,56 @@ impl Database {
     /// Checks that the search index matches the messages.
     ///
     /// For SQLite this check is a write. A large, busy or read-only store is copied and the copy is checked, so that
-    /// nobody waits.
+    /// nobody waits. A small copy is in memory, a large one beside the store: the temporary folder is often in memory.
     fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
-        if size <= MAX_CHECKED_IN_PLACE
-            && let Some(damages) = self.try_write(index::damages)?
-        {
-            return Ok(damages);
-        }
-        let copy = TemporaryFile::new();
-        make_private_file(&copy.0)?;
-        self.copy_to(&copy.0, watch, |_| {})?;
-        let copied = Self::open(&copy.0, Config::default())?;
-        copied.write_watched(watch.clone(), index::damages)
+        let copied = match self.path() {
+            Some(path) if size > MAX_SMALL => {
+                let file = TemporaryFile::beside(path)?;
+                let copy = self.copy_to(|| open_new(&file.0), watch, |_| {})?;
+                check_copy(copy, &self.config, watch)
+            }
+            _ => {
+                if let Some(damages) = self.try_write(index::damages)? {
+                    return Ok(damages);
+                }
+                let copy = self.copy_to(Connection::open_in_memory, watch, |_| {})?;
+                check_copy(copy, &self.config, watch)
+            }
+        };
+        copied.map_err(|error| error.into_error(0))
     }
+}
+
+fn check_copy(mut copy: Connection, config: &Config, watch: &Watch) -> BackendResult<Vec<Damage>> {
+    prepare(&copy, config)?;
+    interruptible(&mut copy, watch.clone(), |conn| {
+        transaction::write(conn, config, config.busy_timeout, index::damages)
+    })
 }
 
 /// The most tokens that one message can have.
 const MAX_TOKENS: i64 = u32::MAX as i64;
 /// How many messages one read checks.
 const BATCH: u64 = 10_000;
-/// The largest file whose index is checked in place while writers wait: a few tenths of a second.
-const MAX_CHECKED_IN_PLACE: u64 = 32 << 20;
+/// The largest file whose index is checked in place while writers wait, a few tenths of a second, or in memory.
+const MAX_SMALL: u64 = 32 << 20;
 
 /// A temporary database file, removed on drop with SQLite's files beside it.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    fn new() -> Self {
-        let name = format!("talktree-verify-{}.db", uuid::Uuid::now_v7());
-        Self(std::env::temp_dir().join(name))
+    /// Creates a file beside a store; where that is impossible, in the temporary folder.
+    fn beside(store: &Path) -> Result<Self> {
+        let name = format!("talktree-verify-{}.partial", uuid::Uuid::now_v7());
+        let file = Self(store.with_file_name(&name));
+        match file::make_private(&file.0) {
+            Ok(()) => Ok(file),
+            Err(_) => {
+                let file = Self(std::env::temp_dir().join(&name));
+                file::make_private(&file.0).map(|()| file)
+            }
+        }
     }
 }
 
@@ -287,6 +320,9 @@ fn run_check(
     check: impl FnOnce(&mut Vec<Damage>) -> BackendResult<()>,
 ) -> BackendResult<()> {
     let Err(error) = check(found) else { return Ok(()) };
+    if error.is_of_system() || error.is_busy() {
+        return Err(error);
+    }
     match error.into_error(0) {
         Error::Corrupt { what } => {
             found.push(Damage { kind, what, remedy });

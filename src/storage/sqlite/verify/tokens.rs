@@ -41,13 +41,17 @@ pub(super) fn compare(conn: &Connection, found: &mut Vec<Damage>) -> BackendResu
     while let Some(row) = rows.next()? {
         let Ok(id) = row.get::<_, String>(0) else { continue };
         let answer = compare_one(conn, &SessionId::from(id.as_str()));
-        match answer.map_err(|error| error.into_error(0)) {
+        match answer {
             Ok(Some(what)) => {
                 report(found, Damage { kind: "wrong-tokens", what, remedy: RECOUNT });
             }
-            // Damage on the path is reported for its messages and compactions.
-            Ok(None) | Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(BackendError::Own(error)),
+            Ok(None) => {}
+            Err(error) if error.is_of_system() || error.is_busy() => return Err(error),
+            Err(error) => match error.into_error(0) {
+                // Damage on the path is reported for its messages and compactions.
+                Error::Corrupt { .. } => {}
+                error => return Err(BackendError::Own(error)),
+            },
         }
     }
     Ok(())

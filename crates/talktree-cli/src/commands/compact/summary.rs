@@ -7,6 +7,7 @@ use talktree::{Compaction, Planned, Session, Summary};
 use super::{Args, Target, plan, print_added};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::input::read_input;
 use crate::{lookup, stdin};
 
 /// Compacts the range from one message to another.
@@ -46,11 +47,9 @@ pub(super) fn commit_plan(args: &Args, target: &Target, context: &mut Context) -
 fn text(args: &Args) -> Result<String> {
     let text = match (&args.summary, &args.summary_file) {
         (Some(text), _) if text != "-" => text.clone(),
-        (_, Some(file)) if file != Path::new("-") => {
-            std::fs::read_to_string(file).map_err(|error| {
-                Failure::Input(format!("{} cannot be read: {error}", file.display()))
-            })?
-        }
+        (_, Some(file)) if file != Path::new("-") => read_input(file).map_err(|error| {
+            Failure::Input(format!("{} cannot be read: {error}", file.display()))
+        })?,
         _ => stdin::read("the summary")?,
     };
     Ok(text.trim_end().to_owned())

@@ -9,6 +9,7 @@ use talktree::{Block, Error, Store};
 use super::scope::{Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
+use crate::input::read_input;
 use crate::output::Exact;
 use crate::stdin;
 use crate::text::plural;
@@ -76,8 +77,7 @@ pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
     let name = args.file.display().to_string();
     let page = match &*name {
         "-" => stdin::read("the page")?,
-        _ => std::fs::read_to_string(&args.file)
-            .map_err(|error| Failure::Input(format!("{name}: {error}")))?,
+        _ => read_input(&args.file).map_err(|error| Failure::Input(format!("{name}: {error}")))?,
     };
     // A prompt shows labels in upper case; the stored labels have the original spelling.
     let stored = scope.context([])?.stored()?;

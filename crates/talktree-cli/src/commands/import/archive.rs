@@ -17,12 +17,19 @@ pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 /// The largest entry, in bytes: an archive may hold far more than its own size.
 const MAX_ENTRY_BYTES: u64 = 16 << 30;
 
+/// An entry of an archive: its name, whether it is named as conversations are, and its content.
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) is_named: bool,
+    pub(super) file: Result<File>,
+}
+
 /// Calls `with` for each entry with conversations: `conversations*.json`, or all JSON if there is no
-/// such entry.
+/// such entry. An entry that cannot be read is given with its failure, and the others follow.
 pub(super) fn each_conversation(
     path: &Path,
     file: File,
-    mut with: impl FnMut(&str, File) -> Result<()>,
+    mut with: impl FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
     let cannot =
         |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", path.display()));
@@ -31,7 +38,8 @@ pub(super) fn each_conversation(
     let names: Vec<String> =
         archive.file_names().flatten().map(std::borrow::Cow::into_owned).collect();
     let mut chosen: Vec<&String> = names.iter().filter(|name| is_chatgpt(name)).collect();
-    if chosen.is_empty() {
+    let is_named = !chosen.is_empty();
+    if !is_named {
         chosen = names.iter().filter(|name| is_json(name)).collect();
     }
     if chosen.is_empty() {
@@ -42,13 +50,13 @@ pub(super) fn each_conversation(
     }
     chosen.sort_unstable();
     for name in chosen {
-        let mut entry = archive.by_name(name).map_err(cannot)?;
-        if !entry.is_file() {
-            continue;
-        }
-        let file = spool(&mut entry, path)?;
-        drop(entry);
-        with(name, file)?;
+        let path = path.join(name);
+        let file = match archive.by_name(name) {
+            Ok(entry) if !entry.is_file() => continue,
+            Ok(mut entry) => spool(&mut entry, &path),
+            Err(error) => Err(Failure::Input(format!("{}: {error}", path.display()))),
+        };
+        with(Entry { name: name.clone(), is_named, file })?;
     }
     Ok(())
 }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use talktree::import::ImportReport;
 use talktree::{Error, SessionId, Store};
-use talktree_import::{Format, ImportOptions, import_reader};
+use talktree_import::{Format, ImportOptions, Importer};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
+use crate::input::open_input;
 use crate::progress::Bar;
 use crate::style;
 
@@ -100,32 +101,15 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
         is_dry_run: args.dry_run,
         keeps_source: args.keep_source,
     };
-    let (mut total, mut failed) = (Total::default(), 0_usize);
+    let mut importer = Importer::new(store, options);
+    let mut total = Total::default();
     for source in sources {
-        match import(store, source, &options) {
-            Ok(reports) => {
-                for report in &reports {
-                    if brought_something(report) {
-                        total.add(report);
-                    }
-                    write(context, report)?;
-                }
-                if !reports.iter().any(brought_something) {
-                    failed += 1;
-                    total.is_refused |= !source.is_found;
-                }
-            }
-            // A store that fails would fail for the next file, too.
-            Err(failure @ (Failure::Store(_) | Failure::Damaged(_) | Failure::Output(_))) => {
-                return Err(failure);
-            }
-            Err(failure) => {
-                failure.report();
-                failed += 1;
-                total.is_refused |= !source.is_found;
-            }
-        }
+        let imported = import(&mut importer, source, &mut total);
+        // What was stored is reported also if the store fails now.
+        report(importer.take_reports(), &mut total, context)?;
+        imported?;
     }
+    report(importer.finish()?, &mut total, context)?;
     if sources.len() > 1 && !context.is_json {
         let verb = if args.dry_run { "would be imported" } else { "imported" };
         context.out.line(&[(
@@ -138,14 +122,29 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
             ),
         )])?;
     }
-    match failed {
+    match total.failed {
         0 => Ok(()),
-        _ if total.files > 0 && !total.is_refused && !args.strict => {
+        failed if total.files > 0 && !total.is_refused && !args.strict => {
             tell(&format!("skipped files: {failed}"));
             Ok(())
         }
-        _ => Err(Failure::Input(format!("not imported: {failed} of {} files", sources.len()))),
+        failed => {
+            let tried = total.tried;
+            Err(Failure::Input(format!("not imported: {failed} of {tried} files")))
+        }
     }
+}
+
+/// Prints the reports of the files that are stored to the end.
+fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) -> Result<()> {
+    for report in &reports {
+        match brought_something(report) {
+            true => total.add(report),
+            false => total.fail(total.named.contains(&report.path)),
+        }
+        write(context, report)?;
+    }
+    Ok(())
 }
 
 /// Returns whether the import used any record; an empty file counts as used.
@@ -158,8 +157,14 @@ struct Total {
     files: u64,
     added: u64,
     sessions: std::collections::BTreeSet<SessionId>,
-    /// Whether a file that was named could not be imported.
+    /// How many files were read, those of archives included, ..
+    tried: usize,
+    /// .. and how many of them could not be imported.
+    failed: usize,
+    /// Whether one of these was named, and not only found in a folder.
     is_refused: bool,
+    /// The files that were named.
+    named: std::collections::BTreeSet<PathBuf>,
 }
 
 impl Total {
@@ -167,6 +172,11 @@ impl Total {
         self.files += 1;
         self.added += report.added;
         self.sessions.extend(report.sessions.iter().cloned());
+    }
+
+    fn fail(&mut self, is_named: bool) {
+        self.failed += 1;
+        self.is_refused |= is_named;
     }
 }
 
@@ -206,43 +216,80 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn import(store: &Store, source: &Source, options: &ImportOptions) -> Result<Vec<ImportReport>> {
+/// Reads a file, or the entries of an archive. A file that fails is reported; the error is one of the store.
+fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Result<()> {
     let path = &source.path;
+    let is_named = !source.is_found;
     if is_stdin(path) {
-        let file = archive::spool(&mut std::io::stdin().lock(), path)?;
-        return Ok(vec![import_file(store, "stdin", file, options)?]);
+        let file = archive::spool(&mut std::io::stdin().lock(), path);
+        return import_file(importer, "-", file, is_named, total);
     }
+    let name = path.to_string_lossy();
+    let file = match open_file(path) {
+        Ok((file, false)) => return import_file(importer, &name, Ok(file), is_named, total),
+        Err(failure) => return import_file(importer, &name, Err(failure), is_named, total),
+        Ok((file, true)) => file,
+    };
+    let mut with = |entry: archive::Entry| {
+        // Not every JSON file of an archive is a conversation; but one that is damaged may be.
+        let is_named = is_named && (entry.is_named || entry.file.is_err());
+        let name = format!("{name}/{}", entry.name);
+        import_file(importer, &name, entry.file, is_named, total)
+    };
+    match archive::each_conversation(path, file, &mut with) {
+        Err(Failure::Input(why)) => {
+            import_file(importer, &name, Err(Failure::Input(why)), is_named, total)
+        }
+        done => done,
+    }
+}
+
+/// Opens a file; returns whether it is an archive.
+fn open_file(path: &Path) -> Result<(File, bool)> {
     let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
-    let mut file = File::open(path).map_err(cannot)?;
+    let mut file = open_input(path).map_err(cannot)?;
     let mut magic = Vec::new();
     file.by_ref().take(4).read_to_end(&mut magic).map_err(cannot)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot)?;
-    let name = path.to_string_lossy();
-    if magic != archive::MAGIC {
-        return Ok(vec![import_file(store, &name, file, options)?]);
-    }
-    let mut reports = Vec::new();
-    archive::each_conversation(path, file, |entry, file| {
-        reports.push(import_file(store, &format!("{name}/{entry}"), file, options)?);
-        Ok(())
-    })?;
-    Ok(reports)
+    Ok((file, magic == archive::MAGIC))
 }
 
 fn import_file(
-    store: &Store,
+    importer: &mut Importer<'_>,
     name: &str,
-    file: File,
-    options: &ImportOptions,
-) -> Result<ImportReport> {
-    let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
-    let imported = import_reader(store, name, file, options, |progress| bar.show(progress));
-    drop(bar);
-    imported.map_err(|error| match error {
-        // Here such an error is about the input file, not the store.
-        error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
-        error => error.into(),
-    })
+    file: Result<File>,
+    is_named: bool,
+    total: &mut Total,
+) -> Result<()> {
+    total.tried += 1;
+    if is_named {
+        total.named.insert(PathBuf::from(name));
+    }
+    let imported = file.and_then(|file| {
+        let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
+        let imported = importer.add(name, file, |progress| bar.show(progress));
+        drop(bar);
+        imported.map_err(|error| match error {
+            // Here such an error is about the input file, not the store.
+            error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
+            error => error.into(),
+        })
+    });
+    match imported {
+        Ok(()) => Ok(()),
+        // A store that fails would fail for the next file, too.
+        Err(
+            failure @ (Failure::Store(_)
+            | Failure::Damaged(_)
+            | Failure::Output(_)
+            | Failure::Stopped(_)),
+        ) => Err(failure),
+        Err(failure) => {
+            failure.report();
+            total.fail(is_named);
+            Ok(())
+        }
+    }
 }
 
 fn write(context: &mut Context, report: &ImportReport) -> Result<()> {

@@ -1,21 +1,65 @@
 //! The rules of the Anthropic messages API.
 //!
 //! The first message is a user's, and the roles alternate. Each `tool_use` of a message has one
-//! `tool_result` in the next message. Results come first in their message, calls last in theirs.
-//! Texts are not blank, and an error has a text. Call ids match `^[a-zA-Z0-9_-]+$` and are unique.
-//! Reasoning is signed and does not end a message.
+//! `tool_result` in the next message. Results come first in their message, and after a call of the model come only calls
+//! and reasoning. Texts are not blank, and an error has a text. Call ids match `^[a-zA-Z0-9_-]+$` and are unique.
+//! Reasoning is signed, does not end a message, and no `thinking` follows another. A tool that the provider runs has its
+//! result in the same turn, unless the turn is the last.
+
+mod own;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::fields::{Field, Is, may, must, must_or_null, null};
 use super::{IMAGES, Report};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
 
+const CACHE: Field = null("cache_control", Is::Object);
+const TEXT: [Field; 3] = [must("text", Is::Text), null("citations", Is::List), CACHE];
+const IMAGE: [Field; 3] = [must("source", Is::Object), null("transformations", Is::Object), CACHE];
+const DOCUMENT: [Field; 5] = [
+    must("source", Is::Object),
+    null("title", Is::Text),
+    null("context", Is::Text),
+    null("citations", Is::Object),
+    CACHE,
+];
+const SEARCH_RESULT: [Field; 5] = [
+    must("content", Is::List),
+    must("source", Is::Text),
+    must("title", Is::Text),
+    may("citations", Is::Object),
+    CACHE,
+];
+const RESULT: [Field; 5] = [
+    must("tool_use_id", Is::Text),
+    may("content", Is::Content),
+    may("is_error", Is::Flag),
+    null("toolset_name", Is::Text),
+    CACHE,
+];
+const CALL: [Field; 6] = [
+    must("id", Is::Text),
+    must("name", Is::Text),
+    must("input", Is::Object),
+    may("caller", Is::Object),
+    null("toolset_name", Is::Text),
+    CACHE,
+];
+
 pub(super) fn check(request: &Value, report: &mut Report) {
     system(&request["system"], report);
+    let container = &request["container"];
+    if !(container.is_null()
+        || container.is_object()
+        || container.as_str().is_some_and(|id| !id.is_empty()))
+    {
+        report.add("container", "is not an id");
+    }
     let messages = report.list(request, "messages");
     let mut before = None;
     let mut seen = BTreeSet::new();
@@ -24,6 +68,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
         let role = message["role"].as_str().unwrap_or_default();
+        report.fields(&place, message, &[must("role", Is::Text), must("content", Is::Content)]);
         match (role, before) {
             ("assistant", None) => report.add(&place, "the first message is not a user message"),
             ("user" | "assistant", Some(before)) if before == role => {
@@ -44,6 +89,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
     for (place, _) in calls {
         report.add(place, "a call without a result in the next message");
     }
+    own::check(messages, report);
 }
 
 fn system(system: &Value, report: &mut Report) {
@@ -51,10 +97,11 @@ fn system(system: &Value, report: &mut Report) {
         Value::Null => {}
         Value::Array(blocks) => {
             for (at, block) in blocks.iter().enumerate() {
+                let place = format!("system[{at}]");
                 if block["type"] != "text" {
-                    report.add(format!("system[{at}].type"), "is not \"text\"");
+                    report.add(format!("{place}.type"), "is not \"text\"");
                 }
-                report.text(&format!("system[{at}].text"), &block["text"]);
+                text(&place, block, report);
             }
         }
         text => report.text("system", text),
@@ -113,6 +160,7 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
             said(&place, block, report);
             continue;
         }
+        report.fields(&place, block, &RESULT);
         let place = format!("{place}.content");
         let content = &block["content"];
         if block["is_error"] == true
@@ -120,14 +168,52 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
         {
             report.add(&place, "is empty, but an error needs a text");
         }
-        match content {
-            Value::Null | Value::String(_) => {}
-            Value::Array(blocks) => {
-                for (at, block) in blocks.iter().enumerate() {
-                    said(&format!("{place}[{at}]"), block, report);
-                }
-            }
-            _ => report.add(place, "is neither a string nor a list"),
+        for (at, block) in content.as_array().into_iter().flatten().enumerate() {
+            said(&format!("{place}[{at}]"), block, report);
+        }
+    }
+}
+
+fn text(place: &str, block: &Value, report: &mut Report) {
+    report.fields(place, block, &TEXT);
+    report.text(&format!("{place}.text"), &block["text"]);
+    for (at, citation) in block["citations"].as_array().into_iter().flatten().enumerate() {
+        cited(&format!("{place}.citations[{at}]"), citation, report);
+    }
+}
+
+fn cited(place: &str, citation: &Value, report: &mut Report) {
+    let number = |name| must(name, Is::Any);
+    let text = |name| must(name, Is::Text);
+    let title = |name| must_or_null(name, Is::Text);
+    let (texts, numbers): (&[Field], &[&'static str]) = match citation["type"].as_str() {
+        Some("char_location") => (
+            &[text("cited_text"), title("document_title")],
+            &["document_index", "start_char_index", "end_char_index"],
+        ),
+        Some("page_location") => (
+            &[text("cited_text"), title("document_title")],
+            &["document_index", "start_page_number", "end_page_number"],
+        ),
+        Some("content_block_location") => (
+            &[text("cited_text"), title("document_title")],
+            &["document_index", "start_block_index", "end_block_index"],
+        ),
+        Some("search_result_location") => (
+            &[text("cited_text"), text("source"), title("title")],
+            &["search_result_index", "start_block_index", "end_block_index"],
+        ),
+        Some("web_search_result_location") => {
+            (&[text("cited_text"), text("url"), text("encrypted_index"), title("title")], &[])
+        }
+        _ => return report.add(format!("{place}.type"), "is not a citation"),
+    };
+    let fields: Vec<Field> =
+        texts.iter().copied().chain(numbers.iter().map(|name| number(name))).collect();
+    report.fields(place, citation, &fields);
+    for name in numbers {
+        if !citation[*name].is_u64() {
+            report.add(format!("{place}.{name}"), "is not a number from 0");
         }
     }
 }
@@ -135,22 +221,33 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
 /// Checks a text, an image or a document.
 fn said(place: &str, block: &Value, report: &mut Report) {
     let media: &[&str] = match block["type"].as_str() {
-        Some("text") => return report.text(&format!("{place}.text"), &block["text"]),
-        Some("image") => &IMAGES,
-        Some("document") => &["application/pdf"],
-        Some("search_result") => return,
+        Some("text") => return text(place, block, report),
+        Some("image") => {
+            report.fields(place, block, &IMAGE);
+            &IMAGES
+        }
+        Some("document") => {
+            report.fields(place, block, &DOCUMENT);
+            &["application/pdf"]
+        }
+        Some("search_result") => return report.fields(place, block, &SEARCH_RESULT),
+        Some("container_upload") => {
+            return report.fields(place, block, &[must("file_id", Is::Text), CACHE]);
+        }
         _ => return report.add(format!("{place}.type"), "is not accepted here"),
     };
     let source = &block["source"];
     let place = format!("{place}.source");
     match source["type"].as_str() {
         Some("base64") => {
+            report.fields(&place, source, &[must("media_type", Is::Text), must("data", Is::Text)]);
             if !source["media_type"].as_str().is_some_and(|found| media.contains(&found)) {
                 report.add(format!("{place}.media_type"), "is not accepted");
             }
             report.base64(&place, source["data"].as_str().unwrap_or_default());
         }
         Some("url") => {
+            report.fields(&place, source, &[must("url", Is::Text)]);
             if !source["url"].as_str().is_some_and(|url| url.starts_with("https://")) {
                 report.add(place, "is not an https URL");
             }
@@ -169,40 +266,55 @@ fn model<'a>(
     report: &mut Report,
 ) -> Vec<(String, &'a str)> {
     let mut calls = Vec::new();
+    let mut before = "";
     for (at, block) in blocks.iter().enumerate() {
         let place = format!("{place}.content[{at}]");
         let is_end = at + 1 == blocks.len();
         let kind = block["type"].as_str().unwrap_or_default();
-        if !calls.is_empty() && kind != "tool_use" {
+        let is_reasoning = matches!(kind, "thinking" | "redacted_thinking");
+        if before == "tool_use" && kind != "tool_use" && !is_reasoning {
             report.add(&place, "content after a call");
         }
+        if before == "thinking" && kind == "thinking" {
+            report.add(&place, "reasoning right after reasoning");
+        }
+        before = kind;
         match kind {
             "text" => {
-                report.text(&format!("{place}.text"), &block["text"]);
+                text(&place, block, report);
                 let text = block["text"].as_str().unwrap_or_default();
                 if is_last && is_end && text.ends_with(char::is_whitespace) {
                     report.add(place, "the last text ends with white space");
                 }
             }
             "thinking" | "redacted_thinking" => {
-                let field = if kind == "thinking" { "signature" } else { "data" };
-                report.text(&format!("{place}.{field}"), &block[field]);
+                if kind == "thinking" {
+                    report.fields(
+                        &place,
+                        block,
+                        &[must("thinking", Is::Text), must("signature", Is::Text)],
+                    );
+                    report.text(&format!("{place}.signature"), &block["signature"]);
+                } else {
+                    report.fields(&place, block, &[must("data", Is::Text)]);
+                    report.text(&format!("{place}.data"), &block["data"]);
+                }
                 if is_end {
                     report.add(place, "the message ends with reasoning");
                 }
             }
             "tool_use" => {
+                report.fields(&place, block, &CALL);
+                own::caller(&place, &block["caller"], report);
                 report.word(&format!("{place}.id"), &block["id"], usize::MAX);
                 report.word(&format!("{place}.name"), &block["name"], MAX_NAME);
-                if !block["input"].is_object() {
-                    report.add(format!("{place}.input"), "is not an object");
-                }
                 let id = block["id"].as_str().unwrap_or_default();
                 if !seen.insert(id) {
                     report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
                 }
                 calls.push((place, id));
             }
+            kind if own::is_block(kind) => own::block(&place, block, seen, report),
             _ => report
                 .add(format!("{place}.type"), format!("{kind:?} is not accepted from a model")),
         }

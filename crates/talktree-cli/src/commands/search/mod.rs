@@ -1,0 +1,364 @@
+//! `talktree search`: finds messages or sessions.
+
+mod nothing_found;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use clap::ValueEnum;
+use serde::Serialize;
+use talktree::search::parse_date;
+use talktree::{
+    CompactionId, Hit, Matched, MessageId, Search, Session, SessionHit, SessionId, Snippet, Store,
+};
+
+use self::nothing_found::Instead;
+use crate::context::Context;
+use crate::failure::{Failure, Result, tell};
+use crate::output::{Output, Piece};
+use crate::short_ids::ShortIds;
+use crate::short_messages::ShortMessages;
+use crate::text::{cut, plural};
+use crate::{lookup, session_title, style};
+
+/// Find messages or sessions, best match first
+///
+/// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user, session:ID,
+/// after:2026-01-31, before:7d and in:tools. Dates are UTC: 2026, 2026-01, 2026-01-31, today, yesterday, 12h, 7d, 2w,
+/// 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, and put one
+/// that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
+pub(crate) struct Args {
+    /// The words to find, and filters.
+    #[arg(required = true)]
+    query: Vec<String>,
+
+    /// Search only this session.
+    #[arg(long)]
+    session: Option<String>,
+
+    /// Search only the path to this message: an id, a label, or `head`.
+    #[arg(long, value_name = "MESSAGE", requires = "session")]
+    branch: Option<String>,
+
+    /// Find only messages of this role; repeat it for several roles.
+    #[arg(long)]
+    role: Vec<String>,
+
+    /// Find only messages from this date on, as 2026, 2026-01-31, yesterday or 7d.
+    #[arg(long, value_name = "DATE")]
+    after: Option<String>,
+
+    /// Find only messages before this date.
+    #[arg(long, value_name = "DATE")]
+    before: Option<String>,
+
+    /// Search text, or reasoning and tool calls (`tools`), or both (`all`) [default: text].
+    #[arg(long = "in", value_name = "WHERE")]
+    column: Option<Column>,
+
+    /// Print at most N results.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+
+    /// Skip the first N results.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: usize,
+
+    /// Find sessions instead of messages.
+    #[arg(long, conflicts_with = "branch")]
+    sessions: bool,
+
+    /// Stop after this many seconds, and print what was found; 0 for no limit.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Column {
+    Text,
+    Tools,
+    All,
+}
+
+/// The most columns of a session's name beside a hit.
+const MAX_TITLE: usize = 62;
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let began = Instant::now();
+    let text = args.text()?;
+    let store = context.searcher()?;
+    let session =
+        args.session.as_deref().map(|given| lookup::session(&store, given)).transpose()?;
+    let leaf = match (&session, &args.branch) {
+        (Some(session), Some(leaf)) => Some(lookup::message(session, leaf)?),
+        _ => None,
+    };
+    let scope = Scope { store: &store, session: session.as_ref(), leaf: leaf.as_ref() };
+    let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
+    let mut search = scope.search(&text).limit(args.limit).offset(args.offset);
+    if let Some(timeout) = timeout {
+        search = search.timeout(timeout);
+    }
+    let end = if args.sessions {
+        let found = search.by_session().run()?;
+        notice(&found.notices, found.matched, found.sessions.is_empty());
+        sessions(&found.sessions, &store, context)?;
+        End { is_partial: found.is_partial, is_empty: found.sessions.is_empty() }
+    } else {
+        let found = search.run()?;
+        notice(&found.notices, found.matched, found.hits.is_empty());
+        hits(&found.hits, &store, context)?;
+        End { is_partial: found.is_partial, is_empty: found.hits.is_empty() }
+    };
+    // The page may lie behind the last hit.
+    let instead = match end.is_empty && !end.is_partial && args.limit > 0 && args.offset == 0 {
+        true => nothing_found::instead(&scope, &text)?,
+        false => Vec::new(),
+    };
+    if context.is_json && (end.is_partial || end.is_empty) {
+        context.out.json(&Summary { is_partial: end.is_partial, instead: &instead })?;
+    }
+    // A prefix of too many words makes a result partial, too; that has its own notice.
+    let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
+    match (end.is_empty, late) {
+        (true, Some(timeout)) => Err(Failure::NotFound(format!(
+            "nothing found in {timeout:?}; --timeout gives the search more time"
+        ))),
+        (true, None) => Err(Failure::NotFound(nothing_found::text(&instead, &args))),
+        (false, Some(timeout)) => {
+            tell(&format!(
+                "the search was stopped after {timeout:?}: there may be more hits, and better ones; --timeout gives it more time"
+            ));
+            Ok(())
+        }
+        (false, None) => Ok(()),
+    }
+}
+
+/// How a search ended.
+struct End {
+    is_partial: bool,
+    is_empty: bool,
+}
+
+/// What is said of a search as a whole in JSON, if it found nothing or not everything.
+#[derive(Serialize)]
+struct Summary<'a> {
+    is_partial: bool,
+    instead: &'a [Instead],
+}
+
+/// Where to search.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    store: &'a Store,
+    session: Option<&'a Session>,
+    leaf: Option<&'a MessageId>,
+}
+
+impl Scope<'_> {
+    fn search(&self, text: &str) -> Search {
+        match (self.session, self.leaf) {
+            (Some(session), Some(leaf)) => session.at(leaf).search(text),
+            (Some(session), None) => session.search(text),
+            (None, _) => self.store.search(text),
+        }
+    }
+}
+
+impl Args {
+    /// Returns the query, with the options as filters.
+    fn text(&self) -> Result<String> {
+        if self.query.iter().all(|word| word.trim().is_empty()) {
+            return Err(Failure::Usage("the query is empty; give at least one word".to_owned()));
+        }
+        let mut text = String::new();
+        for (option, value) in [("after", &self.after), ("before", &self.before)] {
+            let Some(value) = value else { continue };
+            if parse_date(value, Utc::now()).is_none() {
+                return Err(Failure::Usage(format!(
+                    "--{option} {value:?} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z"
+                )));
+            }
+            text.push_str(&match value.contains(' ') {
+                true => format!("{option}:\"{value}\" "),
+                false => format!("{option}:{value} "),
+            });
+        }
+        for role in &self.role {
+            let role = role.replace('"', "");
+            text.push_str(&match role.contains(char::is_whitespace) || role.is_empty() {
+                true => format!("role:\"{role}\" "),
+                false => format!("role:{role} "),
+            });
+        }
+        if let Some(column) = self.column {
+            text.push_str(match column {
+                Column::Text => "in:text ",
+                Column::Tools => "in:tools ",
+                Column::All => "in:all ",
+            });
+        }
+        // Last, because an unclosed quote would swallow the filters after it.
+        Ok(text + &self.query.join(" "))
+    }
+}
+
+fn seconds(given: &str) -> std::result::Result<Duration, String> {
+    let seconds = given.parse().map_err(|_| "a number of seconds was expected".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn notice(notices: &[String], matched: Matched, is_empty: bool) {
+    notices.iter().for_each(|notice| tell(notice));
+    if matched == Matched::Relaxed && !is_empty {
+        tell("these messages have some of the words, best match first");
+    }
+}
+
+/// Writes sessions with their best messages.
+fn sessions(found: &[SessionHit], store: &Store, context: &mut Context) -> Result<()> {
+    if context.is_json {
+        return Ok(found.iter().try_for_each(|session| context.out.json(session))?);
+    }
+    let names = Names::of(store, found.iter().flat_map(|session| &session.hits))?;
+    let out = &mut context.out;
+    for session in found {
+        let id = names.sessions.of(session.session.as_str());
+        let title = names.title(&session.session);
+        out.flow(&[(style::ID, id), (style::STRONG, title)], Some(1))?;
+        for hit in &session.hits {
+            let mut pieces = vec![(style::role(&hit.role), hit.role.as_str()), (style::PLAIN, " ")];
+            let text = hit.snippet.to_string();
+            pieces.push((style::PLAIN, " "));
+            pieces.extend(snippet(&hit.snippet, &text, out.is_coloured()));
+            out.wrapped("  ", &pieces)?;
+        }
+        out.line(&[])?;
+    }
+    Ok(())
+}
+
+/// Writes messages.
+fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<()> {
+    if context.is_json {
+        return Ok(found.iter().try_for_each(|hit| context.out.json(hit))?);
+    }
+    let names = Names::of(store, found)?;
+    found.iter().try_for_each(|hit| write(&mut context.out, hit, &names))
+}
+
+/// What is printed beside hits: short ids and titles.
+struct Names {
+    sessions: ShortIds,
+    messages: ShortMessages,
+    titles: HashMap<SessionId, String>,
+    compactions: HashMap<CompactionId, String>,
+}
+
+impl Names {
+    fn of<'a>(store: &Store, hits: impl IntoIterator<Item = &'a Hit> + Clone) -> Result<Self> {
+        let infos = store.sessions()?;
+        let sessions = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
+        let ids = hits.clone().into_iter().map(|hit| (&hit.session, &hit.id));
+        let messages = ShortMessages::of(store, ids)?;
+        let (mut titles, mut compactions) = (HashMap::new(), HashMap::new());
+        for hit in hits {
+            let session = store.session(hit.session.clone())?;
+            if !titles.contains_key(&hit.session)
+                && let Some(info) = infos.iter().find(|info| info.id == hit.session)
+            {
+                let title = session_title::of(&session, info)?;
+                titles.insert(hit.session.clone(), cut(&title, MAX_TITLE).into_owned());
+            }
+            if let Some(id) = &hit.under
+                && !compactions.contains_key(id)
+            {
+                let all = session.compactions()?;
+                let short = ShortIds::new(all.iter().map(|compaction| compaction.id.as_str()));
+                compactions.insert(id.clone(), short.of(id.as_str()).to_owned());
+            }
+        }
+        Ok(Self { sessions, messages, titles, compactions })
+    }
+
+    fn title(&self, session: &SessionId) -> &str {
+        self.titles.get(session).map_or("", String::as_str)
+    }
+}
+
+fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
+    let time = crate::table::minute(hit.created_at);
+    let note = match (&hit.under, hit.on_path) {
+        (Some(id), _) => {
+            let id = names.compactions.get(id).map_or(id.as_str(), String::as_str);
+            format!("in compaction {}", crate::text::one_line(id))
+        }
+        (None, true) => String::new(),
+        (None, false) => "on another branch".to_owned(),
+    };
+    let head = [
+        (style::ID, names.sessions.of(hit.session.as_str())),
+        (style::STRONG, names.title(&hit.session)),
+        (style::role(&hit.role), hit.role.as_str()),
+        (style::FAINT, &time),
+        (style::ID, names.messages.get(&hit.session, &hit.id)),
+        (style::COMPACTION, &note),
+    ];
+    out.flow(&head, Some(1))?;
+    let text = hit.snippet.to_string();
+    out.wrapped("  ", &snippet(&hit.snippet, &text, out.is_coloured()))?;
+    if hit.sessions.len() > 1 {
+        let others = plural(hit.sessions.len() as u64 - 1, "other session");
+        out.line(&[(style::FAINT, &format!("  also in {others}"))])?;
+    }
+    Ok(out.line(&[])?)
+}
+
+/// Returns the pieces of a snippet; without colour they are its `text`, in which matches are between `**`.
+fn snippet<'a>(snippet: &'a Snippet, text: &'a str, is_coloured: bool) -> Vec<Piece<'a>> {
+    if !is_coloured {
+        return vec![(style::PLAIN, text)];
+    }
+    let style = |is_match| if is_match { style::MATCH } else { style::PLAIN };
+    snippet.pieces().map(|(text, is_match)| (style(is_match), text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use talktree::{Message, Role};
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+
+    /// Hits used to be as wide as a session's name and the ids of a message and a compaction together.
+    #[test]
+    fn hits_fit_sixty_columns() -> Result<()> {
+        let store = Store::open_in_memory()?;
+        let chat = store.session("019c1000-aaaa-7000-8000-111122223333")?;
+        let text = "Do we **need** tickets for the planetarium? ".repeat(9);
+        let question = chat.append(Message::user(&*text))?.id;
+        store.rename(chat.id(), &"A long name 博物馆 ".repeat(9))?;
+        chat.append(Message::new(Role::Assistant, vec![text.as_str().into()]))?;
+        chat.append_to(&question, Message::user("Tickets?"))?;
+        chat.add_compaction("They plan.", &question, &question)?;
+        let found = store.search("tickets").run()?;
+        for width in [60, 80, 120] {
+            let (mut out, written) = Output::of_width(width);
+            let names = Names::of(&store, &found.hits)?;
+            found.hits.iter().try_for_each(|hit| write(&mut out, hit, &names))?;
+            out.flush()?;
+            let written = String::from_utf8_lossy(&written.borrow()).into_owned();
+            let widest = written.lines().map(UnicodeWidthStr::width).max();
+            assert!(widest.is_some_and(|widest| widest <= width), "{written}");
+            for part in ["in compaction ", "on another branch", "A long name", "…"] {
+                assert!(written.contains(part), "{part}: {written}");
+            }
+            assert!(!written.contains(question.as_str()), "{written}");
+        }
+        Ok(())
+    }
+}

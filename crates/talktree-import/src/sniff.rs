@@ -1,0 +1,158 @@
+//! Finds the format of a file from its first records, and refuses a file that is in another.
+//!
+//! Each record is a vote: one entry of another program in a file changes nothing. Then the first records are read as
+//! that format; if most of the messages would be blank, it is the wrong one, however similar.
+
+use std::io;
+
+use chrono::Utc;
+use talktree::import::ImportReport;
+use talktree::{Message, Part};
+
+use crate::draft::{Body, Draft, Reader};
+use crate::fields::Fields;
+use crate::formats::{Format, Sign, neighbour_of_bytes, sign_of};
+use crate::records::Records;
+
+/// How many records vote at most ..
+const MAX_VOTES: usize = 64;
+/// .. and how many are enough if they agree.
+const ENOUGH_VOTES: usize = 8;
+/// How many records, and about how many bytes, are read as the format that was found.
+const MAX_SAMPLED: usize = 256;
+const MAX_SAMPLED_BYTES: usize = 4 << 20;
+
+/// The verdict on a file.
+#[derive(Debug, Default)]
+pub(crate) struct Sniffed {
+    pub(crate) format: Option<Format>,
+    /// Whether other formats have what the records show, too.
+    is_doubtful: bool,
+    /// The program that seems to have written it, if its files are not read.
+    neighbour: Option<&'static str>,
+}
+
+/// Returns the format that most of the first records show.
+pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
+    let mut votes: Vec<(Sign, usize)> = Vec::new();
+    let mut cast = 0;
+    for _ in 0..MAX_VOTES {
+        let Some(record) = records.next()? else { break };
+        let fields = record.ok().and_then(|record| Fields::parse(&record.text).ok());
+        let Some(sign) = fields.as_ref().and_then(sign_of) else { continue };
+        cast += 1;
+        match votes.iter_mut().find(|(known, _)| *known == sign) {
+            Some((_, count)) => *count += 1,
+            None => votes.push((sign, 1)),
+        }
+        if sign == Sign::Of(Format::Own) || (votes.len() == 1 && cast == ENOUGH_VOTES) {
+            break;
+        }
+    }
+    let start = records.start()?;
+    records.rewind()?;
+    let is_certain = |sign: &Sign| !matches!(sign, Sign::Perhaps(_));
+    let best = |is_wanted: &dyn Fn(&Sign) -> bool| {
+        let wanted = votes.iter().rev().filter(|(sign, _)| is_wanted(sign));
+        wanted.max_by_key(|(_, count)| *count).map(|(sign, _)| *sign)
+    };
+    let mut sniffed = Sniffed {
+        neighbour: match best(&|sign| matches!(sign, Sign::Neighbour(_))) {
+            Some(Sign::Neighbour(name)) => Some(name),
+            _ => neighbour_of_bytes(&start),
+        },
+        ..Sniffed::default()
+    };
+    match best(&is_certain).or_else(|| best(&|_| true)) {
+        Some(Sign::Of(format)) => sniffed.format = Some(format),
+        Some(Sign::Perhaps(format)) => {
+            (sniffed.format, sniffed.is_doubtful) = (Some(format), true);
+        }
+        Some(Sign::Neighbour(_)) | None => {}
+    }
+    Ok(sniffed)
+}
+
+impl Sniffed {
+    /// Returns why the file is in no format that is read.
+    pub(crate) fn unknown(&self) -> String {
+        let formats = Format::ALL.map(Format::as_str).join(", ");
+        match self.neighbour {
+            Some(name) => {
+                format!("in no format that talktree reads ({formats}); it looks like {name}")
+            }
+            None => format!("in no format that talktree reads ({formats}), or without a record"),
+        }
+    }
+
+    /// Reads the first records as `format` and returns why the file is not in it; `None` if it seems to be.
+    pub(crate) fn contradiction(
+        &self,
+        format: Format,
+        records: &mut Records<'_>,
+    ) -> io::Result<Option<String>> {
+        let Some(reader) = format.reader(String::new(), false, Utc::now()) else { return Ok(None) };
+        let (kept, blank) = sample(records, reader)?;
+        let is_guess = self.is_doubtful && self.format == Some(format) && kept == 0;
+        if is_guess && format == Format::ClaudeCode {
+            return Ok(Some(self.unknown()));
+        }
+        if 2 * blank <= kept {
+            return Ok(None);
+        }
+        let like = match self.neighbour {
+            Some(name) => format!("it looks like {name}"),
+            None => "it seems to be in another format".to_owned(),
+        };
+        Ok(Some(format!(
+            "read as {format}, {blank} of its first {kept} messages have nothing to show; {like}"
+        )))
+    }
+}
+
+/// Returns how many of the first messages are not hidden, and how many of these are blank.
+fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<(usize, usize)> {
+    let mut scratch = ImportReport::new("", "");
+    let (mut drafts, mut bytes): (Vec<Draft>, usize) = (Vec::new(), 0);
+    for _ in 0..MAX_SAMPLED {
+        let Some(record) = records.next()? else { break };
+        let Ok(record) = record else { continue };
+        bytes += record.text.len();
+        if let Ok(fields) = Fields::parse(&record.text) {
+            drafts.extend(reader.read(&record, fields, &mut scratch));
+        }
+        if bytes > MAX_SAMPLED_BYTES {
+            break;
+        }
+    }
+    drafts.extend(reader.finish(&mut scratch));
+    let (mut kept, mut blank) = (0, 0);
+    let mut count = |message: &Message| {
+        kept += usize::from(!message.is_hidden);
+        blank += usize::from(!message.is_hidden && is_blank(message));
+    };
+    for node in drafts.iter().flat_map(|draft| &draft.nodes) {
+        match &node.body {
+            Body::Here(message) => count(message),
+            Body::There(place) => {
+                // A file that changes meanwhile is noticed when it is imported.
+                if let Some(record) = records.record_at(node.line, place)?
+                    && let Ok(fields) = Fields::parse(&record.text)
+                {
+                    count(&reader.message(&record, fields, node));
+                }
+            }
+        }
+    }
+    records.rewind()?;
+    Ok((kept, blank))
+}
+
+/// Returns whether a message has no part that a person could see.
+fn is_blank(message: &Message) -> bool {
+    message.parts.iter().all(|part| match part {
+        Part::Text(text) => text.text.trim().is_empty(),
+        Part::Other(_) => part.kind().starts_with("data-"),
+        _ => false,
+    })
+}

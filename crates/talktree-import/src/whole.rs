@@ -1,0 +1,99 @@
+//! Whole new sessions, made ready to be stored with others.
+
+use std::collections::HashMap;
+
+use talktree::import::ImportReport;
+use talktree::{Compaction, ImportRecord, Label, MessageId, SessionId, SessionImport};
+
+use crate::draft::DraftLabel;
+use crate::noted::{compaction_note, label_note};
+use crate::order::Shape;
+use crate::work::{Batch, Fate, Remainder, Work};
+
+impl Work<'_> {
+    /// Returns a new session with all that the draft says of it; notes go into the report of this work.
+    ///
+    /// Does what the steps of [`Writer`](crate::write::Writer) do, in a session that has nothing yet.
+    pub(crate) fn whole(
+        &mut self,
+        id: SessionId,
+        batch: Batch,
+        remainder: &Remainder,
+    ) -> SessionImport {
+        let place = |(node, record): (u32, ImportRecord)| ImportRecord {
+            parent: self.living_parent(node),
+            ..record
+        };
+        let records: Vec<ImportRecord> = batch.into_iter().map(place).collect();
+        let compactions = self.whole_compactions(remainder);
+        let labels = self.whole_labels(&remainder.labels);
+        let mut marks = std::mem::take(&mut self.notes);
+        marks.extend(remainder.notes.iter().cloned());
+        marks.push(self.ended());
+        let mut details = self.told.complete(remainder.details.clone());
+        details.updated_at = self.told.last_write(None, true);
+        let head = self.target(remainder.head.as_ref());
+        SessionImport {
+            details,
+            records,
+            compactions,
+            labels,
+            head,
+            marks,
+            ..SessionImport::new(id)
+        }
+    }
+
+    fn whole_compactions(&mut self, remainder: &Remainder) -> Vec<Compaction> {
+        if remainder.compactions.is_empty() {
+            return Vec::new();
+        }
+        let shape = Shape::new(&self.parents, &self.order);
+        let mut compactions = Vec::new();
+        for draft in &remainder.compactions {
+            match self.covered(draft, &shape) {
+                Ok(Some(last)) => {
+                    let mut first = last;
+                    while let Some(parent) = self.living_place(first) {
+                        first = parent;
+                    }
+                    let id = |at: u32| self.nodes[at as usize].id.clone();
+                    compactions.push(draft.between(id(first), id(last)));
+                    self.notes.push(compaction_note(&draft.id));
+                }
+                Ok(None) => self.leave_out(draft.line, "all messages it covers are gone"),
+                Err(why) => self.leave_out(draft.line, &why),
+            }
+        }
+        compactions
+    }
+
+    fn whole_labels(&mut self, drafts: &[DraftLabel]) -> Vec<Label> {
+        let mut seen: HashMap<&str, &MessageId> = HashMap::new();
+        let mut labels: Vec<Label> = Vec::new();
+        for DraftLabel { name, target, line } in drafts {
+            if let Some(other) = seen.insert(name, target)
+                && other != target
+            {
+                let why = format!("label {name:?} was on {other:?} before; it is moved");
+                self.report.remark(*line, why);
+            }
+            match self.fate_of(target) {
+                None | Some(Fate::Gone) => {
+                    let why = format!("label {name:?}: the message it names is not in the file");
+                    self.report.fault(*line, why);
+                }
+                Some(_) => {
+                    labels.push(Label::new(name.as_str(), target.clone()));
+                    self.notes.push(label_note(name, target));
+                }
+            }
+        }
+        labels
+    }
+}
+
+/// Returns a report for notes that may be discarded.
+pub(crate) fn scratch() -> ImportReport {
+    ImportReport::new("", "")
+}

@@ -1,0 +1,404 @@
+//! Callbacks that panic, fail, block and call back: listeners, token counters, summarizers, error handlers, providers of
+//! blocks, progress.
+//!
+//! Threads run random verbs on one session. Each callback rolls what it does; what it calls back may call callbacks again.
+//! A verb must end, and its answer must be true: acknowledged messages are present, a verb panics only with its own
+//! progress callback, and the store has no damage.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use fastrand::Rng;
+use talktree::{
+    Block, CompactionOptions, Document, Durability, Error, Message, ReadProvider, SearchProvider,
+    Session, SkillProvider, Store, Subscription, TokenCounter, WriteProvider,
+};
+
+use crate::scratch::scratch;
+use crate::{Report, Result};
+
+/// How long a round may take; a deadlock takes longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many callbacks of a round call back; each call may lead to more.
+const CALLS_BACK: i64 = 200;
+
+/// How much is tried.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How many stores are tried.
+    #[arg(long, default_value_t = 100)]
+    pub rounds: u64,
+    /// How many threads use one session.
+    #[arg(long, default_value_t = 4)]
+    pub threads: usize,
+    /// How many verbs each thread runs.
+    #[arg(long, default_value_t = 60)]
+    pub verbs: usize,
+    /// Run only this round.
+    #[arg(long)]
+    pub round: Option<u64>,
+}
+
+/// Runs the rounds.
+///
+/// # Errors
+/// If a store cannot be made.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let (mut figures, mut stored) = ([0; Deed::ALL.len()], 0);
+    for round in args.round.map_or(0..args.rounds, |round| round..round + 1) {
+        let seed = report.seed().wrapping_add(round);
+        let replay = format!(
+            "just torture callbacks --seed {} --round {round} --threads {} --verbs {}",
+            report.seed(),
+            args.threads,
+            args.verbs
+        );
+        let (sender, done) = mpsc::channel();
+        let (threads, verbs) = (args.threads, args.verbs);
+        thread::spawn(move || sender.send(play(seed, threads, verbs)));
+        match done.recv_timeout(PATIENCE) {
+            Ok(Ok(played)) => {
+                for what in played.failures {
+                    report.failure(what, &replay);
+                }
+                stored += played.stored;
+                figures.iter_mut().zip(played.figures).for_each(|(sum, more)| *sum += more);
+            }
+            Ok(Err(error)) => report.failure(error, &replay),
+            Err(_) => {
+                report.failure("a verb does not end", &replay);
+                break;
+            }
+        }
+    }
+    report.fact("messages acknowledged, all present", stored);
+    for (deed, count) in Deed::ALL.iter().zip(figures) {
+        report.fact(deed.name(), count);
+    }
+    Ok(())
+}
+
+/// What a callback does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Panic,
+    Fail,
+    Block,
+    CallBack,
+    CallFromThread,
+}
+
+impl Deed {
+    const ALL: [Self; 5] =
+        [Self::Panic, Self::Fail, Self::Block, Self::CallBack, Self::CallFromThread];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Panic => "callbacks that panicked",
+            Self::Fail => "callbacks that failed",
+            Self::Block => "callbacks that blocked",
+            Self::CallBack => "callbacks that called back",
+            Self::CallFromThread => "callbacks that waited for a thread that called back",
+        }
+    }
+}
+
+/// What a round did.
+struct Played {
+    failures: Vec<String>,
+    figures: [u64; Deed::ALL.len()],
+    stored: usize,
+}
+
+/// What all callbacks of a round share.
+struct Trouble {
+    dice: Mutex<Rng>,
+    place: OnceLock<(Store, Session)>,
+    folder: tempfile::TempDir,
+    figures: [AtomicU64; Deed::ALL.len()],
+    calls_left: AtomicI64,
+    next: AtomicU64,
+    acknowledged: Mutex<Vec<String>>,
+    failures: Mutex<Vec<String>>,
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// Whether a callback of this thread may do anything: not while a round is checked.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Trouble {
+    fn roll(&self, sides: u32) -> u32 {
+        locked(&self.dice).u32(..sides)
+    }
+
+    /// Does one of the deeds, once in `sides / 10` calls.
+    fn strike(&self, sides: u32) -> Result<()> {
+        if IS_QUIET.get() {
+            return Ok(());
+        }
+        let deed = match self.roll(sides) {
+            0 | 1 => Deed::Panic,
+            2 | 3 => Deed::Fail,
+            4 | 5 => Deed::Block,
+            6..=8 => Deed::CallBack,
+            9 => Deed::CallFromThread,
+            _ => return Ok(()),
+        };
+        let calls = matches!(deed, Deed::CallBack | Deed::CallFromThread);
+        if calls && self.calls_left.fetch_sub(1, Ordering::Relaxed) <= 0 {
+            return Ok(());
+        }
+        self.figures[deed as usize].fetch_add(1, Ordering::Relaxed);
+        match deed {
+            // Without the message of the panic hook.
+            Deed::Panic => resume_unwind(Box::new("a torture panic")),
+            Deed::Fail => return Err("a torture failure".into()),
+            Deed::Block => thread::sleep(Duration::from_millis(2)),
+            Deed::CallBack => self.verb(),
+            Deed::CallFromThread => thread::scope(|scope| drop(scope.spawn(|| self.verb()).join())),
+        }
+        Ok(())
+    }
+
+    /// Runs a random verb, and checks its answer as far as it shows.
+    fn verb(&self) {
+        let Some((store, chat)) = self.place.get() else { return };
+        let verb = self.roll(22);
+        match catch_unwind(AssertUnwindSafe(|| self.run(verb, store, chat))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) if is_true(&error) => {}
+            Ok(Err(error)) => self.failed(format!("verb {verb}: {error}")),
+            Err(_) if is_of_progress(verb) => {}
+            Err(_) => self.failed(format!("verb {verb} panicked")),
+        }
+    }
+
+    fn failed(&self, what: String) {
+        locked(&self.failures).push(what);
+    }
+
+    fn message(&self) -> Message {
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        Message::user(format!("<{n}> {}", "word ".repeat(14))).with_id(format!("m{n}"))
+    }
+
+    /// Returns one of the acknowledged messages.
+    fn known(&self) -> String {
+        let known = locked(&self.acknowledged);
+        known[locked(&self.dice).usize(..known.len())].clone()
+    }
+
+    fn acknowledge(&self, ids: impl IntoIterator<Item = talktree::Appended>) {
+        locked(&self.acknowledged).extend(ids.into_iter().map(|it| it.id.to_string()));
+    }
+
+    fn run(&self, verb: u32, store: &Store, chat: &Session) -> talktree::Result<()> {
+        let (context, known) = (chat.context(), self.known());
+        match verb {
+            0..=4 => self.acknowledge([chat.append(self.message())?]),
+            5 => {
+                let messages = [self.message(), self.message(), self.message()];
+                self.acknowledge(chat.append_all(messages)?);
+            }
+            6 => drop(chat.update(Message::user("other words").with_id(known))?),
+            7 => chat.checkout(&known.into())?,
+            8 => drop(chat.compact()?),
+            9 => drop(chat.checkout_summarized(&known.into())?),
+            10 => drop(chat.visible_tokens()?),
+            11 => drop(chat.window_usage()?),
+            12 => drop(chat.prompt()?),
+            13 => drop(context.set("note", "a note")?),
+            14 => drop(context.append("note", "more")?),
+            15 => drop(context.append_document("skills", &Document::new("pdf", "more"))?),
+            16 => drop(context.load("skills", "pdf")?),
+            17 => drop(context.search("facts", "coffee", 3)?),
+            18 => drop(chat.tools().call("load_context", tool_input())?),
+            19 => drop(store.search("word").limit(5).run()?),
+            20 => drop(store.verify(|_| self.of_progress())?),
+            _ => {
+                let n = self.next.fetch_add(1, Ordering::Relaxed);
+                let copy = self.folder.path().join(format!("copy-{n}.db"));
+                store.backup(copy, |_| self.of_progress())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn of_progress(&self) {
+        // A failure has nowhere to go.
+        let _ = self.strike(30);
+    }
+}
+
+fn tool_input() -> serde_json::Value {
+    serde_json::json!({"label": "skills", "key": "pdf"})
+}
+
+fn is_of_progress(verb: u32) -> bool {
+    verb >= 20
+}
+
+/// Returns whether a verb may answer this.
+fn is_true(error: &Error) -> bool {
+    error.is_retryable()
+        || error.is_refused()
+        || matches!(error, Error::Provider { .. } | Error::Summarizer { .. } | Error::Stale { .. })
+}
+
+#[derive(Clone)]
+struct Source(Arc<Trouble>);
+
+impl Source {
+    fn strike(&self) -> Result<()> {
+        self.0.strike(40)
+    }
+}
+
+impl ReadProvider for Source {
+    fn init(&self, _: &str) -> Result<()> {
+        self.strike()
+    }
+
+    fn get(&self) -> Result<String> {
+        self.strike()?;
+        Ok("A note.".to_owned())
+    }
+}
+
+impl WriteProvider for Source {
+    fn set(&self, _: &str) -> Result<()> {
+        self.strike()
+    }
+}
+
+impl SkillProvider for Source {
+    fn load(&self, key: &str) -> Result<Option<String>> {
+        self.strike()?;
+        Ok((key == "pdf").then(|| "Use pdftotext.".to_owned()))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    fn set_keyed(&self, _: &Document) -> Result<()> {
+        self.strike()
+    }
+}
+
+impl SearchProvider for Source {
+    fn search(&self, _: &str, _: usize) -> Result<Vec<Document>> {
+        self.strike()?;
+        Ok(Vec::new())
+    }
+}
+
+impl TokenCounter for Source {
+    fn name(&self) -> &str {
+        "torture"
+    }
+
+    fn count_text(&self, text: &str) -> f64 {
+        // Each message of a history is counted.
+        match self.0.strike(400) {
+            Ok(()) => talktree::estimate_tokens(text) as f64,
+            Err(_) => f64::NAN,
+        }
+    }
+}
+
+fn open(store: &Store, trouble: &Arc<Trouble>) -> talktree::Result<(Session, Subscription)> {
+    let source = Source(Arc::clone(trouble));
+    let (asked, told, listens) = (Arc::clone(trouble), Arc::clone(trouble), Arc::clone(trouble));
+    let chat = store
+        .session_builder("s")
+        .block("note", Block::write(source.clone()))
+        .block("skills", Block::skills(source.clone()))
+        .block("facts", Block::searchable(source.clone()))
+        .token_counter(source)
+        .summarizer(move |_: &str| asked.strike(20).map(|()| "short"))
+        .compact_after(600)
+        .compaction_options(CompactionOptions::default().protect_head(1).keep_recent_tokens(120))
+        .on_error(move |_| told.of_progress())
+        .open()?;
+    let subscription = chat.subscribe(move |_| listens.of_progress());
+    Ok((chat, subscription))
+}
+
+fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
+    let folder = scratch()?;
+    let path = folder.path().join("talk.db");
+    let options =
+        Store::options().durability(Durability::Normal).busy_timeout(Duration::from_millis(200));
+    let store = match seed % 4 {
+        0 => options.open_in_memory()?,
+        _ => options.open(&path)?,
+    };
+    let trouble = Arc::new(Trouble {
+        dice: Mutex::new(Rng::with_seed(seed)),
+        place: OnceLock::new(),
+        folder,
+        figures: Default::default(),
+        calls_left: AtomicI64::new(CALLS_BACK),
+        next: AtomicU64::new(0),
+        acknowledged: Mutex::default(),
+        failures: Mutex::default(),
+    });
+    let (chat, subscription) = open(&store, &trouble)?;
+    IS_QUIET.set(true);
+    trouble.acknowledge([chat.append(trouble.message())?]);
+    let _ = trouble.place.set((store.clone(), chat.clone()));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| (0..verbs).for_each(|_| trouble.verb()));
+        }
+    });
+    check(&store, &chat, &trouble)?;
+    drop(subscription);
+    let failures = locked(&trouble.failures).clone();
+    let figures = std::array::from_fn(|deed| trouble.figures[deed].load(Ordering::Relaxed));
+    let stored = locked(&trouble.acknowledged).len();
+    Ok(Played { failures, figures, stored })
+}
+
+/// Checks that nothing is lost, damaged or locked.
+fn check(store: &Store, chat: &Session, trouble: &Trouble) -> Result<()> {
+    let mut present = HashSet::new();
+    for message in chat.all_messages() {
+        present.insert(message?.id.to_string());
+    }
+    let acknowledged = locked(&trouble.acknowledged).clone();
+    let lost = acknowledged.iter().filter(|id| !present.contains(*id)).count();
+    if lost > 0 {
+        trouble.failed(format!("{lost} acknowledged messages are lost"));
+    }
+    chat.append(Message::user("afterwards"))?;
+    chat.context().set("note", "afterwards")?;
+    chat.context().append("note", "afterwards")?;
+    chat.context().set_document("skills", &Document::new("pdf", "afterwards"))?;
+    let usage = chat.window_usage()?;
+    let visible = chat.visible_tokens()?;
+    if usage.total != usage.prompt + visible {
+        trouble.failed(format!("{usage}, but {visible} visible tokens"));
+    }
+    for damage in store.verify(|_| {})?.damages {
+        trouble.failed(format!("{}: {}", damage.kind, damage.what));
+    }
+    for entry in std::fs::read_dir(trouble.folder.path())? {
+        let name = entry?.file_name();
+        if name.to_string_lossy().ends_with(".partial") {
+            trouble.failed(format!("{name:?} is left behind"));
+        }
+    }
+    Ok(())
+}

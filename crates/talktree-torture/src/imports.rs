@@ -1,0 +1,307 @@
+//! Imports that are killed half way, that run beside other writers, and that are given files of other programs.
+//!
+//! Short conversations share commits. So after a kill each of them is in the store as a whole or not at all, and a second
+//! import completes what is missing: the store equals one that was filled without an accident. A file that mixes records
+//! of several programs is refused, or its messages have something to show.
+
+use std::fmt::Write as _;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use talktree::{Message, Store};
+use talktree_import::{ImportOptions, Importer, import_reader};
+
+use crate::contend::start;
+use crate::contend::writer::Plan;
+use crate::kill::worker::store_in;
+use crate::process::Worker;
+use crate::{Report, Result};
+
+/// How often an import is killed, and what it imports.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// How many imports are killed.
+    #[arg(long, default_value_t = 100)]
+    pub rounds: u64,
+    /// How many short conversations the first file holds.
+    #[arg(long, default_value_t = 3_000)]
+    pub conversations: u64,
+    /// How many messages the one conversation of the second file has.
+    #[arg(long, default_value_t = 5_000)]
+    pub messages: u64,
+    /// How many processes write while another imports.
+    #[arg(long, default_value_t = 3)]
+    pub writers: usize,
+    /// How many mixed files are tried.
+    #[arg(long, default_value_t = 20_000)]
+    pub mixtures: u64,
+    /// The program to start as a worker, if it is not this one.
+    #[arg(long, hide = true)]
+    pub program: Option<PathBuf>,
+}
+
+/// What a worker imports, and into which store.
+#[derive(Debug, Clone, clap::Args)]
+pub struct WorkerArgs {
+    /// The store.
+    pub store: PathBuf,
+    /// The files.
+    pub files: Vec<PathBuf>,
+}
+
+/// Imports files into a store: the process that is killed.
+///
+/// # Errors
+/// If the import fails.
+pub fn work(args: &WorkerArgs) -> Result<()> {
+    let store = Store::open(&args.store)?;
+    import(&store, &args.files)
+}
+
+fn import(store: &Store, files: &[PathBuf]) -> Result<()> {
+    let mut importer = Importer::new(store, ImportOptions::default());
+    for file in files {
+        importer.add(file, std::fs::File::open(file)?, |_| {})?;
+    }
+    importer.finish()?;
+    Ok(())
+}
+
+/// Kills imports, imports beside writers, and imports mixed files.
+///
+/// # Errors
+/// If a worker cannot be started or a store cannot be opened.
+pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let files = write_files(folder.path(), args)?;
+    let clean = Store::open(folder.path().join("clean.db"))?;
+    let began = Instant::now();
+    import(&clean, &files)?;
+    let time = began.elapsed();
+    let hash = clean.content_hash()?;
+    report.fact("time of one import", format!("{time:?}"));
+    let replay = format!("just torture imports --seed {}", report.seed());
+    kill(args, &files, time, &hash, &replay, report)?;
+    beside_writers(args, &files, &hash, &replay, report)?;
+    mix(args, &replay, report)
+}
+
+/// Returns how many messages a conversation has.
+fn length(conversation: u64) -> u64 {
+    1 + conversation % 6
+}
+
+fn write_files(folder: &Path, args: &Args) -> Result<Vec<PathBuf>> {
+    let mut short = String::new();
+    for n in 0..args.conversations {
+        let said = |at| format!(r#"{{"role":"user","content":"{n} says {at}"}}"#);
+        let messages: Vec<String> = (0..length(n)).map(said).collect();
+        // A time that is the same in every import.
+        let messages = messages.join(",").replace('}', r#","created_at":1767323045}"#);
+        writeln!(short, r#"{{"id":"c{n}","messages":[{messages}]}}"#)?;
+    }
+    let mut long = String::from(
+        r#"{"type":"session","version":3,"id":"long","timestamp":"2026-01-02T03:04:05Z"}"#,
+    );
+    for n in 0..args.messages {
+        let parent = if n == 0 { "null".to_owned() } else { format!("\"m{}\"", n - 1) };
+        write!(
+            long,
+            "\n{{\"type\":\"message\",\"id\":\"m{n}\",\"parentId\":{parent},\"timestamp\":\"2026-01-02T03:04:05Z\",\"message\":{{\"role\":\"user\",\"content\":\"says {n}\"}}}}"
+        )?;
+    }
+    let files = vec![folder.join("short.jsonl"), folder.join("long.jsonl")];
+    for (path, text) in files.iter().zip([short, long]) {
+        std::fs::write(path, text)?;
+    }
+    Ok(files)
+}
+
+fn kill(
+    args: &Args,
+    files: &[PathBuf],
+    time: Duration,
+    hash: &str,
+    replay: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let mut random = fastrand::Rng::with_seed(report.seed());
+    let (mut cut, mut sessions) = (0, 0);
+    for _ in 0..args.rounds {
+        let folder = tempfile::tempdir()?;
+        let path = store_in(folder.path());
+        let mut worker = start_import(args, &path, files)?;
+        std::thread::sleep(time.mul_f64(random.f64() * 1.2));
+        worker.kill()?;
+        if !path.exists() {
+            continue;
+        }
+        let store = Store::open(&path)?;
+        for damage in store.verify(|_| {})?.damages {
+            report.failure(format!("after a kill: {damage:?}"), replay);
+        }
+        let found = store.sessions()?;
+        sessions += found.len();
+        cut += u64::from((found.len() as u64) < args.conversations + 1);
+        for info in found {
+            let Some(n) = info.id.as_str().strip_prefix('c').and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            let (is, expected) = (store.session(&info.id)?.path_length()?, length(n));
+            if is != expected {
+                let what = format!("session {:?} has {is} messages of {expected}", info.id);
+                report.failure(what, replay);
+            }
+        }
+        import(&store, files)?;
+        if store.content_hash()? != hash {
+            report.failure("a second import did not complete the first", replay);
+        }
+    }
+    report.fact("imports killed", args.rounds);
+    report.fact("imports that were cut", cut);
+    report.fact("whole sessions found after a kill", sessions);
+    Ok(())
+}
+
+fn start_import(args: &Args, path: &Path, files: &[PathBuf]) -> Result<Worker> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let files: Vec<String> = files.iter().map(|file| text(file)).collect();
+    let store = text(path);
+    let args_of = ["import-worker", store.as_str()];
+    let all = args_of.into_iter().chain(files.iter().map(String::as_str));
+    Worker::start(args.program.as_deref(), all)
+}
+
+/// Imports in one process while others append to the same store.
+fn beside_writers(
+    args: &Args,
+    files: &[PathBuf],
+    hash: &str,
+    replay: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = store_in(folder.path());
+    drop(Store::open(&path)?);
+    let plan = |number| Plan {
+        name: format!("w{number}x"),
+        seconds: 600.0,
+        log: Some(folder.path().join(format!("{number}.log"))),
+    };
+    let plans: Vec<Plan> = (0..args.writers).map(plan).collect();
+    let start = |plan| start(args.program.as_deref(), &path, plan, "normal", report.seed());
+    let writers = plans.iter().map(start).collect::<Result<Vec<Worker>>>()?;
+    let began = Instant::now();
+    start_import(args, &path, files)?.wait()?;
+    report.fact("time of an import beside writers", format!("{:?}", began.elapsed()));
+    for mut writer in writers {
+        match writer.has_ended()? {
+            true => report.failure(format!("a writer gave up: {}", writer.complaints()), replay),
+            false => writer.kill()?,
+        }
+    }
+
+    let store = Store::open(&path)?;
+    for damage in store.verify(|_| {})?.damages {
+        report.failure(format!("beside writers: {damage:?}"), replay);
+    }
+    let mut acknowledged = 0;
+    for log in plans.iter().filter_map(|plan| plan.log.as_ref()).filter(|log| log.exists()) {
+        for line in std::fs::read_to_string(log)?.split_inclusive('\n') {
+            // The last line of a killed writer may be cut off.
+            let Some((session, id)) = line.strip_suffix('\n').and_then(|l| l.split_once(' '))
+            else {
+                continue;
+            };
+            acknowledged += 1;
+            if store.session(session)?.message(&id.into())?.is_none() {
+                report.failure(format!("message {id} of {session} is lost"), replay);
+            }
+        }
+    }
+    report.fact("messages acknowledged beside an import", acknowledged);
+    for info in store.sessions()? {
+        let is_imported = info.source.is_some();
+        if !is_imported {
+            store.remove(&info.id)?;
+        }
+    }
+    if store.content_hash()? != hash {
+        report.failure("what was imported beside writers differs", replay);
+    }
+    Ok(())
+}
+
+/// Records of many programs, each of which says something.
+const RECORDS: &[&str] = &[
+    r#"{"type":"user","uuid":"c","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"said"}}"#,
+    r#"{"type":"assistant","uuid":"d","parentUuid":"c","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"said"}]}}"#,
+    r#"{"uuid":"q","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"said"}]}}"#,
+    r#"{"uuid":"r","parentUuid":"q","sessionId":"s","type":"assistant","message":{"role":"model","parts":[{"text":"said"}]},"usageMetadata":{}}"#,
+    r#"{"id":"g","type":"gemini","content":"said"}"#,
+    r#"{"sessionId":"s","messageId":0,"type":"user","message":"said"}"#,
+    r#"{"timestamp":"2026-01-02T03:04:05Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"said"}]}}"#,
+    r#"{"type":"session","version":3,"id":"p","timestamp":"2026-01-02T03:04:05Z"}"#,
+    r#"{"type":"message","id":"m","parentId":null,"message":{"role":"user","content":"said"}}"#,
+    r#"{"type":"user.message","id":"2","parentId":"1","data":{"content":"said"}}"#,
+    r#"{"role":"user","content":"said"}"#,
+    r#"{"role":"user","parts":[{"type":"text","text":"said"}]}"#,
+    r#"{"role":"model","parts":[{"text":"said"}]}"#,
+    r#"{"id":"w","messages":[{"id":"a","parentId":null,"childrenIds":[],"role":"user","content":"said"}]}"#,
+    r#"{"ts":1,"type":"say","say":"text","text":"said"}"#,
+    r#"{"type":"news","sessionId":"s","text":"said"}"#,
+    r#"{"half":"#,
+];
+
+/// Imports files of random records: each is refused, or its messages have something to show.
+fn mix(args: &Args, replay: &str, report: &mut Report) -> Result<()> {
+    let mut random = fastrand::Rng::with_seed(report.seed());
+    let (mut refused, mut taken) = (0_u64, 0_u64);
+    for _ in 0..args.mixtures {
+        // Few kinds in one file, as when logs are joined.
+        let kinds: Vec<&str> =
+            (0..random.usize(1..4)).map(|_| RECORDS[random.usize(..RECORDS.len())]).collect();
+        let lines: Vec<String> = (0..random.usize(1..12))
+            .map(|n| {
+                let line = kinds[random.usize(..kinds.len())];
+                // Ids of their own, or the lines would repeat each other.
+                line.replace(":\"c\"", &format!(":\"c{n}\""))
+                    .replace(":\"q\"", &format!(":\"q{n}\""))
+            })
+            .collect();
+        let file = lines.join("\n");
+        let store = Store::open_in_memory()?;
+        let imported =
+            import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |_| {});
+        let Ok(imported) = imported else {
+            refused += 1;
+            if !store.sessions()?.is_empty() {
+                report.failure(format!("refused, and written: {file}"), replay);
+            }
+            continue;
+        };
+        taken += 1;
+        if imported.records != imported.kept + imported.converted + imported.dropped {
+            report.failure(format!("the counts do not add up: {imported:?}\n{file}"), replay);
+        }
+        let (mut shown, mut blank) = (0, 0);
+        for info in store.sessions()? {
+            for message in store.session(&info.id)?.all_messages() {
+                let message: Message = message?;
+                match message.text().trim().is_empty() {
+                    _ if message.is_hidden => {}
+                    true => blank += 1,
+                    false => shown += 1,
+                }
+            }
+        }
+        if blank > shown {
+            report.failure(format!("{blank} blank messages, {shown} others: {file}"), replay);
+        }
+    }
+    report.fact("mixed files refused", refused);
+    report.fact("mixed files imported", taken);
+    Ok(())
+}

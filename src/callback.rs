@@ -1,0 +1,99 @@
+//! Calls of the program's own code: listeners, handlers, summarizers, providers of blocks.
+//!
+//! None of them is called inside a transaction or under a lock. A panic becomes an error of the callback. A callback may
+//! call the library, which may call a callback; calls without end are refused before the stack overflows.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How many callbacks may run inside each other in one thread. Each may start several more, so that the number of calls
+/// grows exponentially with the depth.
+const MAX_DEPTH: usize = 8;
+
+thread_local! {
+    /// How many callbacks run inside each other in this thread.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Why a callback has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// It panicked with this text.
+    Panicked(String),
+    /// It was not called: too many callbacks run inside each other.
+    TooDeep,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked(text) => write!(f, "it panicked: {text}"),
+            Self::TooDeep => {
+                write!(f, "it was not called: {MAX_DEPTH} callbacks call each other already")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Leaves a callback, also by a panic.
+struct Entered;
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Calls a callback.
+pub(crate) fn call<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
+    if DEPTH.get() >= MAX_DEPTH {
+        return Err(Failed::TooDeep);
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _entered = Entered;
+    caught(callback)
+}
+
+/// Calls the program's code at any depth.
+pub(crate) fn caught<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
+    // It holds nothing of ours, so a panic leaves nothing of ours half done.
+    catch_unwind(AssertUnwindSafe(callback)).map_err(|panic| Failed::Panicked(text_of(&*panic)))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(depth: usize) -> Result<usize, Failed> {
+        match depth {
+            0 => Ok(DEPTH.get()),
+            depth => call(|| nested(depth - 1))?,
+        }
+    }
+
+    #[test]
+    fn callbacks_nest_up_to_a_limit() {
+        assert_eq!(nested(MAX_DEPTH), Ok(MAX_DEPTH));
+        assert_eq!(nested(MAX_DEPTH + 1), Err(Failed::TooDeep));
+        assert_eq!(DEPTH.get(), 0);
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_and_leaves_the_depth() {
+        let failed: Result<(), _> = call(|| panic!("boom {}", 7));
+        assert_eq!(failed, Err(Failed::Panicked("boom 7".to_owned())));
+        let failed: Result<(), _> = call(|| std::panic::panic_any(7));
+        assert_eq!(failed.unwrap_err().to_string(), "it panicked: no message");
+        assert_eq!(DEPTH.get(), 0);
+    }
+}

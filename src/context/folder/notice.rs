@@ -1,0 +1,36 @@
+//! Notices: what a program should know of its folder of skills.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Something in a folder of skills that a model does not see, or sees otherwise than it was meant.
+///
+/// [`SkillFolder`](crate::SkillFolder) has an example. `Display` writes path and reason on one line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct SkillNotice {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is the matter.
+    pub why: String,
+    /// Whether it is left out: not listed in the prompt, and not loaded.
+    pub is_left_out: bool,
+}
+
+impl SkillNotice {
+    pub(super) fn left_out(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), why: why.into(), is_left_out: true }
+    }
+
+    pub(super) fn odd(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), why: why.into(), is_left_out: false }
+    }
+}
+
+impl fmt::Display for SkillNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = crate::foreign::line(&self.path.to_string_lossy());
+        let left_out = if self.is_left_out { "left out: " } else { "" };
+        write!(f, "{path}: {left_out}{}", self.why)
+    }
+}

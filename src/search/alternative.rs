@@ -1,0 +1,279 @@
+//! What a query that finds nothing could leave out.
+//!
+//! An *alternative* is the query with one condition less: without its roles, without its dates, with a shorter word. It
+//! is only returned if it finds something, so each is tried. An alternative never leaves the scope of the search.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::SearchRequest;
+use super::lexer::{Filter, Lexeme, LexemeKind, lex};
+use super::query::Columns;
+use super::tokenizer::tokens;
+use crate::error::Result;
+
+/// The first words of a query are tried in a shorter form.
+const MAX_SHORTENED: usize = 4;
+/// A shorter form keeps at least this many characters.
+const MIN_CHARS: usize = 3;
+/// Longer words are not words of a language.
+const MAX_CHARS: usize = 40;
+
+/// How an [`Alternative`] differs from the query.
+///
+/// ```
+/// use talktree::search::Widening;
+///
+/// assert_eq!(Widening::AnyRole.to_string(), "for any role");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Widening {
+    /// Messages of any role.
+    AnyRole,
+    /// Messages of any time.
+    AnyTime,
+    /// All sessions in scope.
+    AnySession,
+    /// Text, reasoning and tools.
+    AllColumns,
+    /// Without the excluded words.
+    NothingExcluded,
+    /// The words of a phrase anywhere in the message.
+    LoosePhrase,
+    /// The start of a word.
+    ShorterWord,
+    /// Without any filter, in all columns.
+    NoFilter,
+}
+
+impl std::fmt::Display for Widening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AnyRole => "for any role",
+            Self::AnyTime => "at any time",
+            Self::AnySession => "in all sessions",
+            Self::AllColumns => "in text, reasoning and tools",
+            Self::NothingExcluded => "without excluding words",
+            Self::LoosePhrase => "with the words of the phrase in any place",
+            Self::ShorterWord => "with a shorter word",
+            Self::NoFilter => "without filters",
+        })
+    }
+}
+
+/// A query that finds something where another one found nothing.
+///
+/// ```
+/// use talktree::search::Widening;
+/// use talktree::{Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// store.session("s")?.append(Message::user("Can we deploy on Friday?"))?;
+///
+/// let alternatives = store.search("role:assistant friday").alternatives()?;
+/// assert_eq!(alternatives[0].widening, Widening::AnyRole);
+/// assert_eq!(alternatives[0].query, "friday");
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Alternative {
+    /// How it differs from the query.
+    pub widening: Widening,
+    /// The other query.
+    pub query: String,
+}
+
+/// Returns the alternatives of a request that find something. `finds` runs a request.
+pub(super) fn of(
+    request: &SearchRequest,
+    mut finds: impl FnMut(&SearchRequest) -> Result<bool>,
+) -> Result<Vec<Alternative>> {
+    if request.is_plain {
+        return Ok(Vec::new());
+    }
+    let until = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut finds = |query: &str| {
+        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if timeout.is_some_and(|left| left.is_zero()) {
+            return Ok(false);
+        }
+        let mut other =
+            SearchRequest { text: query.to_owned(), limit: 1, offset: 0, ..request.clone() };
+        other.timeout = timeout;
+        finds(&other)
+    };
+    let parts: Vec<Lexeme<'_>> = lex(&request.text).collect();
+    let mut found = Vec::new();
+    let mut queries = relaxed(&parts, request.query().filters.columns);
+    let last = queries.pop_if(|last| last.widening == Widening::NoFilter);
+    for alternative in queries {
+        if finds(&alternative.query)? {
+            found.push(alternative);
+        }
+    }
+    if let Some(query) = shortened(&parts, &mut finds)? {
+        found.push(Alternative { widening: Widening::ShorterWord, query });
+    }
+    if let Some(last) = last.filter(|_| found.is_empty())
+        && finds(&last.query)?
+    {
+        found.push(last);
+    }
+    Ok(found)
+}
+
+/// Returns the query with one kind of condition less, for each kind that it has.
+fn relaxed(parts: &[Lexeme<'_>], columns: Columns) -> Vec<Alternative> {
+    let is = |part: &Lexeme<'_>, filters: &[Filter]| matches!(part.kind, LexemeKind::Filter { filter, .. } if filters.contains(&filter));
+    let without = |filters: &'static [Filter]| {
+        move |part: &Lexeme<'_>| {
+            if is(part, filters) { String::new() } else { part.written.to_owned() }
+        }
+    };
+    let all_columns = |query: String| format!("in:all {query}").trim_end().to_owned();
+    let mut all = Vec::new();
+    let mut add = |widening, query: String| all.push(Alternative { widening, query });
+    for (widening, filters) in [
+        (Widening::AnyRole, &[Filter::Role][..]),
+        (Widening::AnyTime, &[Filter::After, Filter::Before]),
+        (Widening::AnySession, &[Filter::Session]),
+    ] {
+        if parts.iter().any(|part| is(part, filters)) {
+            add(widening, rewritten(parts, without(filters)));
+        }
+    }
+    if columns != Columns::All {
+        add(Widening::AllColumns, all_columns(rewritten(parts, without(&[Filter::In]))));
+    }
+    if parts.iter().any(|part| part.is_excluded) {
+        let kept = |part: &Lexeme<'_>| if part.is_excluded { "" } else { part.written }.to_owned();
+        add(Widening::NothingExcluded, rewritten(parts, kept));
+    }
+    let is_phrase =
+        |part: &Lexeme<'_>| matches!(part.kind, LexemeKind::Phrase { .. }) && !part.is_excluded;
+    if parts.iter().any(is_phrase) {
+        add(
+            Widening::LoosePhrase,
+            rewritten(parts, |part| match part.kind {
+                LexemeKind::Phrase { text, .. } if !part.is_excluded => words(text),
+                _ => part.written.to_owned(),
+            }),
+        );
+    }
+    const FILTERS: &[Filter] =
+        &[Filter::Role, Filter::Session, Filter::After, Filter::Before, Filter::In];
+    if parts.iter().any(|part| is(part, FILTERS)) {
+        add(Widening::NoFilter, all_columns(rewritten(parts, without(FILTERS))));
+    }
+    all
+}
+
+/// Returns the query with the longest start of one of its words that finds something.
+fn shortened(
+    parts: &[Lexeme<'_>],
+    finds: &mut impl FnMut(&str) -> Result<bool>,
+) -> Result<Option<String>> {
+    let words = parts.iter().enumerate().filter_map(|(at, part)| Some((at, word(part)?)));
+    for (at, word) in words.take(MAX_SHORTENED) {
+        let with = |chars: usize| {
+            let start: String = word.chars().take(chars).collect();
+            let written = parts.iter().enumerate().map(|(other, part)| match other == at {
+                true => format!("{start}*"),
+                false => part.written.to_owned(),
+            });
+            written.collect::<Vec<_>>().join(" ")
+        };
+        // What a start finds a shorter start finds, too.
+        let (mut low, mut high) = (MIN_CHARS, word.chars().count());
+        if !finds(&with(low))? {
+            continue;
+        }
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            if finds(&with(middle))? { low = middle } else { high = middle }
+        }
+        return Ok(Some(with(low)));
+    }
+    Ok(None)
+}
+
+/// Returns the word of a part that can be made shorter, without its star.
+fn word<'a>(part: &Lexeme<'a>) -> Option<&'a str> {
+    let LexemeKind::Word(written) = part.kind else { return None };
+    let body = written.trim_end_matches('*');
+    let mut found = tokens(body);
+    let first = found.next().filter(|token| token.text() == body && !token.is_unigram())?;
+    let is_long = (MIN_CHARS + 1..=MAX_CHARS).contains(&first.text().chars().count());
+    (is_long && found.next().is_none() && !part.is_excluded).then_some(first.text())
+}
+
+/// Returns the words of a phrase, none of which is an operator.
+fn words(phrase: &str) -> String {
+    let words = tokens(phrase).map(|token| token.text()).filter(|word| *word != "OR");
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn rewritten(parts: &[Lexeme<'_>], mut write: impl FnMut(&Lexeme<'_>) -> String) -> String {
+    let written = parts.iter().map(&mut write).filter(|part| !part.is_empty());
+    written.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Scope;
+
+    /// Asserts the alternatives of `text` if a query finds something that has one of `found` as its end.
+    #[track_caller]
+    fn gives(text: &str, found: &[&str], expected: &[&str]) {
+        let request = SearchRequest::new(text, Scope::Store);
+        let finds = |request: &SearchRequest| Ok(found.contains(&request.text.as_str()));
+        let all: Vec<String> =
+            of(&request, finds).unwrap_or_default().into_iter().map(|one| one.query).collect();
+        assert_eq!(all, expected, "{text}");
+    }
+
+    #[test]
+    fn one_kind_of_condition_is_left_out_at_a_time() {
+        gives("role:user fox role:tool", &["fox"], &["fox"]);
+        gives("after:2023 fox before:7d", &["fox"], &["fox"]);
+        gives("fox session:\"my chat\"", &["fox"], &["fox"]);
+        gives("fox in:tools", &["in:all fox"], &["in:all fox"]);
+        gives("fox", &["in:all fox"], &["in:all fox"]);
+        gives("fox -den -\"a b\"", &["fox"], &["fox"]);
+        gives("role:user \"red OR fox\"", &["role:user red fox"], &["role:user red fox"]);
+        gives("fox in:all", &["fox"], &[]);
+    }
+
+    #[test]
+    fn all_filters_are_left_out_if_one_is_not_enough() {
+        let text = "role:user after:2023 fox";
+        gives(text, &["in:all fox"], &["in:all fox"]);
+        gives(text, &["in:all fox", "role:user fox"], &["role:user fox"]);
+    }
+
+    #[test]
+    fn the_longest_start_of_a_word_that_finds_something_is_taken() {
+        let all: Vec<String> = (3..=7).map(|end| format!("red {}*", &"deploymnt"[..end])).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        gives("red deploymnt", &all, &["red deploym*"]);
+        gives("red fox", &["red fox*"], &[]);
+        gives("-deploymnt user@host don't 北京天气", &["dep*"], &[]);
+    }
+
+    #[test]
+    fn a_plain_text_and_a_spent_time_have_no_alternatives() -> Result<()> {
+        let mut request = SearchRequest::new("role:user fox", Scope::Store);
+        request.timeout = Some(std::time::Duration::ZERO);
+        assert_eq!(of(&request, |_| Ok(true))?, []);
+        request.timeout = None;
+        assert!(!of(&request, |_| Ok(true))?.is_empty());
+        request.is_plain = true;
+        assert_eq!(of(&request, |_| Ok(true))?, []);
+        Ok(())
+    }
+}

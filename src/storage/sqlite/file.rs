@@ -1,0 +1,339 @@
+//! The file of a database: its path, which is resolved once, and its identity, which must stay.
+//!
+//! Invariant: nothing but SQLite opens the files of a database that this process has open. On POSIX, closing any
+//! descriptor of a file drops all locks that this process holds on it, those of other stores included; the next process
+//! that closes the database would then remove the log under those that still write to it. [`is_open`] answers for every
+//! file that a caller names.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::error::{BackendError, BackendResult};
+use crate::error::{Error, Result};
+use crate::id::shorten;
+
+/// The longest path of a file that SQLite opens on Unix, in bytes; it appends up to eight.
+const MAX_PATH_BYTES: usize = 504;
+
+/// What SQLite appends to the name of a database.
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
+/// 10 ms.
+const FRESH: Duration = Duration::from_millis(50);
+/// Names are checked at every so many calls, whatever the time of the folder: not every file system keeps that.
+const CHECKS_BETWEEN: u64 = 16;
+
+/// The file of an open database. It is known to this process as open until this is dropped.
+pub(super) struct StoreFile {
+    path: PathBuf,
+    log: PathBuf,
+    id: Option<FileId>,
+    folder: PathBuf,
+    folder_id: Option<FileId>,
+    /// The time of the last change of the folder with which everything was in its place, in nanoseconds; 0 if unknown.
+    settled: AtomicU64,
+    checks: AtomicU64,
+    /// The log of the writer; it lasts as long as the writer.
+    log_id: OnceLock<FileId>,
+    /// What the file was when it was opened without locks; `None` if it was opened with locks.
+    unlocked: Option<Stamp>,
+    number: u64,
+}
+
+impl StoreFile {
+    /// Resolves the path of a file that exists.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        require_regular_file(path)?;
+        let path = resolve(path)?;
+        check_length(&path)?;
+        let id = FileId::of(&path);
+        let number = register(&path);
+        let folder = path.parent().unwrap_or(&path).to_owned();
+        Ok(Self {
+            log: beside(&path, "-wal"),
+            id,
+            folder_id: FileId::of(&folder),
+            folder,
+            settled: AtomicU64::new(0),
+            checks: AtomicU64::new(0),
+            log_id: OnceLock::new(),
+            unlocked: None,
+            number,
+            path,
+        })
+    }
+
+    /// Returns the same file, to be read without locks, if that is safe now.
+    ///
+    /// # Errors
+    /// [`Error::UnreadableLog`] if there is a log or a journal.
+    pub(super) fn without_locks(mut self) -> BackendResult<Self> {
+        self.unlocked = Stamp::of(&self.path);
+        self.check_unwritten()?;
+        Ok(self)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what tells this file from every other one.
+    pub(super) fn identity(&self) -> String {
+        match self.id {
+            Some(FileId { device, inode }) => format!("file {device}:{inode}"),
+            None => format!("file {}", self.path.display()),
+        }
+    }
+
+    /// Returns whether the file is read without locks.
+    pub(super) fn is_without_locks(&self) -> bool {
+        self.unlocked.is_some()
+    }
+
+    /// Remembers the log, which the writer has open.
+    pub(super) fn remember_log(&self) {
+        if let Some(id) = FileId::of(&self.log) {
+            // The writer stays the same, so the log does.
+            let _ = self.log_id.set(id);
+        }
+        if let Some(open) = registry().iter_mut().find(|open| open.number == self.number) {
+            let ids = ["-wal", "-shm"].map(|suffix| FileId::of(&beside(&self.path, suffix)));
+            open.beside.extend(ids.into_iter().flatten());
+        }
+    }
+
+    /// Checks that the path still leads to the file, and to the log that the writer has open.
+    ///
+    /// What is written to a log without a name is lost to others, and the file by itself is old.
+    ///
+    /// A change of a name changes the time of its folder, so most calls ask for nothing else. The log is left alone:
+    /// where a file was looked at, some systems record the time of its next change on disk, and each sync takes longer.
+    pub(super) fn check(&self) -> BackendResult<()> {
+        let folder = std::fs::metadata(&self.folder).map_err(|_| self.moved())?;
+        if FileId::of_metadata(&folder) != self.folder_id {
+            return Err(self.moved());
+        }
+        let changed = folder.modified().ok();
+        let nanos = changed.map_or(0, nanos);
+        let is_due = self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_BETWEEN);
+        if is_due || nanos == 0 || self.settled.load(Ordering::Relaxed) != nanos {
+            self.check_names()?;
+            let is_fresh = changed.is_none_or(|at| at.elapsed().is_ok_and(|age| age < FRESH));
+            self.settled.store(if is_fresh { 0 } else { nanos }, Ordering::Relaxed);
+        }
+        self.check_unwritten()
+    }
+
+    fn check_names(&self) -> BackendResult<()> {
+        let is_log_moved = self.log_id.get().is_some_and(|id| FileId::of(&self.log) != Some(*id));
+        if is_log_moved || FileId::of(&self.path) != self.id {
+            return Err(self.moved());
+        }
+        Ok(())
+    }
+
+    /// Returns the size of the log.
+    pub(super) fn log_bytes(&self) -> u64 {
+        std::fs::metadata(&self.log).map_or(0, |log| log.len())
+    }
+
+    /// Checks that nobody has written to a file that is read without locks.
+    fn check_unwritten(&self) -> BackendResult<()> {
+        let Some(stamp) = &self.unlocked else { return Ok(()) };
+        let has =
+            |suffix| std::fs::metadata(beside(&self.path, suffix)).is_ok_and(|file| file.len() > 0);
+        match Stamp::of(&self.path).as_ref() != Some(stamp) || has("-wal") || has("-journal") {
+            true => Err(BackendError::Own(Error::UnreadableLog { path: self.path.clone() })),
+            false => Ok(()),
+        }
+    }
+
+    fn moved(&self) -> BackendError {
+        BackendError::Own(Error::StoreMoved { path: self.path.clone() })
+    }
+}
+
+impl Drop for StoreFile {
+    fn drop(&mut self) {
+        registry().retain(|open| open.number != self.number);
+    }
+}
+
+/// A database that this process has open.
+struct Open {
+    number: u64,
+    path: PathBuf,
+    id: Option<FileId>,
+    /// The log and the lock file, which others may have renamed since.
+    beside: Vec<FileId>,
+}
+
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+fn registry() -> MutexGuard<'static, Vec<Open>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn register(path: &Path) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let id = FileId::of(path);
+    registry().push(Open { number, path: path.to_owned(), id, beside: Vec::new() });
+    number
+}
+
+/// Returns whether this process has a file open as the database, log or lock file of a store, by whatever name.
+pub(crate) fn is_open(path: &Path) -> bool {
+    let Some(id) = FileId::of(path) else { return is_named(path) };
+    let is_beside =
+        |open: &Open| SUFFIXES.iter().any(|s| FileId::of(&beside(&open.path, s)) == Some(id));
+    registry()
+        .iter()
+        .any(|open| open.id == Some(id) || open.beside.contains(&id) || is_beside(open))
+}
+
+/// The same where the system has no ids of files.
+fn is_named(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    registry().iter().any(|open| SUFFIXES.iter().any(|suffix| beside(&open.path, suffix) == path))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Identifies a file while it exists, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Returns the id of the file at a path; `None` if there is none, or if the system has no such ids.
+    fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().as_ref().and_then(Self::of_metadata)
+    }
+
+    #[cfg(unix)]
+    fn of_metadata(file: &std::fs::Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Some(Self { device: file.dev(), inode: file.ino() })
+    }
+
+    #[cfg(not(unix))]
+    fn of_metadata(_: &std::fs::Metadata) -> Option<Self> {
+        None
+    }
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Tells whether a file was written.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let file = std::fs::metadata(path).ok()?;
+        Some(Self { bytes: file.len(), modified: file.modified().ok() })
+    }
+}
+
+/// Creates the file of a new database, which only its owner can read; does nothing if it exists.
+pub(super) fn make_private(path: &Path) -> Result<()> {
+    resolve_new(path)?;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Returns the absolute path of a file that may not exist, in a folder without symbolic links.
+pub(super) fn resolve_new(path: &Path) -> Result<PathBuf> {
+    let mut absolute =
+        std::path::absolute(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    if let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name())
+        // Without the folder, creating the file fails and says so.
+        && let Ok(folder) = folder.canonicalize()
+    {
+        absolute = folder.join(name);
+    }
+    check_length(&absolute)?;
+    Ok(absolute)
+}
+
+/// Returns the absolute path of a file, without symbolic links.
+///
+/// A store keeps this path: a later change of the current folder or of a link must not lead a new connection to another
+/// file, and SQLite must not read a name as a URI. SQLite also puts the write-ahead log beside the resolved file.
+fn resolve(path: &Path) -> Result<PathBuf> {
+    std::fs::canonicalize(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
+/// Returns an error if SQLite could not open the path: it only says that it cannot.
+fn check_length(path: &Path) -> Result<()> {
+    let bytes = path.as_os_str().len();
+    if cfg!(not(unix)) || bytes <= MAX_PATH_BYTES {
+        return Ok(());
+    }
+    let given = shorten(&path.to_string_lossy()).into_owned();
+    let why = format!("it has {bytes} bytes, over SQLite's limit of {MAX_PATH_BYTES}");
+    Err(Error::InvalidName { what: "path of a store", given, why })
+}
+
+/// Returns an error unless the path is a regular file. SQLite checks its content.
+fn require_regular_file(path: &Path) -> Result<()> {
+    let file =
+        std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    let why = match file.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "it is a directory",
+        // Opening a pipe blocks until someone writes into it.
+        _ => "it is not a regular file",
+    };
+    Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
+}
+
+/// Returns whether a file has another header than SQLite's; `false` if a store of this process has it open.
+pub(super) fn has_other_header(path: &Path) -> bool {
+    use std::io::Read;
+    if is_open(path) {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
+    read.is_ok() && start != b"SQLite format 3\0"
+}
+
+/// Returns the URI that makes SQLite read a file without locks.
+pub(super) fn immutable_uri(path: &Path) -> String {
+    use std::fmt::Write;
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'\\' | b':' | b'-' | b'_' | b'.' => {
+                uri.push(char::from(*byte));
+            }
+            // Writing to a string does not fail.
+            byte => drop(write!(uri, "%{byte:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}

@@ -1,0 +1,146 @@
+//! Raising the format of a store: from a file of each former version, killed at random moments.
+//!
+//! A migration is one transaction with the raise of the version, so a file is wholly of the old version or of the new
+//! one. The next opening goes on. [`child`] is what the killed processes run.
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::process::{Other, task};
+use rusqlite::Connection;
+use talktree::{Error, Result, Store};
+
+/// A former version of the format.
+struct Former {
+    schema: &'static str,
+    /// The rows of a store with `{messages}` messages.
+    content: &'static str,
+}
+
+/// From version 1.
+const FORMER: [Former; 2] = [
+    Former {
+        schema: include_str!("fixtures/schema_1.sql"),
+        content: include_str!("fixtures/content_1.sql"),
+    },
+    Former {
+        schema: include_str!("fixtures/schema_2.sql"),
+        content: include_str!("fixtures/content_2.sql"),
+    },
+];
+
+/// How many processes are killed for each former version.
+const KILLS: u32 = 24;
+
+/// How many messages the killed migrations have before them.
+const MESSAGES: u32 = 20_000;
+
+/// Opens the store, which migrates it.
+#[test]
+fn child() -> Result<()> {
+    let Some((_, store)) = task() else { return Ok(()) };
+    common::process::say("open");
+    Store::open(store).map(drop)
+}
+
+/// Creates a store of a former version with so many messages: a path with hidden messages and two nested compactions.
+fn create(path: &Path, former: &Former, messages: u32) {
+    let conn = Connection::open(path).unwrap();
+    conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; BEGIN").unwrap();
+    conn.execute_batch(former.schema).unwrap();
+    conn.execute_batch(&former.content.replace("{messages}", &messages.to_string())).unwrap();
+    conn.execute_batch("COMMIT").unwrap();
+}
+
+fn random() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0) as u32
+}
+
+/// Returns the version of a file, which only another program reads without migrating it.
+fn version(path: &Path) -> u32 {
+    let conn = Connection::open(path).unwrap();
+    conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+fn current() -> Result<u32> {
+    let folder = common::folder()?;
+    drop(Store::open(folder.path().join("new.db"))?);
+    Ok(version(&folder.path().join("new.db")))
+}
+
+/// Checks that nothing was lost.
+fn check(path: &Path, messages: u32) -> Result<()> {
+    let store = Store::open(path)?;
+    let chat = store.session("s")?;
+    let last = format!("m{messages}");
+    assert_eq!(chat.at(&last.as_str().into()).raw().path_length()?, u64::from(messages));
+    assert_eq!(chat.message(&"m10".into())?.map(|message| message.is_hidden), Some(true));
+    assert_eq!(chat.compaction(&"y".into())?.nested, [talktree::CompactionId::from("x")]);
+    assert_eq!(store.search("\"message 4711 of\"").run()?.hits.len(), 1);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn there_is_a_file_of_each_former_version() -> Result<()> {
+    assert_eq!(current()?, FORMER.len() as u32 + 1);
+    Ok(())
+}
+
+#[test]
+fn a_migration_that_is_killed_leaves_the_old_version_or_the_new_one() -> Result<()> {
+    for (former, number) in FORMER.iter().zip(1..) {
+        let folder = common::folder()?;
+        let template = folder.path().join("template.db");
+        create(&template, former, MESSAGES);
+        // How long one takes that is not killed.
+        let whole = folder.path().join("whole.db");
+        std::fs::copy(&template, &whole).unwrap();
+        let mut other = Other::start("migrate", &whole)?;
+        other.hear();
+        let began = Instant::now();
+        other.wait();
+        let longest = began.elapsed().max(Duration::from_millis(2));
+        let (mut old, mut new) = (0, 0);
+        for kill in 0..KILLS {
+            let path = folder.path().join("killed.db");
+            for suffix in ["", "-wal", "-shm"] {
+                let _ = std::fs::remove_file(folder.path().join(format!("killed.db{suffix}")));
+            }
+            std::fs::copy(&template, &path).unwrap();
+            // A second crash may follow the first.
+            for _ in 0..=kill % 3 {
+                let mut other = Other::start("migrate", &path)?;
+                other.hear();
+                std::thread::sleep(longest * (random() % 1_000) / 1_000);
+                other.kill();
+            }
+            let read = Store::open_read_only(&path).map(drop);
+            match version(&path) {
+                found if found == number => {
+                    old += 1;
+                    assert!(matches!(read, Err(Error::OlderStore { .. })), "{read:?}");
+                }
+                found => {
+                    new += 1;
+                    assert_eq!(found, current()?);
+                    read?;
+                }
+            }
+            // Verifying takes most of the time.
+            if kill % 8 == 0 {
+                check(&path, MESSAGES)?;
+            } else {
+                assert_eq!(
+                    Store::open(&path)?.session("s")?.all_messages().count(),
+                    MESSAGES as usize
+                );
+            }
+        }
+        assert!(old + new == KILLS && old > 0, "{old} old, {new} new");
+    }
+    Ok(())
+}
