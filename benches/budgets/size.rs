@@ -30,8 +30,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     bench.table.add(row.floor(json).within(1.6));
     let conn = floor::open(&path, Durability::Normal)?;
     let mut statement = conn.prepare(
-        "SELECT CASE WHEN name GLOB 'search_*' AND name <> 'search_pending' THEN 'search index'
-                     ELSE name END AS part, sum(pgsize)
+        "SELECT CASE WHEN name GLOB 'search_*' THEN 'search index' ELSE name END AS part, sum(pgsize)
            FROM dbstat
           GROUP BY part
          HAVING sum(pgsize) > 65536

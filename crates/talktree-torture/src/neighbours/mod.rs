@@ -216,21 +216,12 @@ fn formats(template: &Template, report: &mut Report) -> Result<()> {
 
 /// Returns the sizes of the tables that verbs write to.
 fn content(conn: &Connection) -> Result<Vec<i64>> {
-    [
-        "message",
-        "session",
-        "compaction",
-        "label",
-        "head_log",
-        "search_pending",
-        "context_entry",
-        "context_version",
-    ]
-    .iter()
-    .map(
-        |table| Ok(conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?),
-    )
-    .collect()
+    ["message", "session", "compaction", "label", "head_log", "context_entry", "context_version"]
+        .iter()
+        .map(|table| {
+            Ok(conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?)
+        })
+        .collect()
 }
 
 /// Calls a verb; the outer error is a panic.

@@ -12,6 +12,17 @@ use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use crate::tree::Address;
 
+/// The pending messages from address ?1 to ?2, in order of address: session by session.
+macro_rules! pending_messages {
+    () => {
+        "session INDEXED BY session_unindexed
+   CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
+                                     AND min((key << 32) + 4294967295, ?2)
+   WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
+     AND message.id IS NOT NULL"
+    };
+}
+
 /// The same tokenizer as in `schema.sql`. Contentless: the text is not stored.
 pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
     text, tools,
@@ -72,7 +83,6 @@ pub(super) fn prepare(
             low
         }
     };
-    let chunk = if watch.has_budget() { CHUNK } else { i64::MAX };
     loop {
         // An interrupted write would roll the whole transaction back, so the budget is asked between two of them.
         watch.enter(Phase::Indexing);
@@ -80,9 +90,12 @@ pub(super) fn prepare(
             return Ok(Prepared::Some);
         }
         watch.enter(Phase::Finishing);
-        let last: Option<Address> = conn
-            .prepare_cached(NTH_PENDING)?
-            .query_row((from, high, chunk - 1), |row| row.get(0))?;
+        let last: Option<Address> = match watch.has_budget() {
+            true => conn
+                .prepare_cached(NTH_PENDING)?
+                .query_row((from, high, CHUNK - 1), |row| row.get(0))?,
+            false => None,
+        };
         let to = last.unwrap_or(high);
         conn.prepare_cached(FILL)?.execute([from, to])?;
         conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
@@ -99,11 +112,8 @@ pub(super) fn prepare(
 const CHUNK: i64 = 2_048;
 
 /// The end of a chunk; NULL if it is the last one.
-pub(super) const NTH_PENDING: &str = "SELECT (SELECT address
-           FROM search_pending
-          WHERE address BETWEEN ?1 AND ?2
-          ORDER BY address
-          LIMIT 1 OFFSET ?3)";
+pub(super) const NTH_PENDING: &str =
+    concat!("SELECT (SELECT address FROM ", pending_messages!(), " LIMIT 1 OFFSET ?3)");
 
 /// Replaces the content of the temporary index by the next `limit` messages that are not pending, for `verify`;
 /// returns the last one.
@@ -147,13 +157,11 @@ pub(super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
                   FROM session INDEXED BY session_unindexed
                  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
 
-pub(super) const FILL: &str = "INSERT INTO temp.pending_index (rowid, text, tools)
- SELECT address, talktree_text(parts), talktree_tools(parts)
-   FROM session INDEXED BY session_unindexed
-  CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
-                                    AND min((key << 32) + 4294967295, ?2)
-  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
-    AND message.id IS NOT NULL";
+pub(super) const FILL: &str = concat!(
+    "INSERT INTO temp.pending_index (rowid, text, tools)
+     SELECT address, talktree_text(parts), talktree_tools(parts) FROM ",
+    pending_messages!()
+);
 
 #[cfg(test)]
 mod tests {

@@ -334,10 +334,7 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
     append(&session(&writer, "s"), (0..5_000).map(|n| format!("fox {n}")))?;
     writer.write(|conn| {
         conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
-        conn.execute(
-            "INSERT OR IGNORE INTO search_pending (address) SELECT address FROM message",
-            [],
-        )?;
+        conn.execute("UPDATE session SET unindexed = 1", [])?;
         Ok(())
     })?;
     let reader = Database::open_read_only(&path, Config::default())?;
