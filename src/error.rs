@@ -41,6 +41,13 @@ pub enum Error {
         /// The unknown id.
         id: SessionId,
     },
+    /// The session was removed after this handle had seen it. Nothing was written; the handle and its clones read as
+    /// empty. A new handle of the same id begins a new session.
+    #[error("session {id:?} was removed; a new handle of this id begins a new session")]
+    SessionRemoved {
+        /// The session.
+        id: SessionId,
+    },
     /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {
@@ -138,6 +145,14 @@ pub enum Error {
     Stale {
         /// What changed since the plan was made.
         why: Stale,
+    },
+    /// The plan was made in another session, in another store, or before the session was removed. Nothing was stored.
+    #[error("{}", made_elsewhere(planned, session))]
+    PlanOfAnother {
+        /// The session that the plan was made in.
+        planned: SessionId,
+        /// The session that it was given to.
+        session: SessionId,
     },
     /// The summarizer failed or panicked. The session is unchanged.
     #[error("the summarizer failed: {source}")]
@@ -381,6 +396,15 @@ pub enum Error {
 /// Returns where a head is, in words.
 fn at(head: Option<&MessageId>) -> String {
     head.map_or_else(|| "before the first message".to_owned(), |id| format!("at {id:?}"))
+}
+
+fn made_elsewhere(planned: &SessionId, session: &SessionId) -> String {
+    match planned == session {
+        true => format!(
+            "the plan was made in another session {session:?}: of another store, or removed since"
+        ),
+        false => format!("the plan was made in session {planned:?}, not in {session:?}"),
+    }
 }
 
 fn of_document(key: Option<&str>) -> String {

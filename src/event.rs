@@ -49,7 +49,7 @@ pub struct Event {
 /// let (sender, changes) = mpsc::channel();
 /// let _subscription = chat.subscribe(move |event| { let _ = sender.send(event.change.clone()); });
 ///
-/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
 /// chat.checkout_start()?;
 /// let heard: Vec<Change> = changes.try_iter().collect();
 /// let compact = Change::Compact { id: compaction, messages: 1, tokens_before: 6, tokens_after: 7 };

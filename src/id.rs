@@ -23,11 +23,24 @@ pub const MAX_ID_BYTES: usize = 1024;
 
 /// The prefix of a summary's id in a history. No message id may start with it.
 ///
+/// Where an id names a place, that of a summary stands for the last message of its range: for
+/// [`at`](crate::Session::at), [`append_to`](crate::Session::append_to), [`checkout`](crate::Session::checkout),
+/// [`fork`](crate::Session::fork), [`branches`](crate::Session::branches), labels, search scopes and exports. It keeps this
+/// place when that message is deleted. Only [`update`](crate::Session::update) and [`delete`](crate::Session::delete),
+/// which name content, do not know it.
+///
 /// ```
 /// use talktree::{Message, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// assert!(chat.append(Message::user("hello").with_id("compaction_1")).is_err());
+///
+/// let question = chat.append(Message::user("Shall we?"))?.id;
+/// chat.append(Message::assistant("No."))?;
+/// chat.add_compaction("They asked.", &question, &question)?;
+/// let summary = chat.history()?[0].id.clone();
+/// chat.append_to(&summary, Message::assistant("Yes!"))?;
+/// assert_eq!(chat.history()?.iter().map(Message::text).collect::<Vec<_>>(), ["They asked.", "Yes!"]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 pub const COMPACTION_PREFIX: &str = "compaction_";

@@ -50,7 +50,10 @@ pub mod testing;
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
 };
-pub use compaction::{Compaction, CompactionStatus, Seen, Stale, Summary, SummaryRefused};
+pub use compaction::{
+    Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
+    SummaryRefused, Tombstone,
+};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
     SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
@@ -69,8 +72,8 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path, Session,
-    SessionBuilder,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
+    Session, SessionBuilder,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};

@@ -73,7 +73,7 @@ pub struct CountedAppend {
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let hello = chat.append(Message::user("hello").with_id("m1"))?.id;
-/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
 ///
 /// let updated = chat.update(Message::user("goodbye").with_id("m1"))?;
 /// assert!(updated.is_changed);
@@ -117,7 +117,7 @@ pub enum Upserted {
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let secret = chat.append(Message::user("My password is ..."))?.id;
 /// let reply = chat.append(Message::assistant("Noted."))?.id;
-/// let compaction = chat.add_compaction("They shared a password.", &secret, &reply)?;
+/// let compaction = chat.add_compaction("They shared a password.", &secret, &reply)?.id;
 ///
 /// assert_eq!(chat.delete([&secret])?.covered_by, [compaction.clone()]); // its summary mentions the message
 /// assert_eq!(chat.delete([&reply])?.compactions_gone, [compaction]);

@@ -244,8 +244,17 @@ fn a_session_removed_or_cleared_during_a_compaction_stays_so() -> Result<()> {
         }));
         let chat = chat.open()?;
         chat.append_all((0..17).map(message))?;
-        assert_eq!(observed.errors(), ["the plan is stale: message \"1\" was deleted"]);
+        let why = match is_removed {
+            true => "session \"s\" was removed; a new handle of this id begins a new session",
+            false => "the plan is stale: message \"1\" was deleted",
+        };
+        assert_eq!(observed.errors(), [why]);
         assert_eq!((chat.info()?.is_some(), chat.history()?), (!is_removed, vec![]));
+        if is_removed {
+            let refused = chat.append(message("again"));
+            assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
+            continue;
+        }
         assert!(chat.append(message("again"))?.is_new);
         assert_eq!((chat.visible_tokens()?, chat.history()?.len()), (24, 1));
     }

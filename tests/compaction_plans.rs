@@ -5,8 +5,8 @@ mod common;
 use common::drawn;
 use talktree::testing::MemorySession;
 use talktree::{
-    Compaction, CompactionId, CompactionOptions, CompactionPlan, Error, Message, NothingToCompact,
-    Planned, Result, Session, Stale, Store, SummaryRefused,
+    Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error, Message,
+    NothingToCompact, Planned, Result, Session, Stale, Store, SummaryRefused,
 };
 
 /// Appends one message per letter, long enough to be worth compacting.
@@ -43,6 +43,78 @@ fn chats() -> Result<[Session; 2]> {
     Ok([Store::open_in_memory()?.session("s")?, small])
 }
 
+/// A fork has the ids of its source, so a plan of one was committed to the other although its summarizer never read it:
+/// the summary told what was said elsewhere.
+#[test]
+fn a_plan_is_committed_only_to_the_session_it_was_made_in() -> Result<()> {
+    let (store, elsewhere) = (Store::open_in_memory()?, Store::open_in_memory()?);
+    let chat = store.session("s")?;
+    say(&chat, "abcdef")?;
+    let same = elsewhere.session("s")?;
+    say(&same, "abcdef")?;
+    let others = [
+        chat.fork(&"f".into(), "Fork")?,
+        same,
+        Session::over(MemorySession::new("s".into())),
+        store.session("never written to")?,
+    ];
+    for other in &others {
+        let refused = other.commit(planned(chat.plan_compaction(&options()))?, "short");
+        assert!(
+            matches!(&refused, Err(Error::PlanOfAnother { planned, session })
+                if planned == chat.id() && session == other.id()),
+            "{refused:?}"
+        );
+        assert!(other.compactions()?.is_empty());
+
+        let plan = chat.plan_branch_summary(&"a".into(), &options())?.expect("five are left");
+        let refused = other.checkout_with_summary(plan, "short");
+        assert!(matches!(refused, Err(Error::PlanOfAnother { .. })), "{refused:?}");
+    }
+    // Another handle of the same session is the same session.
+    let plan = planned(chat.plan_compaction(&options()))?;
+    assert!(store.session("s")?.commit(plan, "short")?.is_shown);
+    Ok(())
+}
+
+#[test]
+fn a_plan_is_not_committed_to_a_session_that_was_begun_anew() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    say(&chat, "abcdef")?;
+    let plan = planned(chat.plan_compaction(&options()))?;
+    store.remove(chat.id())?;
+    let again = store.session("s")?;
+    say(&again, "abcdef")?;
+    let refused = again.commit(plan, "short").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the plan was made in another session \"s\": of another store, or removed since"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
+    let scratch = common::Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    say(&chat, "abcdef")?;
+    let plan = planned(chat.plan_compaction(&options()))?;
+    assert!(common::open(&scratch.folder)?.session("s")?.commit(plan, "short")?.is_shown);
+    Ok(())
+}
+
+#[test]
+fn a_plan_of_a_memory_session_is_bound_to_it() -> Result<()> {
+    let [one, other] = ["s", "s"].map(|id| Session::over(MemorySession::new(id.into())));
+    say(&one, "abcdef")?;
+    say(&other, "abcdef")?;
+    let refused = other.commit(planned(one.plan_compaction(&options()))?, "short");
+    assert!(matches!(refused, Err(Error::PlanOfAnother { .. })), "{refused:?}");
+    assert!(one.commit(planned(one.plan_compaction(&options()))?, "short")?.is_shown);
+    Ok(())
+}
+
 /// A compaction on the head's branch that reached beyond the planned range made every plan of the other branch stale
 /// from the start.
 #[test]
@@ -73,7 +145,7 @@ fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()
         let plan = planned(chat.plan_compaction(&options()))?;
         assert_eq!(plan.last().as_str(), "d");
         say(&chat, "fg")?;
-        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?;
+        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?.id;
         assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Compacted { by });
     }
     Ok(())
@@ -85,7 +157,7 @@ fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()
 fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefgh")?;
-    let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?;
+    let compaction = chat.add_compaction("from b to d", &"b".into(), &"d".into())?.id;
     chat.checkout(&"d".into())?;
     chat.delete([&"d".into()])?;
     assert_eq!(drawn(&chat.history()?), format!("a {}", compaction.as_message()));
@@ -116,7 +188,7 @@ fn the_reason_names_the_removed_compaction_whatever_became_visible() -> Result<(
     let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefg")?;
     chat.add_compaction("from c to d", &"c".into(), &"d".into())?;
-    let outer: CompactionId = chat.add_compaction("from c to e", &"c".into(), &"e".into())?;
+    let outer: CompactionId = chat.add_compaction("from c to e", &"c".into(), &"e".into())?.id;
     let plan = planned(chat.plan_compaction(&options().protect_head(0)))?;
     assert_eq!(plan.first().as_str(), "a");
     chat.remove_compaction(&outer)?;
@@ -154,9 +226,27 @@ fn imported_figures_of_any_size_are_accepted() -> Result<()> {
         }
         chat.import_compaction(&compaction)?;
     }
-    let over = chat.add_compaction("all", &"a".into(), &"d".into())?;
+    let over = chat.add_compaction("all", &"a".into(), &"d".into())?.id;
     let over = chat.compaction(&over)?;
     assert_eq!((over.count, over.tokens_before), (4, i64::MAX as u64));
     assert_eq!(drawn(&chat.expand(&over.id)?), "compaction_1 compaction_2 compaction_3 d");
+    Ok(())
+}
+
+/// Nothing said that a summary that was added does not show.
+#[test]
+fn adding_a_compaction_says_whether_it_shows() -> Result<()> {
+    for chat in chats()? {
+        say(&chat, "abcde")?;
+        let y = chat.add_compaction("Y", &"b".into(), &"d".into())?;
+        assert!(y.is_shown());
+        let x = chat.add_compaction("X", &"a".into(), &"c".into())?;
+        assert_eq!(x.status, CompactionStatus::Under { id: y.id.clone() });
+        assert_eq!(drawn(&chat.at(&"c".into()).history()?), x.id.as_message().as_str());
+        chat.append_to(&"a".into(), Message::user("another way").with_id("x"))?;
+        let off = chat.add_compaction("Z", &y.id.as_message(), &"e".into())?;
+        assert_eq!((off.status.clone(), off.is_shown()), (CompactionStatus::OffPath, false));
+        assert_eq!(chat.compaction_status(&off.id)?, off.status);
+    }
     Ok(())
 }

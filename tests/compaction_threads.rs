@@ -172,7 +172,7 @@ fn a_change_of_the_range_while_the_summarizer_runs_is_a_refusal_with_its_reason(
     for (name, work, why) in cases {
         let scratch = Scratch::new()?;
         let other = filled(&scratch.store)?;
-        let inner = other.add_compaction("from 1 to 3", &"1".into(), &"3".into())?;
+        let inner = other.add_compaction("from 1 to 3", &"1".into(), &"3".into())?.id;
         other.append_all((16..19).map(message))?;
         let (model, summarize) = Model::new();
         let errors = Errors::default();

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::Scratch;
-use talktree::testing::{MemorySession, conformance};
+use talktree::testing::{MemorySession, conformance, conformance_of_removal};
 use talktree::{Error, Message, Result, Session, Store};
 
 #[test]
@@ -25,6 +25,21 @@ fn sqlite_in_a_file_conforms() -> Result<()> {
     let scratch = Scratch::new()?;
     conformance(|id| provider(&scratch.store, id));
     Ok(())
+}
+
+#[test]
+fn sqlite_conforms_to_the_rules_of_removal() -> Result<()> {
+    let scratch = Scratch::new()?;
+    for store in [&scratch.store, &Store::open_in_memory()?] {
+        conformance_of_removal(|id| provider(store, id), |id| store.remove(id));
+    }
+    Ok(())
+}
+
+#[test]
+#[should_panic(expected = "the write should be Error::SessionRemoved, not Ok")]
+fn a_provider_that_writes_to_a_removed_session_breaks_a_rule() {
+    conformance_of_removal(|id| Arc::new(MemorySession::new(id)), |_| Ok(()));
 }
 
 fn provider(store: &Store, id: talktree::SessionId) -> Arc<dyn talktree::SessionProvider> {

@@ -673,14 +673,20 @@ impl World {
 
     fn open_handles(&mut self) -> Result<()> {
         self.handles.clear();
+        let all: Vec<&Spec> = SPECS.iter().collect();
         for chat in &self.model.chats {
-            let mut builder = self.scratch.store.session_builder(chat.id.as_str());
-            for spec in &SPECS {
-                builder = builder.block(spec.label, spec.block(&self.note));
-            }
-            self.handles.push(builder.cached_prompt().open()?);
+            let handle = self.open_handle(&chat.id, &all)?;
+            self.handles.push(handle);
         }
         Ok(())
+    }
+
+    fn open_handle(&self, id: &str, blocks: &[&Spec]) -> Result<Session> {
+        let mut builder = self.scratch.store.session_builder(id);
+        for spec in blocks {
+            builder = builder.block(spec.label, spec.block(&self.note));
+        }
+        builder.cached_prompt().open()
     }
 
     /// Another handle of a session's context, with all blocks.
@@ -780,7 +786,11 @@ impl World {
                 let id = format!("f{}", self.model.count);
                 self.handles.push(handle.fork_as(&id.as_str().into(), &at.into(), "A fork")?);
             }
-            Step::Forget => self.scratch.store.remove(&chat.id.as_str().into())?,
+            Step::Forget => {
+                self.scratch.store.remove(&chat.id.as_str().into())?;
+                // The old one does not write any more.
+                self.handles[at] = self.open_handle(&chat.id, &chat.blocks)?;
+            }
             Step::Take(label) => {
                 let was = chat.blocks.iter().any(|spec| spec.label == *label);
                 assert_eq!(context.remove(label), was);

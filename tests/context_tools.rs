@@ -208,7 +208,7 @@ fn unloading_replaces_every_copy_even_one_under_a_summary() -> Result<()> {
     play(&chat, "1", "load_context", pdf())?;
     play(&chat, "2", "load_context", pdf())?;
     let compaction =
-        chat.add_compaction("A skill was loaded.", &"ask 1".into(), &"told 1".into())?;
+        chat.add_compaction("A skill was loaded.", &"ask 1".into(), &"told 1".into())?.id;
     // A call and its answer in one part, as UIs store them.
     let mut part = Part::tool_call("load_context", "3", pdf());
     if let Part::Tool(tool) = &mut part {
@@ -385,7 +385,7 @@ fn history_search_marks_branches_and_summaries() -> Result<()> {
 
     let current = search(json!({"query": "elephant", "branches": "current"}))?;
     assert!(current.contains("[second, ") && !current.contains("[first, "), "{current}");
-    let compaction = chat.add_compaction("About animals.", &"q".into(), &"second".into())?;
+    let compaction = chat.add_compaction("About animals.", &"q".into(), &"second".into())?.id;
     let compacted = search(json!({"query": "Babar", "branches": "current"}))?;
     assert!(compacted.contains(&format!("under summary {compaction}")), "{compacted}");
     assert_eq!(search(json!({"query": "zebra"}))?, "Nothing found for \"zebra\".");
@@ -401,7 +401,7 @@ fn history_expand_pages_through_the_messages_of_a_summary() -> Result<()> {
         Message::user(text).with_id(format!("m{n}"))
     };
     chat.append_all((0..30).map(message))?;
-    let compaction = chat.add_compaction("Numbers.", &"m0".into(), &"m29".into())?;
+    let compaction = chat.add_compaction("Numbers.", &"m0".into(), &"m29".into())?.id;
     let expand = |input: Value| chat.tools().call("history_expand", input);
     // The id of the summary in a history is accepted, too.
     let by_message = expand(json!({"id": compaction.as_message()}))?;
@@ -478,7 +478,7 @@ fn answers_are_cut_to_the_budget_and_say_so() -> Result<()> {
         )?;
     }
     let head = MessageId::from("m39");
-    let compaction = chat.add_compaction("Elephants.", &head, &head)?;
+    let compaction = chat.add_compaction("Elephants.", &head, &head)?.id;
     let calls = [
         ("load_context", pdf()),
         ("search_context", json!({"label": "facts", "query": "elephant"})),

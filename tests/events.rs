@@ -49,7 +49,7 @@ fn each_change_is_sent_once() -> Result<()> {
     assert_eq!(ear.received(), [head("a"), head("c"), head("a")]);
     chat.checkout_start()?;
     assert_eq!(ear.received(), [Change::Head { id: None }]);
-    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?.id;
     chat.remove_compaction(&compaction)?;
     assert_eq!(
         ear.received(),

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use talktree::export::{content_hash, session_hash};
 use talktree::import::{FORMAT, ImportReport, JsonlOptions};
-use talktree::{Error, Json, Message, MessageId, Part, Result, Session, SessionDetails, Store};
+use talktree::{
+    Compaction, Error, Json, Message, MessageId, Part, Result, Session, SessionDetails, Store,
+};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
@@ -145,7 +147,7 @@ fn the_hash_changes_with_the_content() -> Result<()> {
 }
 
 #[test]
-fn deleted_messages_are_omitted_and_compactions_end_at_living_ones() -> Result<()> {
+fn deleted_messages_are_omitted_and_compactions_keep_their_places() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c", "d", "e", "f"].map(|id| Message::user(id).with_id(id)))?;
@@ -155,9 +157,9 @@ fn deleted_messages_are_omitted_and_compactions_end_at_living_ones() -> Result<(
     let shown = views(&chat)?;
     let copy = round_trip(&store)?;
     let copied = copy.session("s")?;
-    let compaction = &copied.compactions()?[0];
-    assert_eq!((compaction.first.as_str(), compaction.last.as_str()), ("c", "c"));
-    assert_eq!(views(&copied)?[0], shown[0]);
+    assert_eq!(copied.compactions()?, chat.compactions()?);
+    assert_eq!(views(&copied)?, shown);
+    assert_eq!(shown, [vec!["a", "b to d", "e", "f"], vec!["a", "c", "x"]]);
     assert_eq!(copied.message(&"e".into())?.unwrap().parent, Some("c".into()));
     Ok(())
 }
@@ -174,6 +176,113 @@ fn compactions_that_overlap_after_an_end_is_deleted_are_all_kept() -> Result<()>
     let shown = views(&chat)?;
     assert_eq!(shown, [vec!["a to d", "e"], vec!["a", "b to x"]]);
     assert_eq!(views(&round_trip(&store)?.session("s")?)?, shown);
+    Ok(())
+}
+
+/// An end that was deleted moved to the message above it. There another compaction ended that reached further back, so the
+/// copy showed `[X] e`, and its hash was that of the source.
+#[test]
+fn a_copy_shows_what_its_source_shows() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
+    chat.add_compaction("Y", &"b".into(), &"d".into())?;
+    chat.add_compaction("X", &"a".into(), &"c".into())?;
+    chat.delete([&"d".into()])?;
+    assert_eq!(views(&chat)?, [["a", "Y", "e"]]);
+    let copy = round_trip(&store)?;
+    let copied = copy.session("s")?;
+    assert_eq!(views(&copied)?, [["a", "Y", "e"]]);
+    assert_eq!(copied.at(&"c".into()).history()?, chat.at(&"c".into()).history()?);
+    assert_eq!(copied.compactions()?, chat.compactions()?);
+    assert!(copy.verify(|_| {})?.damages.is_empty());
+    Ok(())
+}
+
+/// A later summary hid the one that crosses; after it was removed, an import refused what the source still shows.
+#[test]
+fn compactions_that_cross_because_one_was_removed_are_all_kept() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
+    let removed = chat.add_compaction("R", &"b".into(), &"d".into())?.id;
+    chat.add_compaction("S", &"a".into(), &"c".into())?;
+    chat.add_compaction("Z", &removed.as_message(), &"e".into())?;
+    chat.remove_compaction(&removed)?;
+    assert_eq!(views(&chat)?, [["a", "Z"]]);
+    let copied = round_trip(&store)?.session("s")?;
+    assert_eq!(views(&copied)?, [["a", "Z"]]);
+    assert_eq!(copied.compactions()?, chat.compactions()?);
+    Ok(())
+}
+
+/// Both stores hold the messages a, b, c and e, and the same two summaries.
+#[test]
+fn stores_that_show_other_histories_have_other_hashes() -> Result<()> {
+    let time = "2026-01-02T03:04:05Z".parse().unwrap();
+    let make = |deletes_last: bool| -> Result<Store> {
+        let store = Store::open_in_memory()?;
+        let chat = store.session("s")?;
+        chat.set_details(&SessionDetails { created_at: Some(time), ..SessionDetails::default() })?;
+        let ids: &[&str] =
+            if deletes_last { &["a", "b", "c", "d", "e"] } else { &["a", "b", "c", "e"] };
+        chat.append_all(ids.iter().map(|id| Message::user(*id).with_id(*id).at(time)))?;
+        let add = |id: &str, first: &str, last: &str| {
+            let mut compaction = Compaction::new(id, first.into(), last.into());
+            (compaction.id, compaction.created_at, compaction.count) = (id.into(), time, 3);
+            chat.import_compaction(&compaction)
+        };
+        add("Y", "b", if deletes_last { "d" } else { "c" })?;
+        if deletes_last {
+            add("X", "a", "c")?;
+            chat.delete([&"d".into()])?;
+        } else {
+            add("X", "a", "c")?;
+        }
+        Ok(store)
+    };
+    let (one, other) = (make(true)?, make(false)?);
+    assert_eq!(views(&one.session("s")?)?, [["a", "Y", "e"]]);
+    assert_eq!(views(&other.session("s")?)?, [["X", "e"]]);
+    assert_ne!(one.content_hash()?, other.content_hash()?);
+    Ok(())
+}
+
+/// A later export of the same session continues below the place where a summary ends, although its message is deleted.
+#[test]
+fn a_later_export_continues_at_the_place_of_a_deleted_message() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d", "e"].map(|id| Message::user(id).with_id(id)))?;
+    let summary = chat.add_compaction("Y", &"b".into(), &"d".into())?.id.as_message();
+    chat.add_compaction("X", &"a".into(), &"c".into())?;
+    chat.delete([&"d".into()])?;
+    let (copy, _) = import(&export(&store)?, &JsonlOptions::default())?;
+    chat.append_to(&summary, Message::user("f").with_id("f"))?;
+    assert_eq!(views(&chat)?, [["a", "Y", "e"], ["a", "Y", "f"]]);
+    let grown = export(&store)?;
+    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
+    let report = copy.import_jsonl("grown", Cursor::new(&grown), &strict, |_| {})?;
+    assert_eq!((report.added, report.known), (1, 4), "{report:#?}");
+    assert_eq!(views(&copy.session("s")?)?, views(&chat)?);
+    assert_eq!(copy.content_hash()?, store.content_hash()?);
+    Ok(())
+}
+
+/// A head below a deleted message at which a summary ends.
+#[test]
+fn a_head_at_a_deleted_message_stays_there() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append_all(["a", "b", "c", "d"].map(|id| Message::user(id).with_id(id)))?;
+    chat.add_compaction("Y", &"b".into(), &"c".into())?;
+    chat.checkout(&"c".into())?;
+    chat.delete([&"c".into()])?;
+    let copied = round_trip(&store)?.session("s")?;
+    assert_eq!(copied.head()?, chat.head()?);
+    assert_eq!(copied.history()?, chat.history()?);
+    copied.append(Message::user("f"))?;
+    assert_eq!(copied.history()?.iter().map(Message::text).collect::<String>(), "aYf");
     Ok(())
 }
 
@@ -298,7 +407,7 @@ fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
-    let compaction = chat.add_compaction("a to b", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("a to b", &"a".into(), &"b".into())?.id;
     chat.label("l", &"a".into())?;
     let file = export(&store)?;
     chat.append(Message::user("d").with_id("d"))?;
@@ -337,6 +446,10 @@ enum Step {
     Root(String),
     Compact(usize, usize),
     Delete(usize),
+    /// Appends a message with the id of a deleted one.
+    Again(usize, String),
+    RemoveCompaction(usize),
+    AtSummary(usize, String),
     Label(u8, usize),
     Checkout(usize),
     Fork(usize),
@@ -348,21 +461,28 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<u8>(), text(), any::<bool>()).prop_map(|(r, t, a)| Step::Append(r, t, a)),
         3 => (any::<usize>(), text()).prop_map(|(at, t)| Step::To(at, t)),
         1 => text().prop_map(Step::Root),
-        2 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Step::Compact(a, b)),
-        1 => any::<usize>().prop_map(Step::Delete),
+        4 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Step::Compact(a, b)),
+        2 => any::<usize>().prop_map(Step::Delete),
+        1 => (any::<usize>(), text()).prop_map(|(at, t)| Step::Again(at, t)),
+        1 => any::<usize>().prop_map(Step::RemoveCompaction),
+        1 => (any::<usize>(), text()).prop_map(|(at, t)| Step::AtSummary(at, t)),
         1 => (0..3_u8, any::<usize>()).prop_map(|(n, at)| Step::Label(n, at)),
         1 => any::<usize>().prop_map(Step::Checkout),
         1 => any::<usize>().prop_map(Step::Fork),
     ]
 }
 
-fn run(store: &Store, steps: &[Step]) -> Result<()> {
+fn run(store: &Store, steps: &[Step], prefix: &str) -> Result<()> {
     let chat = store.session("s")?;
-    let mut ids: Vec<MessageId> = Vec::new();
+    let mut ids: Vec<MessageId> = chat
+        .all_messages()
+        .map(|message| message.map(|message| message.id))
+        .collect::<Result<_>>()?;
+    let mut deleted: Vec<MessageId> = Vec::new();
     let pick =
         |ids: &[MessageId], at: usize| (!ids.is_empty()).then(|| ids[at % ids.len()].clone());
     for (number, step) in steps.iter().enumerate() {
-        let message = |text: &str| Message::user(text).with_id(format!("m{number}"));
+        let message = |text: &str| Message::user(text).with_id(format!("{prefix}{number}"));
         match step {
             Step::Append(role, text, is_hidden) => {
                 let mut message = message(text).with_metadata(json!({"n": role, "t": text}));
@@ -388,6 +508,25 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
                 let Some(id) = pick(&ids, *at) else { continue };
                 chat.delete([&id])?;
                 ids.retain(|other| *other != id);
+                deleted.push(id);
+            }
+            Step::Again(at, text) => {
+                let Some(id) = pick(&deleted, *at) else { continue };
+                deleted.retain(|other| *other != id);
+                ids.push(chat.append(message(text).with_id(id))?.id);
+            }
+            Step::RemoveCompaction(at) => {
+                let all = chat.compactions()?;
+                if !all.is_empty() {
+                    chat.remove_compaction(&all[at % all.len()].id)?;
+                }
+            }
+            Step::AtSummary(at, text) => {
+                let all = chat.compactions()?;
+                if !all.is_empty() {
+                    let summary = all[at % all.len()].id.as_message();
+                    ids.push(chat.append_to(&summary, message(text))?.id);
+                }
             }
             Step::Label(name, at) => {
                 let Some(id) = pick(&ids, *at) else { continue };
@@ -399,30 +538,65 @@ fn run(store: &Store, steps: &[Step]) -> Result<()> {
             },
             Step::Fork(at) => {
                 let Some(id) = pick(&ids, *at) else { continue };
-                chat.fork_as(&format!("fork {number}").as_str().into(), &id, "fork")?;
+                chat.fork_as(&format!("{prefix} fork {number}").as_str().into(), &id, "fork")?;
             }
         }
     }
     Ok(())
 }
 
+/// Returns what every place of every session shows: each message, each summary, the head.
+fn everything_shown(store: &Store) -> Result<Vec<String>> {
+    let mut shown = Vec::new();
+    let mut sessions = store.sessions()?;
+    sessions.sort_by(|one, other| one.id.cmp(&other.id));
+    for info in sessions {
+        let chat = store.session(&info.id)?;
+        let mut places = Vec::new();
+        for message in chat.all_messages() {
+            places.push(message?.id);
+        }
+        places.extend(chat.compactions()?.iter().map(|compaction| compaction.id.as_message()));
+        for place in places {
+            shown.push(format!("{place}: {:?}", chat.at(&place).history()?));
+        }
+        shown.push(format!("{} {:?}: {:?}", info.id, chat.head()?, chat.history()?));
+    }
+    Ok(shown)
+}
+
+/// Runs the steps, and compares the store with its copy; then changes the copy and compares hashes and views.
+fn check(steps: &[Step], more: &[Step]) -> Result<()> {
+    let store = Store::open_in_memory()?;
+    run(&store, steps, "m")?;
+    let copy = round_trip(&store)?;
+    let shown = everything_shown(&store)?;
+    assert_eq!(everything_shown(&copy)?, shown);
+    for info in store.sessions()? {
+        let (here, there) = (store.session(&info.id)?, copy.session(&info.id)?);
+        assert_eq!(here.raw_history()?, there.raw_history()?);
+        assert_eq!(here.compactions()?, there.compactions()?);
+    }
+    assert_eq!(copy.verify(|_| {})?.damages, vec![]);
+
+    let mut seen = vec![(copy.content_hash()?, shown)];
+    for (number, step) in more.iter().enumerate() {
+        run(&copy, std::slice::from_ref(step), &format!("n{number} "))?;
+        let (hash, shown) = (copy.content_hash()?, everything_shown(&copy)?);
+        for (other, other_shown) in &seen {
+            assert!(*other != hash || *other_shown == shown, "{step:?} changes views only");
+        }
+        seen.push((hash, shown));
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
-    fn random_stores_survive_the_round_trip(steps in prop::collection::vec(step(), 1.. 60)) {
-        let store = Store::open_in_memory().unwrap();
-        run(&store, &steps).unwrap();
-        let copy = match round_trip(&store) {
-            Ok(copy) => copy,
-            Err(error) => return Err(TestCaseError::fail(error.to_string())),
-        };
-        for session in store.sessions().unwrap() {
-            let (here, there) = (store.session(&session.id).unwrap(), copy.session(&session.id).unwrap());
-            prop_assert_eq!(here.raw_history().unwrap(), there.raw_history().unwrap());
-            if !steps.iter().any(|step| matches!(step, Step::Delete(_))) {
-                prop_assert_eq!(views(&here).unwrap(), views(&there).unwrap());
-            }
-        }
-        let verified = copy.verify(|_| {}).unwrap();
-        prop_assert_eq!(verified.damages, vec![]);
+    fn random_stores_survive_the_round_trip(
+        steps in prop::collection::vec(step(), 1.. 60),
+        more in prop::collection::vec(step(), 0.. 8),
+    ) {
+        check(&steps, &more).unwrap();
     }
 }

@@ -44,7 +44,7 @@ fn every_verb_refuses_ids_of_another_session() -> Result<()> {
     let (chat, other) = (store.session("s")?, store.session("other")?);
     chat.append_all(letters("a b"))?;
     other.append_all(letters("x y"))?;
-    let compaction = other.add_compaction("summary", &"x".into(), &"y".into())?;
+    let compaction = other.add_compaction("summary", &"x".into(), &"y".into())?.id;
     let (a, x) = (MessageId::from("a"), MessageId::from("x"));
     let new = || Message::user("new");
     let before = (chat.raw_history()?, other.history()?);
@@ -442,7 +442,7 @@ fn a_read_only_store_refuses_writes() -> Result<()> {
     let scratch = Scratch::new()?;
     let chat = scratch.store.session("s")?;
     chat.append_all(letters("a b c"))?;
-    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+    let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?.id;
     let store = Store::open_read_only(scratch.folder.path().join("talk.db"))?;
     let read_only = store.session("s")?;
     assert_eq!(read_only.history()?, chat.history()?);
@@ -523,7 +523,8 @@ fn a_very_deep_path_can_be_read_and_deleted() -> Result<()> {
         chat.delete([&middle, &"0".into()])?;
         assert_eq!(chat.path_length()?, MANY as u64 - 2);
         assert_eq!(chat.roots()?[0].id, "1");
-        let compaction = chat.add_compaction("all", &"1".into(), &(MANY - 2).to_string().into())?;
+        let compaction =
+            chat.add_compaction("all", &"1".into(), &(MANY - 2).to_string().into())?.id;
         assert_eq!(chat.history()?.len(), 2);
         assert_eq!(chat.page().before(&compaction.as_message()).run()?.messages.len(), 0);
         assert_eq!(chat.fork(&last.as_str().into(), "fork")?.path_length()?, MANY as u64 - 2);

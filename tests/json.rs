@@ -345,3 +345,40 @@ fn any_accepted_message_is_read_back_equal() -> std::result::Result<(), String> 
     let result = runner.run(&made_message(), |made| check_made(&scratch.store, &made));
     result.map_err(|error| error.to_string())
 }
+
+/// JavaScript's `Date.now()` is a number: such messages were refused as a whole.
+#[test]
+fn a_time_is_a_text_or_a_number_since_1970() {
+    let read = |time: &str| -> std::result::Result<String, String> {
+        let text = format!(r#"{{"role":"user","createdAt":{time}}}"#);
+        let message = serde_json::from_str::<Message>(&text).map_err(|error| error.to_string())?;
+        Ok(message.created_at.to_rfc3339())
+    };
+    for (time, expected) in [
+        ("1767323045500", "2026-01-02T03:04:05.500+00:00"),
+        ("1767323045500.25", "2026-01-02T03:04:05.500250+00:00"),
+        ("1767323045", "2026-01-02T03:04:05+00:00"),
+        ("1767323045.5", "2026-01-02T03:04:05.500+00:00"),
+        ("0", "1970-01-01T00:00:00+00:00"),
+        ("-86400", "1969-12-31T00:00:00+00:00"),
+        ("\"2026-01-02T04:04:05+01:00\"", "2026-01-02T03:04:05+00:00"),
+    ] {
+        assert_eq!(read(time).as_deref(), Ok(expected), "{time}");
+    }
+    for bad in ["1e300", "true", "[]", "{}", "\"yesterday\"", "\"\""] {
+        let why = read(bad).unwrap_err();
+        assert!(why.contains("time"), "{bad}: {why}");
+    }
+    assert!(read("null").is_ok());
+}
+
+/// An empty id was replaced by a new one at each reading, so a message that was stored twice was there twice.
+#[test]
+fn an_empty_id_is_an_error_that_names_it() {
+    for field in ["id", "parent"] {
+        let text = format!(r#"{{"role":"user","{field}":""}}"#);
+        let why = serde_json::from_str::<Message>(&text).unwrap_err().to_string();
+        assert!(why.contains(&format!("the field `{field}` is an empty text")), "{why}");
+    }
+    assert!(serde_json::from_str::<Message>(r#"{"role":"user","id":null,"parent":null}"#).is_ok());
+}

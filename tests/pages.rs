@@ -76,7 +76,7 @@ fn pages_are_stable_while_others_append_and_move_the_head() -> Result<()> {
 #[test]
 fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
     let chat = chat("a b c d e")?;
-    let compaction = chat.add_compaction("summary", &"b".into(), &"d".into())?.as_message();
+    let compaction = chat.add_compaction("summary", &"b".into(), &"d".into())?.id.as_message();
     chat.delete([&"d".into()])?;
     assert_eq!(drawn(&chat.history()?), format!("a {compaction} e"));
     let page = chat.page().before(&"e".into()).run()?;
@@ -88,7 +88,7 @@ fn a_page_shows_the_summary_whose_last_message_is_deleted() -> Result<()> {
 #[test]
 fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<()> {
     let chat = chat("a b c d")?;
-    let compaction = chat.add_compaction("summary", &"b".into(), &"c".into())?.as_message();
+    let compaction = chat.add_compaction("summary", &"b".into(), &"c".into())?.id.as_message();
     chat.delete([&"b".into()])?;
     let shown = chat.history()?;
     assert_eq!(shown[1].parent, Some("a".into()));
@@ -100,8 +100,8 @@ fn a_summary_whose_first_message_is_deleted_reads_as_in_the_history() -> Result<
 #[test]
 fn adjacent_summaries_are_paged_as_in_the_history() -> Result<()> {
     let chat = chat("a b c d e")?;
-    let one = chat.add_compaction("one", &"a".into(), &"b".into())?.as_message();
-    let two = chat.add_compaction("two", &"c".into(), &"d".into())?.as_message();
+    let one = chat.add_compaction("one", &"a".into(), &"b".into())?.id.as_message();
+    let two = chat.add_compaction("two", &"c".into(), &"d".into())?.id.as_message();
     chat.delete([&"b".into(), &"d".into()])?;
     assert_eq!(drawn(&chat.history()?), format!("{one} {two} e"));
     assert_eq!(drawn(&chat.page().before(&two).run()?.messages), one.as_str());

@@ -71,7 +71,7 @@ fn recent_never_starts_between_a_call_and_its_result() -> Result<()> {
 #[test]
 fn the_summary_before_the_messages_is_included() -> Result<()> {
     let chat = chat("a b c d e")?;
-    let compaction = chat.add_compaction("first", &"a".into(), &"c".into())?.as_message();
+    let compaction = chat.add_compaction("first", &"a".into(), &"c".into())?.id.as_message();
     let recent = chat.recent(Budget::messages(2))?;
     assert_eq!((drawn(&recent.messages), recent.left_out), (format!("{compaction} d e"), 0));
     assert_eq!(chat.recent(Budget::messages(1))?.left_out, 2);
@@ -88,7 +88,7 @@ fn a_summary_over_the_call_of_a_tool_is_kept_with_its_result() -> Result<()> {
         Message::new("tool", vec![Part::tool_result("t", "1", json!("done"))]).with_id("result"),
         Message::assistant("done").with_id("z"),
     ])?;
-    let compaction = chat.add_compaction("first", &"a".into(), &"call".into())?.as_message();
+    let compaction = chat.add_compaction("first", &"a".into(), &"call".into())?.id.as_message();
     for max in [2, 3, 100] {
         let recent = chat.recent(Budget::messages(max))?;
         assert_eq!(drawn(&recent.messages), format!("{compaction} result z"), "{max} messages");

@@ -207,8 +207,8 @@ fn a_compacted_hit_is_on_the_path_and_names_its_compaction() -> Outcome {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
     chat.append_all([user("a", "fox"), user("b", "fox"), user("c", "fox"), user("d", "fox")])?;
-    let inner = chat.add_compaction("inner", &"b".into(), &"b".into())?;
-    let outer = chat.add_compaction("outer", &"a".into(), &"c".into())?;
+    let inner = chat.add_compaction("inner", &"b".into(), &"b".into())?.id;
+    let outer = chat.add_compaction("outer", &"a".into(), &"c".into())?.id;
     chat.append_to(&"b".into(), user("e", "fox"))?;
     chat.checkout(&"d".into())?;
     let flags = |found: Found| {

@@ -2,10 +2,19 @@
 //!
 //! A session's name, model and times were set by several transactions, so a crash in between left a session without
 //! them, and the time of the last write could not be set at all: imported conversations of years looked like written today.
+//!
+//! A program that removed a session while another part of it held a handle got the session back with the handle's next
+//! append: a conversation that a person had deleted.
+
+mod common;
 
 use chrono::{DateTime, Utc};
+use common::Scratch;
 use serde_json::json;
-use talktree::{Error, Json, Message, Result, SessionDetails, Store};
+use talktree::{
+    Block, Change, Error, ImportRecord, Json, Message, MessageId, Result, Session, SessionDetails,
+    Store,
+};
 
 fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -79,5 +88,170 @@ fn the_time_of_the_last_write_is_set_until_the_next_write() -> Result<()> {
     chat.append(Message::user("hello"))?;
     assert!(chat.info()?.unwrap().updated_at >= begun);
     assert_eq!(order()?, ["old", "new"]);
+    Ok(())
+}
+
+type Write = Box<dyn Fn(&Session) -> Result<()>>;
+
+/// Every verb that writes, by name.
+fn writes() -> Vec<(&'static str, Write)> {
+    fn verb(write: impl Fn(&Session) -> Result<()> + 'static) -> Write {
+        Box::new(write)
+    }
+    let a = || MessageId::from("a");
+    let other = || Message::user("other").with_id("other");
+    vec![
+        ("append", verb(move |chat| chat.append(other()).map(drop))),
+        ("append again", verb(|chat| chat.append(Message::user("a").with_id("a")).map(drop))),
+        ("append_to", verb(move |chat| chat.append_to(&a(), other()).map(drop))),
+        ("append_root", verb(move |chat| chat.append_root(other()).map(drop))),
+        ("append_if_head", verb(move |chat| chat.append_if_head(None, other()).map(drop))),
+        ("append_all", verb(move |chat| chat.append_all([other()]).map(drop))),
+        ("upsert", verb(move |chat| chat.upsert(other()).map(drop))),
+        ("update", verb(|chat| chat.update(Message::user("b").with_id("a")).map(drop))),
+        ("import", verb(move |chat| chat.import_message(None, other()).map(drop))),
+        (
+            "import a mark",
+            verb(move |chat| chat.import_messages(&[ImportRecord::mark("m", a())]).map(drop)),
+        ),
+        ("delete", verb(move |chat| chat.delete([&a()]).map(drop))),
+        ("delete_branch", verb(move |chat| chat.delete_branch(&a()).map(drop))),
+        ("clear", verb(|chat| chat.clear())),
+        ("checkout", verb(move |chat| chat.checkout(&a()))),
+        ("checkout_start", verb(|chat| chat.checkout_start())),
+        ("undo_head", verb(|chat| chat.undo_head().map(drop))),
+        ("redo_head", verb(|chat| chat.redo_head().map(drop))),
+        ("label", verb(move |chat| chat.label("l", &a()))),
+        ("unlabel", verb(|chat| chat.unlabel("l"))),
+        ("add_compaction", verb(move |chat| chat.add_compaction("s", &a(), &a()).map(drop))),
+        ("remove_compaction", verb(|chat| chat.remove_compaction(&"c".into()))),
+        ("fork", verb(move |chat| chat.fork(&a(), "Fork").map(drop))),
+        ("split", verb(|chat| chat.compact_and_split("They greeted.").map(drop))),
+        ("set_details", verb(|chat| chat.set_details(&SessionDetails::named("again")))),
+        ("a block", verb(|chat| chat.context().append("memory", "Likes tea.").map(drop))),
+        ("refresh_prompt", verb(|chat| chat.refresh_prompt().map(drop))),
+    ]
+}
+
+fn open(store: &Store) -> Result<Session> {
+    store.session_builder("s").block("memory", Block::stored()).cached_prompt().open()
+}
+
+#[test]
+fn a_removed_session_does_not_come_back() -> Result<()> {
+    for (name, write) in writes() {
+        let store = Store::open_in_memory()?;
+        let chat = open(&store)?;
+        chat.append(Message::user("a").with_id("a"))?;
+        store.remove(chat.id())?;
+        let refused = write(&chat);
+        assert!(
+            matches!(&refused, Err(Error::SessionRemoved { id }) if id == chat.id()),
+            "{name}: {refused:?}"
+        );
+        assert!(store.sessions()?.is_empty(), "{name}");
+        assert!(chat.history()?.is_empty(), "{name}");
+        assert_eq!(chat.info()?, None, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_new_handle_of_a_removed_session_starts_afresh_and_the_old_one_stays_out_of_it() -> Result<()> {
+    for (name, write) in writes() {
+        let store = Store::open_in_memory()?;
+        let old = open(&store)?;
+        old.append(Message::user("a").with_id("a"))?;
+        store.remove(old.id())?;
+        let new = open(&store)?;
+        new.append(Message::user("new").with_id("a"))?;
+        let refused = write(&old);
+        assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{name}: {refused:?}");
+        assert_eq!(store.sessions()?.len(), 1, "{name}");
+        assert!(old.history()?.is_empty(), "{name}");
+        assert_eq!(old.message(&"a".into())?, None, "{name}");
+        assert_eq!(new.history()?.len(), 1, "{name}");
+        assert_eq!(new.history()?[0].text(), "new", "{name}");
+        assert!(store.verify(|_| {})?.damages.is_empty(), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_handle_has_seen_what_it_read_or_what_its_clone_wrote() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let writer = store.session("s")?;
+    type See = fn(&Session) -> Result<()>;
+    let sees: [See; 4] = [
+        |chat| chat.history().map(drop),
+        |chat| chat.info().map(drop),
+        |chat| chat.iter().try_for_each(|message| message.map(drop)),
+        |chat| chat.clone().append(Message::user("hi")).map(drop),
+    ];
+    for see in sees {
+        let writer = match writer.append(Message::user("hello")) {
+            Ok(_) => writer.clone(),
+            Err(_) => {
+                let again = store.session("s")?;
+                again.append(Message::user("hello"))?;
+                again
+            }
+        };
+        let (seen, unseen) = (store.session("s")?, store.session("s")?);
+        see(&seen)?;
+        store.remove(writer.id())?;
+        assert!(matches!(seen.append(Message::user("x")), Err(Error::SessionRemoved { .. })));
+        // It never saw the session that was removed, so this is its first write.
+        unseen.append(Message::user("x"))?;
+        store.remove(unseen.id())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_that_was_never_committed_is_not_seen() -> Result<()> {
+    let store = Store::options().max_message_bytes(100).open_in_memory()?;
+    let chat = open(&store)?;
+    let large = Message::user("x".repeat(200));
+    assert!(chat.append_all([Message::user("a"), large]).is_err());
+    assert!(store.sessions()?.is_empty());
+    chat.append(Message::user("a"))?;
+    assert_eq!(chat.history()?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_session_removed_by_another_process_does_not_come_back() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    chat.append(Message::user("hello"))?;
+    let fork = chat.fork(&chat.head()?.unwrap(), "Fork")?;
+    // A second store of the same file has connections of its own, as another process does.
+    let other = common::open(&scratch.folder)?;
+    for id in [chat.id(), fork.id()] {
+        other.remove(id)?;
+    }
+    for handle in [chat, fork] {
+        let refused = handle.append(Message::user("x"));
+        assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
+    }
+    assert!(other.sessions()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_refused_write_tells_no_listener() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = open(&store)?;
+    chat.append(Message::user("a").with_id("a"))?;
+    store.remove(chat.id())?;
+    let (sender, changes) = std::sync::mpsc::channel::<Change>();
+    let _subscription = chat.subscribe(move |event| {
+        let _ = sender.send(event.change.clone());
+    });
+    for (_, write) in writes() {
+        assert!(write(&chat).is_err());
+    }
+    assert!(changes.try_recv().is_err());
     Ok(())
 }

@@ -17,7 +17,7 @@ fn chat(path: &str) -> Result<Session> {
 fn a_compaction_is_removed_with_the_tombstone_it_ends_at() -> Result<()> {
     for is_branch in [false, true] {
         let chat = chat("a b c")?;
-        let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?;
+        let compaction = chat.add_compaction("summary", &"a".into(), &"b".into())?.id;
         assert_eq!(chat.delete([&"b".into()])?.covered_by, std::slice::from_ref(&compaction));
         let deleted = match is_branch {
             true => chat.delete_branch(&"c".into())?,
@@ -34,7 +34,7 @@ fn a_compaction_is_removed_with_the_tombstone_it_ends_at() -> Result<()> {
 #[test]
 fn a_fork_reads_like_its_source_if_compactions_end_at_tombstones() -> Result<()> {
     let chat = chat("a b c d")?;
-    let late = chat.add_compaction("late", &"b".into(), &"c".into())?.as_message();
+    let late = chat.add_compaction("late", &"b".into(), &"c".into())?.id.as_message();
     chat.add_compaction("early", &"a".into(), &"b".into())?;
     chat.delete([&"c".into()])?;
     assert_eq!(drawn(&chat.history()?), format!("a {late} d"));

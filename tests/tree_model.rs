@@ -396,10 +396,10 @@ impl World {
         let answer = self.session.add_compaction(summary.as_str(), &first_id, &last_id);
         assert_eq!(self.every_raw()?, raw, "a compaction changes nothing that is stored");
         match (answer, expected) {
-            (Ok(id), Ok(())) => {
+            (Ok(added), Ok(())) => {
                 let model = &mut self.models[self.at];
                 model.compactions.push(Compaction {
-                    id: id.to_string(),
+                    id: added.id.to_string(),
                     first,
                     last,
                     first_id: model.nodes[first].id.clone(),
@@ -436,13 +436,34 @@ impl World {
         let (chat, model) = (&self.session, &self.models[self.at]);
         assert_eq!(lines(&chat.raw_history()?), model.raw(model.head));
         assert_eq!(lines(&chat.history()?), model.history(model.head));
-        assert_eq!(chat.head()?.map(|id| id.to_string()), model.id_of(model.head));
+        let head = chat.head()?;
+        assert_eq!(head.as_ref().map(ToString::to_string), model.id_of_place(model.head));
+        if let Some(head) = head {
+            assert_eq!(chat.at(&head).history()?, chat.history()?);
+            assert_eq!(chat.at(&head).raw().history()?, chat.raw_history()?);
+        }
+        for parent in [None, head_message(chat)?] {
+            let all = match &parent {
+                Some(parent) => chat.branches(parent)?,
+                None => chat.roots()?,
+            };
+            let mut paged: Vec<Message> = Vec::new();
+            loop {
+                let after = paged.last().map(|message| message.id.clone());
+                let page = chat.branches_page(parent.as_ref(), after.as_ref(), 2)?;
+                if page.is_empty() {
+                    break;
+                }
+                paged.extend(page);
+            }
+            assert_eq!(paged, all);
+        }
         let log =
             chat.head_log()?.into_iter().map(|e| (e.id.map(|id| id.to_string()), e.is_present));
         let log = log.collect::<Vec<_>>();
         let places = model.log.iter().enumerate();
         let expected: Vec<_> =
-            places.map(|(at, place)| (model.id_of(*place), at == model.position)).collect();
+            places.map(|(at, place)| (model.id_of_place(*place), at == model.position)).collect();
         if model.exists {
             assert_eq!(log, expected);
         }
@@ -712,4 +733,10 @@ fn any_operations_leave_the_store_equal_to_the_model() -> std::result::Result<()
 fn branches_compactions_and_deletions_leave_the_store_equal_to_the_model()
 -> std::result::Result<(), String> {
     run(prop::collection::vec(knotty_op(), 20..60), 48)
+}
+
+/// Returns the parent of the head, whose branches are more than one after a checkout.
+fn head_message(chat: &Session) -> Result<Option<MessageId>> {
+    let head = chat.head()?.map(|head| chat.message(&head)).transpose()?;
+    Ok(head.flatten().and_then(|head| head.parent))
 }

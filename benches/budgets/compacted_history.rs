@@ -13,7 +13,7 @@ pub(crate) const SUMMARY: &str =
 
 /// Runs `work` while all but the 20 newest messages of the long session are compacted.
 pub(crate) fn with_compacted<T>(sized: &Sized, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let compacted = sized.long.add_compaction(SUMMARY, &sized.first, &sized.before_last_20)?;
+    let compacted = sized.long.add_compaction(SUMMARY, &sized.first, &sized.before_last_20)?.id;
     let answer = work();
     sized.long.remove_compaction(&compacted)?;
     answer
@@ -62,7 +62,7 @@ pub(crate) fn flat(bench: &mut Bench) -> Result<()> {
     let large = bench.stores.sized(bench.million)?;
     let times = repeat(Rounds::exactly(3), || {
         let start = std::time::Instant::now();
-        let compacted = large.long.add_compaction(SUMMARY, &large.first, &large.before_last_20)?;
+        let compacted = large.long.add_compaction(SUMMARY, &large.first, &large.before_last_20)?.id;
         let time = start.elapsed();
         large.long.remove_compaction(&compacted)?;
         Ok(time)

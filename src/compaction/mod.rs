@@ -1,5 +1,7 @@
 //! A compaction replaces a range of a path with a summary when a history is read.
 
+mod origin;
+mod placed;
 pub(crate) mod policy;
 mod refusal;
 mod seen;
@@ -13,6 +15,8 @@ use serde_json::json;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
+pub(crate) use origin::PlanOrigin;
+pub use placed::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
 pub(crate) use refusal::is_blank;
 pub use refusal::{Stale, SummaryRefused};
 pub use seen::Seen;
@@ -105,7 +109,7 @@ impl Compaction {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all([Message::user("hi").with_id("a"), Message::assistant("ho").with_id("b")])?;
-    /// let compaction = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?;
+    /// let compaction = chat.add_compaction("They greeted.", &"a".into(), &"b".into())?.id;
     ///
     /// let summary = &chat.history()?[0];
     /// assert_eq!(summary.id, compaction.as_message());

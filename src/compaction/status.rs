@@ -12,10 +12,10 @@ use crate::id::CompactionId;
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let hello = chat.append(Message::user("hello"))?.id;
 /// let reply = chat.append(Message::assistant("hi"))?.id;
-/// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
+/// let inner = chat.add_compaction("A greeting.", &hello, &hello)?.id;
 /// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Shown);
 ///
-/// let outer = chat.add_compaction("They greeted.", &hello, &reply)?;
+/// let outer = chat.add_compaction("They greeted.", &hello, &reply)?.id;
 /// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Under { id: outer });
 /// chat.checkout(&hello)?;
 /// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Shown);

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::compactions::living_compactions;
 use super::jsonl::session_record;
+use super::records::{Record, each_record};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::canonical;
@@ -15,8 +15,9 @@ use crate::store::Store;
 
 /// Returns a hash of the content of every session of a store.
 ///
-/// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order, and
-/// session details, with JSON compared by value. Addresses, the log of the head and the time of the last write are not
+/// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
+/// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on
+/// every path. Addresses, the log of the head and the time of the last write are not
 /// included. So an export that is imported into another store keeps the hash. The hash is computed in many reads: if
 /// others write meanwhile, it may mix several states.
 ///
@@ -74,25 +75,28 @@ pub fn session_hash(session: &Session) -> Result<String> {
     // A write that is reverted changes the time of the last write.
     let info = session.info()?.map(|info| SessionInfo { updated_at: info.created_at, ..info });
     add(&info.as_ref().map(session_record))?;
-    for message in session.all_messages() {
-        add(&message?)?;
-    }
-    for compaction in living_compactions(session)? {
-        add(&json!([
+    each_record(session, &mut |record| match record {
+        Record::Tombstone { number, parent, below, .. } => {
+            add(&json!(["tombstone", number, parent, below]))
+        }
+        Record::Message { message, below } => {
+            add(message)?;
+            below.map_or(Ok(()), |below| add(&json!(["below", below])))
+        }
+        Record::Compaction { compaction, first, last } => add(&json!([
             "compaction",
             compaction.id,
-            compaction.first,
-            compaction.last,
+            first.map_or_else(|| json!(compaction.first), |number| json!(number)),
+            last.map_or_else(|| json!(compaction.last), |number| json!(number)),
             compaction.count,
             compaction.summary,
             compaction.details.as_ref().map(|details| canonical(details.as_str())),
             compaction.created_at,
-        ]))?;
-    }
-    for label in session.labels()? {
-        add(&json!(["label", label.name, label.id]))?;
-    }
-    add(&json!(["head", session.head()?]))?;
+        ])),
+        Record::Elision(elision) => add(&json!(["elision", elision])),
+        Record::Label(label) => add(&json!(["label", label.name, label.id])),
+        Record::Head(head) => add(&json!(["head", head])),
+    })?;
     Ok(hash.to_string())
 }
 

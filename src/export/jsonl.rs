@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::compactions::living_compactions;
 use super::output_error;
+use super::records::{Number, Record, each_record};
+use crate::compaction::Compaction;
 use crate::error::{Error, Result};
-use crate::id::SessionId;
+use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::session::Session;
@@ -46,9 +47,10 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// The export has the session's details, every branch, hidden messages, compactions, labels and the head. It does not
-    /// have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these. It omits what only matters inside a store: tombstones of deleted messages, the log of the head, and import
-    /// records. It consists of many reads: if another handle deletes messages meanwhile, it may mix several states.
+    /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels and the head, and
+    /// the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path. It does
+    /// not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
+    /// It omits what only matters inside a store: the log of the head, and import records. It consists of many reads: if another handle deletes messages meanwhile, it may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -165,24 +167,33 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     fn session(&mut self, session: &Session, info: &SessionInfo) -> Result<()> {
-        // Read before the messages, so each refers to messages that are exported.
-        let (compactions, labels) = (living_compactions(session)?, session.labels()?);
-        let head = session.head()?;
         self.line(&session_record(info))?;
         self.counts.sessions += 1;
-        for message in session.all_messages() {
-            self.line(&MessageRecord { kind: "message", message: &message? })?;
-            self.counts.messages += 1;
+        each_record(session, &mut |record| self.record(record))
+    }
+
+    fn record(&mut self, record: Record<'_>) -> Result<()> {
+        match record {
+            Record::Tombstone { number, parent, below, starts, ends } => {
+                let kind = "tombstone";
+                self.line(&TombstoneRecord { kind, number, parent, below, starts, ends })
+            }
+            Record::Message { message, below } => {
+                self.counts.messages += 1;
+                self.line(&MessageRecord { kind: "message", below, message })
+            }
+            Record::Compaction { compaction, first, last } => {
+                self.counts.compactions += 1;
+                let (kind, first_tombstone, last_tombstone) = ("compaction", first, last);
+                self.line(&CompactionRecord { kind, compaction, first_tombstone, last_tombstone })
+            }
+            Record::Elision(elision) => self.line(&Typed { kind: "elision", rest: elision }),
+            Record::Label(label) => {
+                self.counts.labels += 1;
+                self.line(&Typed { kind: "label", rest: label })
+            }
+            Record::Head(id) => self.line(&json!({"type": "head", "id": id})),
         }
-        for compaction in &compactions {
-            self.line(&Typed { kind: "compaction", rest: compaction })?;
-            self.counts.compactions += 1;
-        }
-        for label in &labels {
-            self.line(&Typed { kind: "label", rest: label })?;
-            self.counts.labels += 1;
-        }
-        self.line(&json!({"type": "head", "id": head}))
     }
 
     fn end(mut self) -> Result<()> {
@@ -218,7 +229,35 @@ impl<'a, W: Write> Lines<'a, W> {
 struct MessageRecord<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    below: Option<Number>,
     message: &'a Message,
+}
+
+#[derive(Serialize)]
+struct TombstoneRecord<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    number: Number,
+    parent: Option<&'a MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    below: Option<Number>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    starts: Vec<&'a CompactionId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ends: Vec<&'a CompactionId>,
+}
+
+#[derive(Serialize)]
+struct CompactionRecord<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    compaction: &'a Compaction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_tombstone: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_tombstone: Option<Number>,
 }
 
 #[derive(Serialize)]

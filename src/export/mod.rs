@@ -6,30 +6,37 @@
 //!
 //! # The own format
 //!
-//! JSON lines, version 1:
+//! JSON lines, version 2:
 //!
 //! ```json
 //! {"format":"talktree","version":2}
 //! {"type":"session","id":"s","name":"..","created_at":".."}
 //! {"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[..],"created_at":".."}}
+//! {"type":"tombstone","number":1,"parent":"a","ends":["d"]}
+//! {"type":"message","below":1,"message":{"id":"c","parent":"a",..}}
 //! {"type":"compaction","id":"c","first":"a","last":"a","count":1,"summary":"..","created_at":".."}
+//! {"type":"compaction","id":"d","first":"a","last":"b","last_tombstone":1,..}
+//! {"type":"elision","message":"c","call":"call_1","marker":".."}
 //! {"type":"label","name":"start","id":"a"}
 //! {"type":"head","id":"a"}
-//! {"type":"end","sessions":1,"messages":1,"compactions":1,"labels":1,"checksum":".."}
+//! {"type":"end","sessions":1,"messages":2,"compactions":2,"labels":1,"checksum":".."}
 //! ```
 //!
 //! The export holds all branches of a session in order of creation, so parents come first. The checksum is a chain of
-//! version 5 UUIDs over the lines. The export omits what only matters inside a store: addresses, tombstones, the log of
-//! the head, import records, and the origin of forked messages.
+//! version 5 UUIDs over the lines. The export omits what only matters inside a store: addresses, the log of the head,
+//! import records, and the origin of forked messages.
 //!
-//! Invariant: an export has no tombstones. The parent of a message is its nearest living ancestor, and the ends of a
-//! compaction are living messages.
+//! The parent of a message is its nearest living ancestor. Of deleted messages the export has those at which a compaction
+//! starts or ends, because it depends on their places what a path shows. Such a *tombstone* has a number, and `below` says
+//! that it lies between a message, or another tombstone, and its parent. `starts` and `ends` list its compactions, which
+//! name it as `first_tombstone` and `last_tombstone`. A reader that ignores tombstones reads every message; of compactions
+//! that end close together it may show another one.
 
-mod compactions;
 mod hash;
 mod jsonl;
 mod markdown;
 mod openai;
+mod records;
 
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};

@@ -224,7 +224,7 @@ impl<'a> Driver<'a> {
             Kind::Message => *messages += 1,
             Kind::Compaction => *compactions += 1,
             Kind::Label => *labels += 1,
-            Kind::Head | Kind::Unknown => {}
+            Kind::Tombstone | Kind::Elision | Kind::Head | Kind::Unknown => {}
         }
     }
 
@@ -245,9 +245,15 @@ impl<'a> Driver<'a> {
         let report = &mut self.report;
         let taken = match kind {
             Kind::Message => record::message(text, self.version)
-                .map(|(message, mark)| session.message(line, text.len(), message, mark, report)),
+                .map(|message| session.message(line, text.len(), message, report)),
+            Kind::Tombstone => {
+                record::tombstone(text).map(|found| session.tombstone(line, found, report))
+            }
             Kind::Compaction => record::compaction(text)
                 .map(|compaction| session.compaction(line, &compaction, report)),
+            Kind::Elision => {
+                record::elision(text).map(|elision| session.elision(line, &elision, report))
+            }
             Kind::Label => record::label(text).map(|label| session.label(line, &label, report)),
             Kind::Head => record::head(text).map(|head| {
                 session.head(head);

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 
 use super::look_ahead::record_name;
-use super::record::derive;
+use super::record::{Placed, Ranged, Tombstone, derive};
 use super::report::ImportReport;
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
-use crate::id::MessageId;
+use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported, Label, SessionDetails};
 use crate::session::Session;
+use crate::storage::context::Elision;
 
 /// How many messages go into one transaction ..
 const MAX_BATCH: usize = 1_000;
@@ -42,6 +43,12 @@ pub(super) struct Incoming {
     head: Option<Option<MessageId>>,
     /// The time of the last write to the session that was exported.
     updated_at: Option<DateTime<Utc>>,
+    /// The places of the file's tombstones.
+    tombstones: HashMap<u64, Place>,
+    /// Hidden messages in the places of tombstones, which are deleted at the end.
+    placeholders: Vec<MessageId>,
+    /// Distinguishes the messages from those of another export.
+    mark: u64,
     /// The names to store with the first messages ..
     opening: Vec<String>,
     /// .. and at the end.
@@ -62,6 +69,17 @@ struct Entry {
     mark: u64,
     line: u64,
     is_added: bool,
+    /// Whether it is not a message of the file, but the place of a tombstone.
+    is_place: bool,
+}
+
+/// Names for the place of a tombstone.
+struct Place {
+    /// As a parent.
+    id: MessageId,
+    /// As the start of a compaction and as the end of one.
+    first: MessageId,
+    last: MessageId,
 }
 
 impl Incoming {
@@ -76,6 +94,7 @@ impl Incoming {
         let mut is_own = true;
         let mut incoming = Self::new(session, if is_dry { Mode::Rehearse } else { Mode::Store });
         incoming.has_messages = has_messages;
+        incoming.mark = mark;
         if is_dry {
             return Ok(incoming);
         }
@@ -123,6 +142,9 @@ impl Incoming {
             last: None,
             head: None,
             updated_at: None,
+            tombstones: HashMap::new(),
+            placeholders: Vec::new(),
+            mark: 0,
             opening: Vec::new(),
             closing: Vec::new(),
         }
@@ -132,8 +154,7 @@ impl Incoming {
         &mut self,
         line: u64,
         bytes: usize,
-        message: Message,
-        mark: u64,
+        Placed { mut message, mark, below }: Placed,
         report: &mut ImportReport,
     ) -> Result<()> {
         if self.mode == Mode::Refuse {
@@ -152,6 +173,12 @@ impl Incoming {
             }
             return Ok(());
         }
+        if let Some(number) = below {
+            match self.tombstones.get(&number) {
+                Some(place) => message.parent = Some(place.id.clone()),
+                None => report.remark(line, format!("tombstone {number} is not in the file")),
+            }
+        }
         let mut parent = message.parent.clone();
         if let Some(missing) = &parent
             && !self.entries.contains_key(missing)
@@ -164,7 +191,8 @@ impl Incoming {
             parent = None;
         }
         let record = record_name(&id, mark);
-        self.entries.insert(id, Entry { parent, mark, line, is_added: false });
+        let entry = Entry { parent, mark, line, is_added: false, is_place: false };
+        self.entries.insert(id, entry);
         self.batch.push(ImportRecord { record, parent: None, message });
         self.batch_bytes += bytes;
         match self.batch.len() >= MAX_BATCH || self.batch_bytes >= MAX_BATCH_BYTES {
@@ -173,12 +201,107 @@ impl Incoming {
         }
     }
 
+    /// Notes the place of a tombstone. If a compaction of the session starts or ends there, its summary names the place;
+    /// otherwise a hidden message does until the end.
+    pub(super) fn tombstone(
+        &mut self,
+        line: u64,
+        found: Tombstone,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if self.mode == Mode::Refuse {
+            report.dropped += 1;
+            return Ok(());
+        }
+        report.converted += 1;
+        let above = found.below.and_then(|number| self.tombstones.get(&number));
+        let parent = above.map(|above| above.id.clone()).or(found.parent);
+        let parent = parent.filter(|parent| self.entries.contains_key(parent));
+        let stored = |ids: &[CompactionId]| -> Result<Option<MessageId>> {
+            for id in ids.iter().filter(|_| self.has_messages) {
+                if self.session.provider().compaction(id)?.is_some() {
+                    return Ok(Some(id.as_message()));
+                }
+            }
+            Ok(None)
+        };
+        let (start, end) = (stored(&found.starts)?, stored(&found.ends)?);
+        let mark = format!("{:x}", self.mark);
+        let own: MessageId =
+            derive(&["tombstone", &mark, &found.number.to_string()]).to_string().into();
+        let id = end.clone().unwrap_or_else(|| own.clone());
+        let place =
+            Place { id: id.clone(), first: start.unwrap_or_else(|| id.clone()), last: id.clone() };
+        self.tombstones.insert(found.number, place);
+        let entry = Entry { parent, mark: 0, line, is_added: false, is_place: true };
+        self.entries.insert(id, entry);
+        if end.is_none() {
+            let message = Message::new("", Vec::new()).with_id(own.clone()).hidden();
+            self.batch.push(ImportRecord { record: record_name(&own, 0), parent: None, message });
+            self.placeholders.push(own);
+        }
+        Ok(())
+    }
+
+    /// Deletes what was in the places of tombstones: the places remain.
+    fn delete_placeholders(&self) -> Result<()> {
+        let provider = self.session.provider();
+        let mut there = Vec::new();
+        for id in &self.placeholders {
+            if provider.message(id)?.is_some() {
+                there.push(id.clone());
+            }
+        }
+        match there.is_empty() {
+            true => Ok(()),
+            false => provider.delete(&there).map(drop),
+        }
+    }
+
+    pub(super) fn elision(
+        &mut self,
+        line: u64,
+        elision: &Elision,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if self.mode == Mode::Refuse {
+            report.dropped += 1;
+            return Ok(());
+        }
+        self.store_batch(report)?;
+        let Elision { message, call, marker } = elision;
+        let record = format!("{}#elision", derive(&[message.as_str(), call, marker]));
+        let set = match self.session.context().store() {
+            _ if !self.entries.contains_key(message) => {
+                Err("the message it is of is not in the file".to_owned())
+            }
+            Some(store) if self.mode == Mode::Store && !self.session.is_imported(&record)? => {
+                match store.elide(&[(message.clone(), call.clone())], marker) {
+                    Err(error) if error.is_unknown() || error.is_refused() => {
+                        Err(error.to_string())
+                    }
+                    stored => stored.map(Ok)?,
+                }
+            }
+            _ => Ok(()),
+        };
+        match set {
+            Ok(()) => {
+                report.converted += 1;
+                self.closing.push(record);
+            }
+            Err(why) => report.lose(line, format!("elision left out: {why}")),
+        }
+        Ok(())
+    }
+
     pub(super) fn compaction(
         &mut self,
         line: u64,
-        compaction: &Compaction,
+        ranged: &Ranged,
         report: &mut ImportReport,
     ) -> Result<()> {
+        let compaction = &ranged.compaction;
         if self.mode == Mode::Refuse {
             report.dropped += 1;
             return Ok(());
@@ -192,7 +315,7 @@ impl Incoming {
                 Err(error) if error.is_unknown() => false,
                 Err(error) => return Err(error),
             };
-        match if is_known { Ok(()) } else { self.compact(compaction)? } {
+        match if is_known { Ok(()) } else { self.compact(ranged)? } {
             Ok(()) => {
                 report.converted += 1;
                 self.closing.push(name);
@@ -203,9 +326,13 @@ impl Incoming {
     }
 
     /// Adds a compaction; the inner error says why it cannot be added.
-    fn compact(&self, compaction: &Compaction) -> Result<std::result::Result<(), String>> {
-        for end in [&compaction.first, &compaction.last] {
-            if !self.entries.contains_key(end) {
+    fn compact(&self, ranged: &Ranged) -> Result<std::result::Result<(), String>> {
+        let Ranged { compaction, first, last } = ranged;
+        let place = |number: &Option<u64>| number.and_then(|number| self.tombstones.get(&number));
+        let first = place(first).map_or(&compaction.first, |place| &place.first);
+        let last = place(last).map_or(&compaction.last, |place| &place.last);
+        for end in [first, last] {
+            if !self.entries.contains_key(end) && CompactionId::from_message(end).is_none() {
                 return Ok(Err(format!("message {end:?} is not in the file")));
             }
         }
@@ -215,10 +342,17 @@ impl Incoming {
         if self.mode == Mode::Rehearse {
             return Ok(Ok(()));
         }
-        let Some(last) = self.nearest(Some(&compaction.last)) else {
+        let Some(end) = self.nearest(Some(last)) else {
             return Ok(Err("all messages it covers are gone".to_owned()));
         };
-        refusal(self.session.import_compaction(&Compaction { last, ..compaction.clone() }))
+        let restored = match end == *last {
+            true => self.session.restore_compaction(compaction, first, last),
+            false => {
+                let moved = Compaction { last: end.clone(), ..compaction.clone() };
+                self.session.restore_compaction(&moved, first, &end)
+            }
+        };
+        refusal(restored)
     }
 
     pub(super) fn label(
@@ -268,6 +402,7 @@ impl Incoming {
         if self.mode != Mode::Store {
             return Ok(());
         }
+        self.delete_placeholders()?;
         if self.is_open || self.has_added {
             self.move_head()?;
         }
@@ -293,6 +428,15 @@ impl Incoming {
                     Some(_) => self.session.checkout_start(),
                     None => Ok(()),
                 };
+            }
+            Some(Some(id)) if CompactionId::from_message(&id).is_some() => {
+                if self.session.head()?.as_ref() == Some(&id) {
+                    return Ok(());
+                }
+                match self.session.checkout(&id) {
+                    Err(Error::UnknownMessage { .. }) => self.last.clone(),
+                    moved => return moved,
+                }
             }
             Some(Some(id)) if self.entries.contains_key(&id) => Some(id),
             _ => self.last.clone(),
@@ -417,8 +561,11 @@ impl Incoming {
     fn settle(&mut self, record: &ImportRecord, imported: Imported, report: &mut ImportReport) {
         let message = &record.message;
         let id = &message.id;
-        self.last = Some(id.clone());
         let Some(entry) = self.entries.get_mut(id) else { return };
+        if entry.is_place {
+            return;
+        }
+        self.last = Some(id.clone());
         match imported {
             Imported::Added => {
                 entry.is_added = true;

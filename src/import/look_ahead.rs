@@ -2,7 +2,7 @@
 //! conversation as in the store.
 
 use super::lines::Lines;
-use super::record::{self, Kind, Record};
+use super::record::{self, Kind, Placed, Record};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::session::Session;
@@ -39,7 +39,7 @@ pub(super) fn look_ahead(
             Ok(Record::Of(Kind::Session, _) | Record::Header(_) | Record::End { .. }) => break,
             _ => continue,
         };
-        let Ok((message, content)) = message else { continue };
+        let Ok(Placed { message, mark: content, .. }) = message else { continue };
         messages += 1;
         mark = mark.rotate_left(5) ^ content;
         if let Some(stored) = stored {

@@ -12,6 +12,7 @@ use crate::export::Counts;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
 use crate::outcome::{Label, SessionDetails};
+use crate::storage::context::Elision;
 
 /// The UUID namespace of derived names.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
@@ -31,7 +32,9 @@ pub(super) enum Record<'a> {
 pub(super) enum Kind {
     Session,
     Message,
+    Tombstone,
     Compaction,
+    Elision,
     Label,
     Head,
     Unknown,
@@ -42,7 +45,9 @@ impl Kind {
         match self {
             Self::Session => "session",
             Self::Message => "message",
+            Self::Tombstone => "tombstone",
             Self::Compaction => "compaction",
+            Self::Elision => "elision",
             Self::Label => "label",
             Self::Head => "head",
             Self::Unknown => "unknown",
@@ -79,7 +84,9 @@ impl<'a> Record<'a> {
             Some("end") => Self::end(line),
             Some("session") => Self::Of(Kind::Session, line),
             Some("message") => Self::Of(Kind::Message, line),
+            Some("tombstone") => Self::Of(Kind::Tombstone, line),
             Some("compaction") => Self::Of(Kind::Compaction, line),
+            Some("elision") => Self::Of(Kind::Elision, line),
             Some("label") => Self::Of(Kind::Label, line),
             Some("head") => Self::Of(Kind::Head, line),
             _ => Self::Of(Kind::Unknown, line),
@@ -146,12 +153,51 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
 /// What `hidden` was called in exports of version 1.
 const HIDDEN_IN_VERSION_1: &str = "aside";
 
-/// Parses the message of a line. The number distinguishes it from other content under the same id.
-pub(super) fn message(line: &str, version: u32) -> Result<(Message, u64), String> {
+/// A message of a line.
+pub(super) struct Placed {
+    pub(super) message: Message,
+    /// Distinguishes it from other content under the same id.
+    pub(super) mark: u64,
+    /// The number of the tombstone between it and its parent.
+    pub(super) below: Option<u64>,
+}
+
+/// A tombstone of a line.
+#[derive(Deserialize)]
+pub(super) struct Tombstone {
+    pub(super) number: u64,
+    pub(super) parent: Option<MessageId>,
+    pub(super) below: Option<u64>,
+    #[serde(default)]
+    pub(super) starts: Vec<CompactionId>,
+    #[serde(default)]
+    pub(super) ends: Vec<CompactionId>,
+}
+
+/// A compaction of a line, with the numbers of the tombstones at its ends.
+pub(super) struct Ranged {
+    pub(super) compaction: Compaction,
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+}
+
+/// Parses the tombstone of a line.
+pub(super) fn tombstone(line: &str) -> Result<Tombstone, String> {
+    read(line)
+}
+
+/// Parses the elision of a line.
+pub(super) fn elision(line: &str) -> Result<Elision, String> {
+    read(line)
+}
+
+/// Parses the message of a line.
+pub(super) fn message(line: &str, version: u32) -> Result<Placed, String> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
         message: &'a RawValue,
+        below: Option<u64>,
     }
     // A message that is read without an id is given a new one.
     #[derive(Deserialize)]
@@ -159,7 +205,7 @@ pub(super) fn message(line: &str, version: u32) -> Result<(Message, u64), String
         #[serde(rename = "id")]
         _id: MessageId,
     }
-    let Line { message: json } = read(line)?;
+    let Line { message: json, below } = read(line)?;
     read::<Named>(json.get())?;
     let mut message: Message = read(json.get())?;
     if version == 1
@@ -168,11 +214,11 @@ pub(super) fn message(line: &str, version: u32) -> Result<(Message, u64), String
         message.is_hidden = read(hidden.as_str())?;
     }
     message.id.check_for_writing().map_err(|error| error.to_string())?;
-    Ok((message, mark(json.get())))
+    Ok(Placed { message, mark: mark(json.get()), below })
 }
 
 /// Reads the compaction of a line.
-pub(super) fn compaction(line: &str) -> Result<Compaction, String> {
+pub(super) fn compaction(line: &str) -> Result<Ranged, String> {
     #[derive(Deserialize)]
     struct Line {
         id: CompactionId,
@@ -191,6 +237,8 @@ pub(super) fn compaction(line: &str) -> Result<Compaction, String> {
         model: Option<String>,
         details: Option<Json>,
         created_at: Option<DateTime<Utc>>,
+        first_tombstone: Option<u64>,
+        last_tombstone: Option<u64>,
     }
     let line: Line = read(line)?;
     let mut compaction = Compaction::new(line.summary, line.first, line.last);
@@ -202,7 +250,7 @@ pub(super) fn compaction(line: &str) -> Result<Compaction, String> {
     compaction.model = line.model;
     compaction.details = line.details;
     compaction.created_at = line.created_at.unwrap_or(compaction.created_at);
-    Ok(compaction)
+    Ok(Ranged { compaction, first: line.first_tombstone, last: line.last_tombstone })
 }
 
 /// Reads the label of a line.

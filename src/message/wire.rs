@@ -342,10 +342,55 @@ impl Serialize for Message {
 }
 
 /// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`. A missing
-/// id is generated, and a missing time is the current time.
+/// id is generated, and an empty one is an error. A missing time is the current time; a time is a text as in RFC 3339 or
+/// a number since 1970, as of `Date.now()`.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)
+    }
+}
+
+/// A time: a text as in RFC 3339, or a number since 1970.
+struct Time(DateTime<Utc>);
+
+/// Numbers below this are seconds, others milliseconds: as seconds it is the year 5138, as milliseconds 1973.
+const FIRST_MILLISECONDS: f64 = 1e11;
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(TimeVisitor)
+    }
+}
+
+struct TimeVisitor;
+
+impl Visitor<'_> for TimeVisitor {
+    type Value = Time;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time: a text as in RFC 3339, or milliseconds or seconds since 1970")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<Time, E> {
+        text.parse()
+            .map(Time)
+            .map_err(|error| E::custom(format_args!("{:?} is not a time: {error}", shorten(text))))
+    }
+
+    fn visit_f64<E: de::Error>(self, since_1970: f64) -> std::result::Result<Time, E> {
+        let is_seconds = since_1970.abs() < FIRST_MILLISECONDS;
+        let micros = since_1970 * if is_seconds { 1e6 } else { 1e3 };
+        DateTime::from_timestamp_micros(micros.round() as i64)
+            .map(Time)
+            .ok_or_else(|| E::custom(format_args!("{since_1970} is not a time since 1970")))
+    }
+
+    fn visit_u64<E: de::Error>(self, since_1970: u64) -> std::result::Result<Time, E> {
+        self.visit_f64(since_1970 as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, since_1970: i64) -> std::result::Result<Time, E> {
+        self.visit_f64(since_1970 as f64)
     }
 }
 
@@ -370,7 +415,7 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 "parts" => once::<Vec<Part>, _>(&mut parts, &mut map)?,
                 "metadata" => once::<Json, _>(&mut metadata, &mut map)?,
                 "created_at" | "createdAt" => {
-                    once::<Option<DateTime<Utc>>, _>(&mut created_at, &mut map)?;
+                    once::<Option<Time>, _>(&mut created_at, &mut map)?;
                 }
                 "hidden" => once::<bool, _>(&mut is_hidden, &mut map)?,
                 field => {
@@ -378,14 +423,21 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 }
             }
         }
-        let id = id.flatten().filter(|id| !id.as_str().is_empty());
+        let (id, parent) = (id.flatten(), parent.flatten());
+        for (field, given) in [("id", &id), ("parent", &parent)] {
+            if given.as_ref().is_some_and(|given| given.as_str().is_empty()) {
+                return Err(de::Error::custom(format_args!(
+                    "the field `{field}` is an empty text; leave it out or give an id"
+                )));
+            }
+        }
         Ok(Message {
             id: id.unwrap_or_default(),
-            parent: parent.flatten(),
+            parent,
             role: role.ok_or_else(|| de::Error::missing_field("role"))?,
             parts: parts.unwrap_or_default(),
             metadata,
-            created_at: created_at.flatten().map_or_else(now, |time| time.trunc_subsecs(6)),
+            created_at: created_at.flatten().map_or_else(now, |Time(time)| time.trunc_subsecs(6)),
             is_hidden: is_hidden.unwrap_or(false),
             extra,
         })

@@ -36,7 +36,7 @@ pub enum Matched {
 /// let store = Store::open_in_memory()?;
 /// let chat = store.session("s")?;
 /// let question = chat.append(Message::user("Can we deploy on Friday?"))?.id;
-/// let compaction = chat.add_compaction("They plan.", &question, &question)?;
+/// let compaction = chat.add_compaction("They plan.", &question, &question)?.id;
 ///
 /// let hit = &store.search("friday").run()?.hits[0];
 /// assert_eq!((&hit.session, &hit.id), (chat.id(), &question));

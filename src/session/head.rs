@@ -9,8 +9,9 @@ use crate::outcome::{HeadEntry, Label};
 impl Session {
     /// Returns the message that the next one is appended to; `None` before the first.
     ///
-    /// The head is stored, so it survives a restart. If its message was deleted, this is the nearest
-    /// ancestor that was not.
+    /// The head is stored, so it survives a restart. If its message was deleted, this is the item that the history ends
+    /// with: the nearest ancestor that was not deleted, or the summary that covers it. So
+    /// [`append_to`](Self::append_to) this id and [`append`](Self::append) do the same.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -32,7 +33,7 @@ impl Session {
         self.provider.head()
     }
 
-    /// Moves the head to any message of the session.
+    /// Moves the head to any message of the session, or to the end of a summary.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -31,7 +31,7 @@ use crate::tokens::Counter;
 
 pub use builder::SessionBuilder;
 pub(crate) use compact::InProgress;
-pub use compact::{BranchSummaryPlan, Compacted, CompactionOutcome};
+pub use compact::{AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome};
 pub use page::PageBuilder;
 pub use path::Path;
 pub use stream::Messages;

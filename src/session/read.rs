@@ -15,7 +15,7 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
     ///
     /// assert_eq!(chat.message(&hello)?.unwrap().text(), "hello");
     /// assert_eq!(chat.message(&compaction.as_message())?.unwrap().text(), "A greeting.");
@@ -224,6 +224,36 @@ impl Session {
         self.provider.branches(Some(id))
     }
 
+    /// Returns at most `limit` of the messages that [`branches`](Self::branches) returns, or of the
+    /// [`roots`](Self::roots) for `None`: the first ones, or those after the branch `after`.
+    ///
+    /// Costs what it returns, however many branches there are.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// for colour in ["red", "green", "blue"] {
+    ///     chat.append_to(&question, Message::assistant(colour).with_id(colour))?;
+    /// }
+    /// assert_eq!(chat.branches_page(Some(&question), None, 2)?[1].text(), "green");
+    /// let rest = chat.branches_page(Some(&question), Some(&"green".into()), 2)?;
+    /// assert_eq!(rest.iter().map(Message::text).collect::<Vec<_>>(), ["blue"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` or `after` is not in this session.
+    pub fn branches_page(
+        &self,
+        id: Option<&MessageId>,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        self.provider.branches_page(id, after, limit)
+    }
+
     /// Returns the roots, in order of creation.
     ///
     /// ```
@@ -264,7 +294,14 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn siblings(&self, id: &MessageId) -> Result<Vec<Message>> {
-        let message = self.provider.message(id)?.ok_or_else(|| self.unknown(id))?;
+        let message = match CompactionId::from_message(id) {
+            None => self.provider.message(id)?,
+            Some(summary) => match self.provider.expand_raw(&summary) {
+                Err(crate::Error::UnknownCompaction { .. }) => None,
+                covered => covered?.pop(),
+            },
+        };
+        let message = message.ok_or_else(|| self.unknown(id))?;
         self.provider.branches(message.parent.as_ref())
     }
 

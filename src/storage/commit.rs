@@ -22,10 +22,12 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
     let stale = |why: Stale| Error::Stale { why };
     let known = known(provider, seen)?.map_err(stale)?;
     let last = known.last().unwrap_or(leaf);
-    let leaf = match provider.message(leaf)? {
-        Some(_) if !provider.is_on_path(leaf, None)? => Some(leaf),
-        None if !provider.is_on_path(last, None)? => Some(last),
-        _ => None,
+    let leaf = match provider.is_on_path(leaf, None) {
+        Ok(true) => None,
+        Ok(false) => Some(leaf),
+        Err(Error::UnknownMessage { .. }) if provider.is_on_path(last, None)? => None,
+        Err(Error::UnknownMessage { .. }) => Some(last),
+        Err(error) => return Err(error),
     };
     let view = provider.history(leaf)?;
     let now = stretch(provider, &view, seen, &known)?;
@@ -40,9 +42,7 @@ pub(super) fn by_ids<P: SessionProvider + ?Sized>(
         return Err(stale(Stale::Deleted { id: summary.last }));
     }
     checked.map_err(stale)?;
-    provider.add_compaction(compaction)?;
-    // The compaction is stored. An error from here on must not read as a failed commit.
-    Ok(provider.compaction_status(&compaction.id).is_ok_and(|is| is == CompactionStatus::Shown))
+    Ok(provider.add_compaction(compaction)? == CompactionStatus::Shown)
 }
 
 /// Returns the messages that were seen, those inside seen summaries included, oldest first; the reason if something

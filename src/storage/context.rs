@@ -27,6 +27,14 @@ pub(crate) enum Owner {
     Shared,
 }
 
+/// A marker that replaces the output of a tool call when a history is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Elision {
+    pub(crate) message: MessageId,
+    pub(crate) call: String,
+    pub(crate) marker: String,
+}
+
 /// A stored text of a block: the block's own text has the empty key, a document any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -213,6 +221,9 @@ pub(crate) trait ContextStore: Send + Sync {
 
     /// Returns whether a marker replaces the output of a tool call of a message.
     fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
+
+    /// Returns all elisions: the message, the tool call and the marker of each.
+    fn elisions(&self) -> Result<Vec<Elision>>;
 
     /// Replaces the outputs of tool calls, each given with its message, by a marker: all of them or none. An earlier
     /// marker is replaced. Histories show the marker; the stored messages do not change.

@@ -11,7 +11,9 @@ pub(crate) mod sqlite;
 
 use std::sync::Arc;
 
-use crate::compaction::{Compaction, CompactionStatus, Seen};
+use crate::compaction::{
+    Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen,
+};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -30,7 +32,14 @@ pub(crate) use cursor::VecCursor;
 /// The storage of one session.
 ///
 /// Threads share it and may call it at the same time. A session that was never written to reads as empty. An unknown
-/// id is [`Error::UnknownMessage`], except in [`message`](Self::message).
+/// id is [`Error::UnknownMessage`], except in [`message`](Self::message). If sessions can be removed, a provider that has
+/// read or written its session reads as empty after the removal, and its writes are [`Error::SessionRemoved`]; a provider
+/// that is made for the same id then begins a new session.
+///
+/// Where an id names a place (a parent, a leaf, a fork point, the target of a checkout or a label), the id of a summary
+/// stands for the last message of its compaction, even if that message was deleted: what is appended there follows the
+/// summary. Where an id names content ([`update`](Self::update), [`delete`](Self::delete),
+/// [`delete_branch`](Self::delete_branch)), it is unknown.
 ///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
@@ -88,8 +97,9 @@ pub trait SessionProvider: Send + Sync {
     fn clear(&self) -> Result<()>;
 
     /// Adds a summary that replaces the range `first ..= last`. The range must be made of whole items of the view at
-    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op.
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()>;
+    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op. Returns the status as
+    /// seen from the head.
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus>;
 
     /// Returns all compactions, oldest first.
     fn compactions(&self) -> Result<Vec<Compaction>>;
@@ -98,6 +108,15 @@ pub trait SessionProvider: Send + Sync {
     fn search(&self, request: &SearchRequest) -> Result<Found>;
 
     // The verbs below have a default built on those above, or are unsupported unless overridden.
+
+    /// Returns what tells this session from every other one: of another id, of another storage, and of one of this id
+    /// that was removed before. Two providers of one session return the same. A plan is committed only where it was
+    /// made.
+    ///
+    /// The default is the id: enough if there is one storage and nothing is removed from it.
+    fn identity(&self) -> Result<String> {
+        Ok(self.id().to_string())
+    }
 
     /// Returns the details of the session; `None` before its first write.
     fn info(&self) -> Result<Option<SessionInfo>> {
@@ -108,6 +127,28 @@ pub trait SessionProvider: Send + Sync {
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let _ = details;
         Err(Error::Unsupported { what: "session details" })
+    }
+
+    /// Returns at most `limit` of the messages that [`branches`](Self::branches) returns: the first ones, or those created
+    /// after `after`, which is a message of the session.
+    fn branches_page(
+        &self,
+        id: Option<&MessageId>,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let branches = self.branches(id)?;
+        let start = match after {
+            None => 0,
+            Some(after) => match branches.iter().position(|branch| branch.id == *after) {
+                Some(at) => at + 1,
+                None => {
+                    let (session, id) = (self.id().clone(), after.clone());
+                    return Err(Error::UnknownMessage { session, id });
+                }
+            },
+        };
+        Ok(branches.into_iter().skip(start).take(limit).collect())
     }
 
     /// Appends as [`append`](Self::append) does, and returns how many tokens a model then sees at the head, if that
@@ -193,13 +234,20 @@ pub trait SessionProvider: Send + Sync {
 
     /// Returns whether a message is on the path to `leaf` (`None`: the head).
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
-        if self.message(id)?.is_none() {
-            return Err(Error::UnknownMessage { session: self.id().clone(), id: id.clone() });
-        }
-        Ok(self.raw_history(leaf)?.iter().any(|message| message.id == *id))
+        let unknown = || Error::UnknownMessage { session: self.id().clone(), id: id.clone() };
+        let message = match CompactionId::from_message(id) {
+            None => self.message(id)?,
+            Some(summary) => match self.expand_raw(&summary) {
+                Err(Error::UnknownCompaction { .. }) => None,
+                covered => covered?.pop(),
+            },
+        };
+        let message = message.ok_or_else(unknown)?;
+        Ok(self.raw_history(leaf)?.iter().any(|on_path| on_path.id == message.id))
     }
 
-    /// Returns the head; if that message was deleted, its nearest ancestor that was not.
+    /// Returns the head. If that message was deleted, it is the item that the history ends with: the nearest ancestor
+    /// that was not deleted, or the summary that covers it.
     ///
     /// The default is for a storage without a head of its own, which appends at the newest message.
     fn head(&self) -> Result<Option<MessageId>> {
@@ -263,6 +311,35 @@ pub trait SessionProvider: Send + Sync {
     /// Returns the compaction with this id.
     fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
         Ok(self.compactions()?.into_iter().find(|compaction| compaction.id == *id))
+    }
+
+    /// Returns the compactions with the places where they start and end. A copy of the session needs these places.
+    ///
+    /// The default is for a storage that cannot tell: an end that was deleted is the nearest message of the range.
+    fn placed_compactions(&self) -> Result<PlacedCompactions> {
+        let mut placed = PlacedCompactions::default();
+        for compaction in self.compactions()? {
+            let covered = self.expand_raw(&compaction.id)?;
+            let (Some(first), Some(last)) = (covered.first(), covered.last()) else { continue };
+            let (first, last) = (Place::Message(first.id.clone()), Place::Message(last.id.clone()));
+            placed.compactions.push(PlacedCompaction { compaction, first, last });
+        }
+        Ok(placed)
+    }
+
+    /// Adds a compaction as it was in another storage, with its figures, over the range between two places, each named as
+    /// an end of [`add_compaction`](Self::add_compaction). Unlike there, a shown summary may cover one end: a later one
+    /// that was removed since hid it when the compaction was added.
+    ///
+    /// The default adds it as a new one.
+    fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
+        let (first, last) = (first.clone(), last.clone());
+        self.add_compaction(&Compaction { first, last, ..compaction.clone() }).map(drop)
     }
 
     /// Returns a summary as it reads in a history. Its parent is the nearest message before its range that is not

@@ -182,8 +182,8 @@ impl Store {
     /// [`SessionBuilder`] has an example.
     pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
         let id = id.into();
-        let store = self.database.context(&id);
         let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        let store = provider.context();
         SessionBuilder::over(provider, self.events.clone(), self.in_progress.clone(), Some(store))
     }
 
@@ -202,8 +202,8 @@ impl Store {
     /// ```
     pub fn context(&self, id: impl Into<SessionId>) -> ContextBuilder {
         let id = id.into();
-        let store = self.database.context(&id);
         let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        let store = conversation.context();
         ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
     }
 
@@ -262,6 +262,7 @@ impl Store {
         let details = details.into();
         details.check()?;
         self.database.create_session(session.id(), &details)?;
+        session.info()?; // from here on the handle knows the session
         Ok(session)
     }
 
@@ -310,7 +311,8 @@ impl Store {
 
     /// Removes a session with its messages, compactions, labels and context.
     ///
-    /// Forks of it keep their copies.
+    /// Forks of it keep their copies. A handle that read or wrote the session reads as empty from then on, and its writes
+    /// fail with [`Error::SessionRemoved`]; a new handle of the same id begins a new session.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -323,6 +325,9 @@ impl Store {
     /// store.remove(chat.id())?;
     /// assert_eq!(store.sessions()?.len(), 1);
     /// assert_eq!(copy.history()?.len(), 1);
+    ///
+    /// assert!(chat.append(Message::user("still there?")).is_err());
+    /// store.session("s")?.append(Message::user("hello again"))?;
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

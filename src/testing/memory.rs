@@ -1,8 +1,9 @@
 //! A session in memory: a list of messages, each with the index of its parent.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -30,8 +31,13 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub struct MemorySession {
     id: SessionId,
+    /// Tells it from others of the same id.
+    serial: u64,
     tree: Mutex<MemoryTree>,
 }
+
+/// The serial of the next session.
+static SERIALS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug, Default)]
 struct MemoryTree {
@@ -66,7 +72,7 @@ impl MemorySession {
     /// Returns an empty session.
     #[must_use]
     pub fn new(id: SessionId) -> Self {
-        Self { id, tree: Mutex::default() }
+        Self { id, serial: SERIALS.fetch_add(1, Ordering::Relaxed), tree: Mutex::default() }
     }
 
     fn tree(&self) -> MutexGuard<'_, MemoryTree> {
@@ -99,8 +105,16 @@ impl MemorySession {
         tree.spans.iter().position(|span| span.compaction.id == *id).ok_or_else(unknown)
     }
 
+    /// Returns the node of the place that an id names: of the message, or of the last message of a summary.
+    fn place(&self, tree: &MemoryTree, id: &MessageId) -> Result<usize> {
+        let Some(summary) = CompactionId::from_message(id) else { return self.require(tree, id) };
+        let span = tree.spans.iter().find(|span| span.compaction.id == summary);
+        let unknown = || Error::UnknownMessage { session: self.id.clone(), id: id.clone() };
+        span.map(|span| span.last).ok_or_else(unknown)
+    }
+
     fn leaf(&self, tree: &MemoryTree, leaf: Option<&MessageId>) -> Result<Option<usize>> {
-        leaf.map_or(Ok(tree.head), |id| self.require(tree, id).map(Some))
+        leaf.map_or(Ok(tree.head), |id| self.place(tree, id).map(Some))
     }
 }
 
@@ -116,6 +130,29 @@ impl MemoryTree {
 
     fn nearest(&self, at: Option<usize>) -> Option<&MessageId> {
         self.path(at).find_map(|at| self.nodes[at].message.as_ref().map(|message| &message.id))
+    }
+
+    /// Returns an id for a place: of the message, or of the item that the history of a tombstone ends with.
+    fn id_of_place(&self, at: Option<usize>) -> Option<MessageId> {
+        let living = self.path(at).find(|at| self.nodes[*at].message.is_some());
+        if living != at {
+            for item in self.items(at) {
+                match item {
+                    Item::Node(at) if Some(at) == living => break,
+                    Item::Span(span) if Some(self.spans[span].last) == living => break,
+                    Item::Span(span) => return Some(self.spans[span].compaction.id.as_message()),
+                    Item::Node(_) => {}
+                }
+            }
+        }
+        self.nearest(at).cloned()
+    }
+
+    /// Returns whether the nearest place above a node that is not a tombstone, or `parent` itself, is `parent`.
+    fn is_child(&self, at: usize, parent: Option<usize>) -> bool {
+        let is_passed = |at: &usize| Some(*at) != parent && self.nodes[*at].message.is_none();
+        let mut above = self.path(self.nodes[at].parent).skip_while(is_passed);
+        above.next() == parent
     }
 
     /// Returns the message of a node with its nearest living parent; `None` for a tombstone.
@@ -182,6 +219,24 @@ impl MemoryTree {
         self.spans.iter().filter(covers)
     }
 
+    /// Returns the status of a compaction as seen from the head.
+    fn status(&self, span: usize) -> CompactionStatus {
+        let last = self.spans[span].last;
+        if !self.path(self.head).any(|at| at == last) {
+            return CompactionStatus::OffPath;
+        }
+        let covers = |item: &Item| match item {
+            Item::Span(shown) if self.spans[*shown].first <= last => Some(*shown),
+            _ => None,
+        };
+        match self.items(self.head).iter().find_map(covers) {
+            Some(shown) if shown != span => {
+                CompactionStatus::Under { id: self.spans[shown].compaction.id.clone() }
+            }
+            _ => CompactionStatus::Shown,
+        }
+    }
+
     /// Removes tombstones without children, newest first, so that a chain of them is removed in one pass.
     fn prune(&mut self) {
         let mut children = vec![0; self.nodes.len()];
@@ -212,6 +267,10 @@ impl SessionProvider for MemorySession {
         &self.id
     }
 
+    fn identity(&self) -> Result<String> {
+        Ok(format!("memory session {}", self.serial))
+    }
+
     fn message(&self, id: &MessageId) -> Result<Option<Message>> {
         let tree = self.tree();
         Ok(tree.find(id).and_then(|at| tree.read(at)))
@@ -238,11 +297,9 @@ impl SessionProvider for MemorySession {
 
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
         let tree = self.tree();
-        if let Some(id) = id {
-            self.require(&tree, id)?;
-        }
-        let all = (0..tree.nodes.len()).filter_map(|at| tree.read(at));
-        Ok(all.filter(|message| message.parent.as_ref() == id).collect())
+        let parent = id.map(|id| self.place(&tree, id)).transpose()?;
+        let children = (0..tree.nodes.len()).filter(|at| tree.is_child(*at, parent));
+        Ok(children.filter_map(|at| tree.read(at)).collect())
     }
 
     fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
@@ -261,13 +318,17 @@ impl SessionProvider for MemorySession {
         let mut parent = match parent {
             Parent::Head => tree.head,
             Parent::Root => None,
-            Parent::Message(id) => Some(self.require(&tree, id)?),
+            Parent::Message(id) => Some(self.place(&tree, id)?),
         };
         if let ExpectedHead::At(expected) = expected {
-            let found = tree.nearest(tree.head).cloned();
+            let found = tree.id_of_place(tree.head);
+            // A summary may name the head, too.
+            let place = expected.as_ref().filter(|id| CompactionId::from_message(id).is_some());
+            let place = place.and_then(|id| self.place(&tree, id).ok());
+            let is_at_head = found == *expected || (place.is_some() && place == tree.head);
             // A retry after a lost answer is a no-op, although the head has moved.
             let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
-            if found != *expected && !is_retry {
+            if !is_at_head && !is_retry {
                 return Err(Error::HeadMoved { expected: expected.clone(), found });
             }
         }
@@ -354,10 +415,11 @@ impl SessionProvider for MemorySession {
         Ok(())
     }
 
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let mut tree = self.tree();
-        if tree.spans.iter().any(|span| span.compaction.id == compaction.id) {
-            return Ok(());
+        let known = tree.spans.iter().position(|span| span.compaction.id == compaction.id);
+        if let Some(known) = known {
+            return Ok(tree.status(known));
         }
         let mut compaction = compaction.clone();
         let (first, first_id) =
@@ -406,12 +468,12 @@ impl SessionProvider for MemorySession {
             compaction.tokens_after = compaction.to_message(None).tokens();
         }
         tree.spans.push(Span { first, last, compaction });
-        Ok(())
+        Ok(tree.status(tree.spans.len() - 1))
     }
 
     fn head(&self) -> Result<Option<MessageId>> {
         let tree = self.tree();
-        Ok(tree.nearest(tree.head).cloned())
+        Ok(tree.id_of_place(tree.head))
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {

@@ -2,7 +2,8 @@
 //!
 //! [`conformance()`] tests an implementation of [`SessionProvider`](crate::SessionProvider) against its documented
 //! contract. Required methods must work; an optional method is skipped if it returns
-//! [`Error::Unsupported`](crate::Error::Unsupported). [`MemorySession`] is a small implementation to start from.
+//! [`Error::Unsupported`](crate::Error::Unsupported). [`conformance_of_removal()`] is for storages that can remove a
+//! session. [`MemorySession`] is a small implementation to start from.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -14,5 +15,5 @@
 mod conformance;
 mod memory;
 
-pub use conformance::conformance;
+pub use conformance::{conformance, conformance_of_removal};
 pub use memory::MemorySession;

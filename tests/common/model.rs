@@ -108,6 +108,24 @@ impl Model {
         self.nearest(at).map(|at| self.nodes[at].id.clone())
     }
 
+    /// Returns the id of the item that the view at a place ends with, hidden messages included; a summary that ends at a
+    /// living message has that message's id.
+    pub fn id_of_place(&self, at: Option<usize>) -> Option<String> {
+        if at.is_some_and(|at| self.is_living(&at)) {
+            return self.id_of(at);
+        }
+        self.items(at).iter().find_map(|item| match item {
+            Item::Node(at) => self.is_living(at).then(|| self.nodes[*at].id.clone()),
+            Item::Compaction(compaction) => {
+                let compaction = &self.compactions[*compaction];
+                Some(match self.is_living(&compaction.last) {
+                    true => self.nodes[compaction.last].id.clone(),
+                    false => format!("compaction_{}", compaction.id),
+                })
+            }
+        })
+    }
+
     /// Returns the path to a node, oldest first, with tombstones.
     pub fn path(&self, mut at: Option<usize>) -> Vec<usize> {
         let mut path = Vec::new();

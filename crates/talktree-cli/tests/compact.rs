@@ -100,6 +100,26 @@ fn once_stops_after_one_step() {
     assert_eq!(texts(&rig).len(), 16);
 }
 
+/// `log` prints the id of a summary, and `checkout`, `label`, `fork` and `export` did not know it.
+#[test]
+fn the_id_of_a_summary_names_the_place_of_its_last_message() {
+    let rig = long();
+    rig.ok(by("echo brief", &[]));
+    let id = rig.json(["compact", "long", "--list"])[0]["id"].as_str().unwrap().to_owned();
+    let summary = &format!("compaction_{id}");
+    let log = rig.json(["log", "long", "--at", summary]);
+    let ids: Vec<&Value> = log.iter().map(|message| &message["id"]).collect();
+    assert_eq!(ids, [&json!("m1"), &json!("m2"), &json!("m3"), &json!(summary)]);
+    assert!(rig.ok(["show", "long", summary]).contains("children  m19"));
+    assert!(rig.ok(["export", "long", "--format", "markdown", "--at", summary]).contains("brief"));
+    rig.ok(["label", "long", "then", summary]);
+    assert!(rig.ok(["show", "long", "then"]).contains("number 18"));
+    rig.ok(["fork", "long", summary, "A fork"]);
+    assert_eq!(rig.json(["log", "A fork"]).len(), 4);
+    rig.ok(["checkout", "long", summary]);
+    assert_eq!(texts(&rig).last().map(String::as_str), Some("brief"));
+}
+
 #[test]
 fn a_branch_away_from_the_head_can_be_compacted() {
     let rig = long();

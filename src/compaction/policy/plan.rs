@@ -3,7 +3,7 @@
 use super::item::tokens_of;
 use super::summary_prompt::{Purpose, summary_prompt};
 use super::{CompactionOptions, Item, NothingToCompact, WindowUsage, boundary};
-use crate::compaction::Seen;
+use crate::compaction::{PlanOrigin, Seen};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::tokens::Counter;
@@ -50,6 +50,7 @@ pub enum Planned {
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a plan does nothing until it is committed"]
 pub struct CompactionPlan {
+    origin: Option<PlanOrigin>,
     leaf: MessageId,
     first: MessageId,
     last: MessageId,
@@ -82,6 +83,7 @@ impl CompactionPlan {
         let summaries: Vec<CompactionId> = summaries.collect();
         let tokens = tokens_of(compacted);
         Ok(Self {
+            origin: None,
             leaf,
             first: first.message.id.clone(),
             last: last.message.id.clone(),
@@ -93,6 +95,16 @@ impl CompactionPlan {
             prompt: summary_prompt(compacted, options, Purpose::Range),
             seen: Seen::of(&view[range]),
         })
+    }
+
+    /// Binds the plan to the session that it was made in.
+    pub(crate) fn made_in(self, origin: PlanOrigin) -> Self {
+        Self { origin: Some(origin), ..self }
+    }
+
+    /// Returns the session that the plan was made in.
+    pub(crate) fn origin(&self) -> Option<&PlanOrigin> {
+        self.origin.as_ref()
     }
 
     /// Returns the prompt for the summarizer.

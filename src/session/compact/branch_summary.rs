@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::compaction::policy::{CompactionOptions, Item, Purpose, ask, summary_prompt};
-use crate::compaction::{Summary, SummaryRefused, is_blank};
+use crate::compaction::{PlanOrigin, Summary, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
@@ -33,6 +33,7 @@ use crate::view::{ExpectedHead, Parent};
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a plan does nothing until the checkout"]
 pub struct BranchSummaryPlan {
+    origin: PlanOrigin,
     from: MessageId,
     to: MessageId,
     messages: usize,
@@ -88,6 +89,7 @@ impl Session {
         to: &MessageId,
         options: &CompactionOptions,
     ) -> Result<Option<BranchSummaryPlan>> {
+        let origin = self.plan_origin()?;
         let Some(from) = self.provider.head()? else {
             return self.message(to)?.map(|_| None).ok_or_else(|| self.unknown(to));
         };
@@ -103,6 +105,7 @@ impl Session {
             return Ok(None);
         }
         Ok(Some(BranchSummaryPlan {
+            origin,
             from,
             to: to.clone(),
             messages: items.len(),
@@ -119,7 +122,8 @@ impl Session {
     /// [`BranchSummaryPlan`] has an example.
     ///
     /// # Errors
-    /// [`Error::HeadMoved`] if the head moved since the plan;
+    /// [`Error::PlanOfAnother`] if the plan was made in another session or store; [`Error::HeadMoved`] if the head moved
+    /// since the plan;
     /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownMessage`] if the
     /// message to check out was deleted.
     pub fn checkout_with_summary(
@@ -131,6 +135,7 @@ impl Session {
         if is_blank(&text) {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
+        self.check_origin(Some(&plan.origin))?;
         let details = details.map(|details| details.value());
         let about = json!({"branch_summary": {
             "from": plan.from, "messages": plan.messages, "model": model, "details": details,

@@ -7,11 +7,45 @@ use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message};
 
+/// The result of adding a compaction.
+///
+/// ```
+/// use talktree::{CompactionStatus, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
+///
+/// let late = chat.add_compaction("b and c", &"b".into(), &"c".into())?;
+/// assert!(late.is_shown());
+/// // It ends inside the range of the other, so the history still shows that one.
+/// let early = chat.add_compaction("a and b", &"a".into(), &"b".into())?;
+/// assert_eq!(early.status, CompactionStatus::Under { id: late.id });
+/// assert_eq!(chat.at(&"b".into()).history()?[0].id, early.id.as_message());
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AddedCompaction {
+    /// The compaction.
+    pub id: CompactionId,
+    /// Whether the history at the head shows it, or why not.
+    pub status: CompactionStatus,
+}
+
+impl AddedCompaction {
+    /// Returns whether the history at the head shows the summary.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.status == CompactionStatus::Shown
+    }
+}
+
 impl Session {
-    /// Replaces the range from `first` to `last` by a summary when a history is read, and returns the
-    /// compaction's id.
+    /// Replaces the range from `first` to `last` by a summary when a history is read. The result says whether the history
+    /// shows it.
     ///
-    /// The summary shows on every path that holds `last`; stored messages do not change. The range
+    /// Right after it was added, `at(last)` shows the summary. So does every path that holds `last`, unless a
+    /// compaction that ends further down covers that message. Stored messages do not change. The range
     /// may contain summaries: as an end, the id of a summary includes its whole range, and the new
     /// compaction then contains the older one. So adding a compaction never lengthens a history.
     ///
@@ -23,7 +57,7 @@ impl Session {
     /// let answer = chat.append(Message::assistant("Yes, after the backup."))?.id;
     /// let thanks = chat.append(Message::user("Thanks!"))?.id;
     ///
-    /// let compaction = chat.add_compaction("They deploy on Friday.", &question, &answer)?;
+    /// let compaction = chat.add_compaction("They deploy on Friday.", &question, &answer)?.id;
     /// assert_eq!(chat.history()?[0].text(), "They deploy on Friday.");
     /// chat.add_compaction("All is settled.", &compaction.as_message(), &thanks)?; // nests
     /// assert_eq!(chat.history()?.len(), 1);
@@ -40,7 +74,7 @@ impl Session {
         summary: impl Into<String>,
         first: &MessageId,
         last: &MessageId,
-    ) -> Result<CompactionId> {
+    ) -> Result<AddedCompaction> {
         self.add(summary.into(), first, last, None)
     }
 
@@ -54,7 +88,7 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let maker = json!({"model": "small"});
-    /// let compaction = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?;
+    /// let compaction = chat.add_compaction_with("A greeting.", &hello, &hello, maker)?.id;
     ///
     /// let details = chat.compaction(&compaction)?.details.unwrap();
     /// assert_eq!(details.value()["model"], "small");
@@ -69,7 +103,7 @@ impl Session {
         first: &MessageId,
         last: &MessageId,
         details: impl Into<Json>,
-    ) -> Result<CompactionId> {
+    ) -> Result<AddedCompaction> {
         self.add(summary.into(), first, last, Some(details.into()))
     }
 
@@ -79,11 +113,21 @@ impl Session {
         first: &MessageId,
         last: &MessageId,
         details: Option<Json>,
-    ) -> Result<CompactionId> {
+    ) -> Result<AddedCompaction> {
         let mut compaction = Compaction::new(summary, first.clone(), last.clone());
         compaction.details = details;
-        self.import_compaction(&compaction)?;
-        Ok(compaction.id)
+        let status = self.import(&compaction)?;
+        Ok(AddedCompaction { id: compaction.id, status })
+    }
+
+    fn import(&self, compaction: &Compaction) -> Result<CompactionStatus> {
+        compaction.id.check()?;
+        if is_blank(&compaction.summary) {
+            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
+        }
+        let status = self.provider.add_compaction(compaction)?;
+        self.emit_changed(|| self.compacted(compaction));
+        Ok(status)
     }
 
     /// Adds a compaction from elsewhere with its id and time; a known id is a no-op.
@@ -99,7 +143,7 @@ impl Session {
     /// here.append(hello.clone())?;
     /// there.append(hello)?;
     ///
-    /// let compaction = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?;
+    /// let compaction = there.add_compaction("A greeting.", &"m1".into(), &"m1".into())?.id;
     /// here.import_compaction(&there.compaction(&compaction)?)?;
     /// assert_eq!(here.compaction(&compaction)?, there.compaction(&compaction)?);
     /// # Ok::<(), talktree::Error>(())
@@ -108,11 +152,21 @@ impl Session {
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
+        self.import(compaction).map(drop)
+    }
+
+    /// Adds a compaction of an export between two places, each named as an end.
+    pub(crate) fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
         compaction.id.check()?;
         if is_blank(&compaction.summary) {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
-        self.provider.add_compaction(compaction)?;
+        self.provider.restore_compaction(compaction, first, last)?;
         self.emit_changed(|| self.compacted(compaction));
         Ok(())
     }
@@ -124,7 +178,7 @@ impl Session {
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
-    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?;
+    /// let compaction = chat.add_compaction("A greeting.", &hello, &hello)?.id;
     ///
     /// chat.remove_compaction(&compaction)?;
     /// assert_eq!(chat.history()?[0].text(), "hello");
@@ -147,8 +201,8 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
-    /// let outer = chat.add_compaction("They greeted.", &hello, &reply)?;
+    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?.id;
+    /// let outer = chat.add_compaction("They greeted.", &hello, &reply)?.id;
     ///
     /// let ids: Vec<_> = chat.compactions()?.into_iter().map(|compaction| compaction.id).collect();
     /// assert_eq!(ids, [inner, outer]);
@@ -169,7 +223,7 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// let id = chat.add_compaction("They greeted.", &hello, &reply)?;
+    /// let id = chat.add_compaction("They greeted.", &hello, &reply)?.id;
     ///
     /// let compaction = chat.compaction(&id)?;
     /// assert_eq!((compaction.first, compaction.last, compaction.count), (hello, reply, 2));
@@ -193,8 +247,8 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?;
-    /// let outer = chat.add_compaction("They greeted.", &inner.as_message(), &reply)?;
+    /// let inner = chat.add_compaction("A greeting.", &hello, &hello)?.id;
+    /// let outer = chat.add_compaction("They greeted.", &inner.as_message(), &reply)?.id;
     ///
     /// let texts = |messages: Vec<Message>| messages.iter().map(Message::text).collect::<Vec<_>>();
     /// assert_eq!(texts(chat.history()?), ["They greeted."]);
@@ -218,7 +272,7 @@ impl Session {
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let hello = chat.append(Message::user("hello"))?.id;
     /// let reply = chat.append(Message::assistant("hi"))?.id;
-    /// let compaction = chat.add_compaction("They greeted.", &hello, &reply)?;
+    /// let compaction = chat.add_compaction("They greeted.", &hello, &reply)?.id;
     ///
     /// let texts: Vec<String> = chat.expand_raw(&compaction)?.iter().map(Message::text).collect();
     /// assert_eq!(texts, ["hello", "hi"]);

@@ -6,7 +6,7 @@ use super::{Path, Session};
 use crate::compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, ask, judge,
 };
-use crate::compaction::{Compaction, Summary};
+use crate::compaction::{Compaction, PlanOrigin, Summary};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
@@ -87,7 +87,8 @@ impl Session {
     /// [`Compacted`] and [`Stale`](crate::Stale) have examples.
     ///
     /// # Errors
-    /// [`Error::Stale`] if the range changed; [`Error::SummaryRefused`] if the summary is blank or
+    /// [`Error::PlanOfAnother`] if the plan was made in another session or store; [`Error::Stale`] if the range changed;
+    /// [`Error::SummaryRefused`] if the summary is blank or
     /// not shorter than the range. Nothing is stored then.
     pub fn commit(&self, plan: CompactionPlan, summary: impl Into<Summary>) -> Result<Compacted> {
         let compacted = self.commit_silently(plan, summary.into())?;
@@ -102,6 +103,7 @@ impl Session {
         plan: CompactionPlan,
         summary: Summary,
     ) -> Result<Compacted> {
+        self.check_origin(plan.origin())?;
         let counter = self.compaction.counter();
         let tokens_after = judge(&summary.text, plan.tokens(), counter)
             .map_err(|why| Error::SummaryRefused { why })?;
@@ -158,6 +160,15 @@ impl Session {
         self.path().compact()
     }
 
+    /// Returns what binds a plan to this session.
+    pub(super) fn plan_origin(&self) -> Result<PlanOrigin> {
+        Ok(PlanOrigin::new(self.id().clone(), self.provider.identity()?))
+    }
+
+    pub(super) fn check_origin(&self, origin: Option<&PlanOrigin>) -> Result<()> {
+        origin.map_or(Ok(()), |origin| origin.check(self.id(), &self.provider.identity()?))
+    }
+
     pub(super) fn summarizer(&self) -> Result<&dyn Summarizer> {
         self.compaction
             .summarizer()
@@ -189,6 +200,7 @@ impl Path {
     /// [`Session::plan_compaction`].
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
         let session = &self.session;
+        let origin = session.plan_origin()?;
         let leaf = match self.leaf() {
             Some(leaf) => leaf.clone(),
             None => session.provider.head()?.unwrap_or_else(MessageId::new),
@@ -200,7 +212,7 @@ impl Path {
         let prompt = session.prompt_tokens()?;
         let counter = session.compaction.counter();
         Ok(match CompactionPlan::of(&view, leaf, prompt, options, counter) {
-            Ok(plan) => Planned::Compact(plan),
+            Ok(plan) => Planned::Compact(plan.made_in(origin)),
             Err(why) => Planned::Nothing(why),
         })
     }

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use rusqlite::Connection;
 
 use super::error::{BackendError, BackendResult, corrupt};
+use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{catalog, head, message, search_index};
+use super::{head, message, search_index};
 use crate::error::Error;
-use crate::id::{MessageId, SessionId, check_name_length};
+use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend};
 use crate::tree::{Address, MAX_MESSAGES};
@@ -48,7 +49,7 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Backen
 /// Appends messages, each the child of the one before.
 pub(super) fn append(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     parent: &Parent,
     expected: &ExpectedHead,
     messages: &[Message],
@@ -58,10 +59,10 @@ pub(super) fn append(
     if messages.is_empty() {
         return Ok(CountedAppend::default());
     }
-    let mut session = catalog::find_or_create(conn, name)?;
+    let mut session = name.find_or_create(conn)?;
     let mut parent = find_parent(conn, name, &session, parent)?;
     if let ExpectedHead::At(expected) = expected {
-        check_head(conn, &session, expected.as_ref(), messages)?;
+        check_head(conn, &session, name, expected.as_ref(), messages)?;
     }
     let mut appended = Vec::with_capacity(messages.len());
     let first_new = session.next;
@@ -118,7 +119,7 @@ fn find_parent(
     match parent {
         Parent::Head => Ok(session.head),
         Parent::Root => Ok(None),
-        Parent::Message(id) => message::require(conn, Some(session.key), name, id).map(Some),
+        Parent::Message(id) => message::place(conn, Some(session.key), name, id).map(Some),
     }
 }
 
@@ -126,12 +127,25 @@ fn find_parent(
 fn check_head(
     conn: &Connection,
     session: &SessionRow,
+    name: &SessionId,
     expected: Option<&MessageId>,
     messages: &[Message],
 ) -> BackendResult<()> {
-    let found = message::nearest_living(conn, session.head)?.map(|(_, id)| id);
+    let found = message::id_of_place(conn, session.head)?;
+    if found.as_ref() == expected {
+        return Ok(());
+    }
+    // The head's message may also be named by the summary that ends with it.
+    let expected_place = match expected.and_then(CompactionId::from_message) {
+        Some(_) => {
+            let place = expected.map(|id| message::place(conn, Some(session.key), name, id));
+            place.and_then(BackendResult::ok)
+        }
+        None => None,
+    };
+    let is_at_head = expected_place.is_some() && expected_place == session.head;
     // A retry after a lost answer finds its own message at the head: that is no conflict.
-    if found.as_ref() != expected && !are_known(conn, session, messages)? {
+    if !is_at_head && !are_known(conn, session, messages)? {
         let expected = expected.cloned();
         return Err(BackendError::Own(Error::HeadMoved { expected, found }));
     }

@@ -12,14 +12,6 @@ use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
 
-/// Returns the session with this id, creating it if it does not exist.
-pub(super) fn find_or_create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
-    if let Some(session) = row::find(conn, id)? {
-        return Ok(session);
-    }
-    create(conn, id)
-}
-
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     conn.prepare_cached(

@@ -4,7 +4,7 @@
 //! processes compete for SQLite's lock.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,9 @@ impl Default for Config {
     }
 }
 
+/// The number of the next handle.
+static SERIALS: AtomicU64 = AtomicU64::new(0);
+
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
@@ -55,6 +58,8 @@ pub(crate) struct Database {
     writer: Option<Mutex<Connection>>,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     is_suspect: AtomicBool,
+    /// The number of this handle in this process.
+    serial: u64,
     /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
     /// connections, so that the file is known as open until they are closed.
     file: Option<StoreFile>,
@@ -133,6 +138,7 @@ impl Database {
             writer: writer.map(Mutex::new),
             is_suspect: AtomicBool::new(false),
             file,
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),
             signal: InterruptSignal::default(),
             deferred: Deferred::default(),
@@ -142,6 +148,14 @@ impl Database {
     /// Returns the file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(StoreFile::path)
+    }
+
+    /// Returns what tells this store from every other one that this process has opened.
+    pub(super) fn identity(&self) -> String {
+        match &self.file {
+            Some(file) => file.identity(),
+            None => format!("memory {}", self.serial),
+        }
     }
 
     pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
@@ -211,6 +225,29 @@ impl Database {
         let mut conn = self.writer()?;
         self.write_on(&mut conn, self.config.busy_timeout, None, work)
             .map_err(|error| error.into_error(busy_ms(&self.config)))
+    }
+
+    /// Returns how many steps of SQLite's virtual machine a write takes.
+    #[cfg(test)]
+    pub(super) fn steps_of_write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<(u64, T)> {
+        let steps = std::sync::Arc::new(AtomicU64::new(0));
+        let counter = std::sync::Arc::clone(&steps);
+        let mut conn = self.writer()?;
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let answer = conn
+            .progress_handler(1, Some(count))
+            .map_err(BackendError::from)
+            .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
+        let answer = answer.map_err(|error| error.into_error(0))?;
+        conn.progress_handler(0, None::<fn() -> bool>)
+            .map_err(|error| BackendError::from(error).into_error(0))?;
+        Ok((steps.load(Ordering::Relaxed), answer))
     }
 
     /// Runs a long write, which an interrupt stops.

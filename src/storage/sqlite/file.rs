@@ -80,6 +80,14 @@ impl StoreFile {
         &self.path
     }
 
+    /// Returns what tells this file from every other one.
+    pub(super) fn identity(&self) -> String {
+        match self.id {
+            Some(FileId { device, inode }) => format!("file {device}:{inode}"),
+            None => format!("file {}", self.path.display()),
+        }
+    }
+
     /// Returns whether the file is read without locks.
     pub(super) fn is_without_locks(&self) -> bool {
         self.unlocked.is_some()

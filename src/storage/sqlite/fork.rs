@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::catalog;
 use super::context::{elision, lifecycle};
 use super::error::{BackendError, BackendResult};
+use super::handle::Named;
 use super::row::compaction as compaction_row;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
@@ -30,13 +31,13 @@ struct Copy {
 /// message, and the fork could show another one than its source.
 pub(super) fn fork(
     conn: &Connection,
-    from: &SessionId,
+    from: &Named<'_>,
     at: &MessageId,
     id: &SessionId,
     details: &SessionDetails,
-) -> BackendResult<()> {
-    let source = session_row::find(conn, from)?;
-    let leaf = message::require(conn, source.map(|source| source.key), from, at)?;
+) -> BackendResult<i64> {
+    let source = from.find(conn)?;
+    let leaf = message::place(conn, source.map(|source| source.key), from, at)?;
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
@@ -55,27 +56,28 @@ pub(super) fn fork(
     copy_compactions(conn, leaf, &target, &copies)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
-    lifecycle::copy(conn, leaf.session(), target.key)
+    lifecycle::copy(conn, leaf.session(), target.key)?;
+    Ok(target.key)
 }
 
 /// Ends a session with a reason and creates the one that continues it: it starts with one message and copies of the
 /// texts of the session's own blocks.
 pub(super) fn split(
     conn: &Connection,
-    from: &SessionId,
+    from: &Named<'_>,
     id: &SessionId,
     opening: &Message,
     counted: &CountedMessages<'_>,
     end_reason: &str,
     max_bytes: usize,
-) -> BackendResult<()> {
-    let source = session_row::find(conn, from)?
-        .ok_or_else(|| BackendError::Own(Error::UnknownSession { id: from.clone() }))?;
+) -> BackendResult<i64> {
+    let unknown = || BackendError::Own(Error::UnknownSession { id: SessionId::clone(from) });
+    let source = from.find(conn)?.ok_or_else(unknown)?;
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
     let target = catalog::create(conn, id)?;
-    let head = message::nearest_living(conn, source.head)?.map(|(_, head)| head);
+    let head = message::id_of_place(conn, source.head)?;
     inherit(conn, source.key, &target, from, head.as_ref())?;
     let name = session_row::info(conn, from)?.and_then(|info| info.name);
     session_row::set_details(
@@ -84,14 +86,16 @@ pub(super) fn split(
         &SessionDetails { name, ..SessionDetails::default() },
     )?;
     let opening = std::slice::from_ref(opening);
-    append::append(conn, id, &Parent::Head, &ExpectedHead::Any, opening, counted, max_bytes)?;
+    let to = Named::unbound(id);
+    append::append(conn, &to, &Parent::Head, &ExpectedHead::Any, opening, counted, max_bytes)?;
     lifecycle::copy(conn, source.key, target.key)?;
     let end_reason = Some(end_reason.to_owned());
     session_row::set_details(
         conn,
         source.key,
         &SessionDetails { end_reason, ..SessionDetails::default() },
-    )
+    )?;
+    Ok(target.key)
 }
 
 /// Copies the details of the source, and records where it was forked.

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::BackendResult;
-use super::message::nearest_living;
+use super::message::id_of_place;
 use super::row::session::{self as session_row, SessionRow};
 use crate::outcome::HeadEntry;
 use crate::tree::Address;
@@ -71,7 +71,7 @@ pub(super) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<Head
         .into_iter()
         .map(|(position, address)| {
             Ok(HeadEntry {
-                id: nearest_living(conn, address)?.map(|(_, id)| id),
+                id: id_of_place(conn, address)?,
                 is_present: position == row.head_position,
             })
         })

@@ -3,19 +3,19 @@
 use rusqlite::{Connection, params};
 
 use super::append;
-use super::catalog;
 use super::error::BackendResult;
+use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{message, search_index};
-use crate::id::{MessageId, SessionId};
+use crate::id::MessageId;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
 /// Stores records; a parent comes before its children.
 pub(super) fn import(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     records: &[ImportRecord],
     counted: &CountedMessages<'_>,
     max_bytes: usize,
@@ -23,7 +23,7 @@ pub(super) fn import(
     if records.is_empty() {
         return Ok(Vec::new());
     }
-    let mut session = catalog::find_or_create(conn, name)?;
+    let mut session = name.find_or_create(conn)?;
     let first_new = session.next;
     // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
@@ -36,7 +36,7 @@ pub(super) fn import(
         let parent = match (&record.parent, &before) {
             (None, _) => None,
             (Some(id), Some((before, address))) if id == before => Some(*address),
-            (Some(id), _) => Some(message::require(conn, Some(session.key), name, id)?),
+            (Some(id), _) => Some(message::place(conn, Some(session.key), name, id)?),
         };
         let content = append::content(&record.message, max_bytes)?;
         let inserted =

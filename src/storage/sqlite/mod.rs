@@ -10,6 +10,7 @@
 #[macro_use]
 mod row;
 
+mod ancestry;
 mod append;
 mod backup;
 mod budget;
@@ -24,6 +25,7 @@ mod delete;
 mod error;
 mod file;
 mod fork;
+mod handle;
 mod head;
 mod import;
 mod import_sessions;
@@ -32,6 +34,7 @@ mod label;
 mod message;
 mod outline;
 mod path;
+mod placed;
 mod plan_reader;
 #[cfg(test)]
 mod query_plans;

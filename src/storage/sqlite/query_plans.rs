@@ -9,8 +9,8 @@ use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    children, compaction, delete, fork, message, outline, path, plan_reader, row, search_index,
-    tokens, tree_source,
+    ancestry, children, compaction, delete, fork, message, outline, path, plan_reader, row,
+    search_index, tokens, tree_source,
 };
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
@@ -57,7 +57,25 @@ const HOT: &[(&str, &str, &[&str])] = &[
         compaction::COVERING,
         &["INDEX compaction_end (last>? AND last<?)"],
     ),
+    (
+        "the last visible message of a range",
+        ancestry::LAST_VISIBLE,
+        &[
+            "SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+            "SEARCH other USING COVERING INDEX hidden (address=? AND rowid=?)",
+        ],
+    ),
     ("branches", children::BRANCHES, &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"]),
+    (
+        "the next branch",
+        children::NEXT_BRANCH,
+        &["COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"],
+    ),
+    (
+        "the deleted branches",
+        children::DELETED_BRANCHES,
+        &["INDEX tombstone (address>? AND address<?)"],
+    ),
     ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
     ("every tombstone", outline::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
     ("every hidden message", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),

@@ -8,13 +8,15 @@ use super::catalog;
 use super::connection::Database;
 use super::cursor::{Path, PathCursor, SessionCursor};
 use super::error::{BackendError, BackendResult};
+use super::handle::{Handle, Named};
 use super::plan_reader::PlanReader;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{
-    append, children, compaction, delete, fork, head, import, label, message, outline, path, update,
+    append, children, compaction, delete, fork, head, import, label, message, outline, path,
+    placed, update,
 };
-use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
+use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -23,6 +25,7 @@ use crate::outcome::{
     SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, Scope, SearchRequest, SessionsFound};
+use crate::storage::context::ContextStore;
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
@@ -30,7 +33,7 @@ use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub(crate) struct SqliteSession {
     database: Arc<Database>,
-    id: SessionId,
+    handle: Arc<Handle>,
     counter: Counter,
 }
 
@@ -39,8 +42,8 @@ impl SqliteSession {
     fn check_scope(&self, scope: &Scope) -> Result<()> {
         let is_within = match scope {
             Scope::Store => false,
-            Scope::Sessions(ids) => ids.iter().all(|id| *id == self.id),
-            Scope::Path(id, _) => *id == self.id,
+            Scope::Sessions(ids) => ids.iter().all(|id| id == self.id()),
+            Scope::Path(id, _) => id == self.id(),
         };
         match is_within {
             true => Ok(()),
@@ -49,7 +52,12 @@ impl SqliteSession {
     }
 
     pub(crate) fn new(database: Arc<Database>, id: SessionId) -> Self {
-        Self { database, id, counter: Counter::default() }
+        Self { database, handle: Arc::new(Handle::new(id)), counter: Counter::default() }
+    }
+
+    /// Returns the storage of this session's context, bound to the same session.
+    pub(crate) fn context(&self) -> Arc<dyn ContextStore> {
+        self.database.context_of(&self.handle)
     }
 
     /// Reads from the session; a session that does not exist reads as empty.
@@ -57,7 +65,7 @@ impl SqliteSession {
         &self,
         work: impl FnOnce(&Connection, &SessionRow) -> BackendResult<T>,
     ) -> Result<T> {
-        self.database.read(|conn| match session_row::find(conn, &self.id)? {
+        self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => work(conn, &session),
             None => Ok(T::default()),
         })
@@ -70,7 +78,7 @@ impl SqliteSession {
         work: impl FnOnce(&Connection, &SessionRow, Option<Address>) -> BackendResult<T>,
     ) -> Result<T> {
         self.database.read(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+            let session = self.handle.find(conn)?;
             let leaf = self.leaf(conn, session.as_ref(), leaf)?;
             session.map_or_else(|| Ok(T::default()), |session| work(conn, &session, leaf))
         })
@@ -85,7 +93,7 @@ impl SqliteSession {
         match leaf {
             None => Ok(session.and_then(|session| session.head)),
             Some(id) => {
-                message::require(conn, session.map(|session| session.key), &self.id, id).map(Some)
+                message::place(conn, session.map(|session| session.key), self.id(), id).map(Some)
             }
         }
     }
@@ -102,13 +110,21 @@ impl SqliteSession {
         &self,
         work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
     ) -> Result<T> {
-        self.database.write(|conn| work(conn, &mut catalog::find_or_create(conn, &self.id)?))
+        self.write_as(|conn, name| work(conn, &mut name.find_or_create(conn)?))
+    }
+
+    /// Writes under the session's name, which says whether the session exists.
+    fn write_as<T>(
+        &self,
+        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.handle.write(&self.database, work)
     }
 }
 
 impl SessionProvider for SqliteSession {
     fn id(&self) -> &SessionId {
-        &self.id
+        self.handle.id()
     }
 
     fn message(&self, id: &MessageId) -> Result<Option<Message>> {
@@ -135,7 +151,7 @@ impl SessionProvider for SqliteSession {
 
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
         self.database.read(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+            let session = self.handle.find(conn)?;
             let parent = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,
@@ -144,6 +160,24 @@ impl SessionProvider for SqliteSession {
                 Some(session) => children::children(conn, session.key, parent),
                 None => Ok(Vec::new()),
             }
+        })
+    }
+
+    fn branches_page(
+        &self,
+        id: Option<&MessageId>,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        self.database.read(|conn| {
+            let session = self.handle.find(conn)?;
+            let place = |id: Option<&MessageId>| {
+                id.map_or(Ok(None), |id| self.leaf(conn, session.as_ref(), Some(id)))
+            };
+            let (parent, after) = (place(id)?, place(after)?);
+            let Some(session) = session else { return Ok(Vec::new()) };
+            let after = after.unwrap_or(Address::range_of(session.key).0.before());
+            children::page(conn, session.key, parent, after, limit)
         })
     }
 
@@ -170,8 +204,8 @@ impl SessionProvider for SqliteSession {
     ) -> Result<CountedAppend> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, messages);
-        let counted_append = self.database.write(|conn| {
-            append::append(conn, &self.id, parent, expected, messages, &counted, max_bytes)
+        let counted_append = self.write_as(|conn, name| {
+            append::append(conn, name, parent, expected, messages, &counted, max_bytes)
         })?;
         self.database.appended(counted_append.appended.len() as u64);
         Ok(counted_append)
@@ -180,29 +214,22 @@ impl SessionProvider for SqliteSession {
     fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
-        self.database.write(|conn| update::update(conn, &self.id, message, &counted, max_bytes))
+        self.write_as(|conn, name| update::update(conn, name, message, &counted, max_bytes))
     }
 
     fn upsert(&self, message: &Message) -> Result<Upserted> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
-        let upserted = self.database.write(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+        let upserted = self.write_as(|conn, name| {
+            let session = name.find(conn)?;
             let known = session.map(|session| message::find(conn, session.key, &message.id));
             if known.transpose()?.flatten().is_some() {
-                let updated = update::update(conn, &self.id, message, &counted, max_bytes)?;
+                let updated = update::update(conn, name, message, &counted, max_bytes)?;
                 return Ok(Upserted::Updated(updated));
             }
             let messages = std::slice::from_ref(message);
-            append::append(
-                conn,
-                &self.id,
-                &Parent::Head,
-                &ExpectedHead::Any,
-                messages,
-                &counted,
-                max_bytes,
-            )?;
+            let (parent, expected) = (Parent::Head, ExpectedHead::Any);
+            append::append(conn, name, &parent, &expected, messages, &counted, max_bytes)?;
             Ok(Upserted::Appended(Appended::new(message.id.clone())))
         })?;
         self.database.appended(1);
@@ -210,23 +237,28 @@ impl SessionProvider for SqliteSession {
     }
 
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
-        self.database.write(|conn| delete::delete(conn, &self.id, ids))
+        self.write_as(|conn, name| delete::delete(conn, name, ids))
     }
 
     fn clear(&self) -> Result<()> {
-        self.database.write(|conn| match session_row::find(conn, &self.id)? {
+        self.write_as(|conn, name| match name.find(conn)? {
             Some(session) => catalog::clear(conn, session.key),
             None => Ok(()),
         })
     }
 
-    fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
+    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let after = self.counter.message(&compaction.to_message(None));
         self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
-                return message::require(conn, None, &self.id, &compaction.first).map(|_| ());
+                let id = compaction.first.clone();
+                let unknown = Error::UnknownMessage { session: self.id().clone(), id };
+                return Err(BackendError::Own(unknown));
             };
-            compaction::add(conn, &session, &self.id, compaction, after)
+            compaction::add(conn, &session, self.id(), compaction, after)?;
+            let key = Some(session.key);
+            let span = compaction::require(conn, key, self.id(), &compaction.id)?;
+            compaction::status(conn, &session, span)
         })
     }
 
@@ -241,7 +273,7 @@ impl SessionProvider for SqliteSession {
                 let why = Stale::Deleted { id: compaction.first.clone() };
                 return Err(BackendError::Own(Error::Stale { why }));
             };
-            compaction::commit::commit(conn, &session, &self.id, compaction, leaf, seen)
+            compaction::commit::commit(conn, &session, self.id(), compaction, leaf, seen)
         })
     }
 
@@ -259,6 +291,25 @@ impl SessionProvider for SqliteSession {
         })
     }
 
+    fn placed_compactions(&self) -> Result<PlacedCompactions> {
+        self.read(|conn, session| placed::compactions(conn, session.key))
+    }
+
+    fn restore_compaction(
+        &self,
+        compaction: &Compaction,
+        first: &MessageId,
+        last: &MessageId,
+    ) -> Result<()> {
+        let after = self.counter.message(&compaction.to_message(None));
+        self.write_compaction(compaction, |conn, session| {
+            let Some(session) = session else {
+                return message::require(conn, None, self.id(), first).map(|_| ());
+            };
+            compaction::restore(conn, &session, self.id(), compaction, (first, last), after)
+        })
+    }
+
     fn search(&self, request: &SearchRequest) -> Result<Found> {
         self.check_scope(&request.scope)?;
         self.database.search(request)
@@ -270,7 +321,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn info(&self) -> Result<Option<SessionInfo>> {
-        self.database.read(|conn| session_row::info(conn, &self.id))
+        self.read(|conn, _| session_row::info(conn, self.id()))
     }
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
@@ -280,7 +331,7 @@ impl SessionProvider for SqliteSession {
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
         let cursor = PathCursor::open(&self.database, order, |conn| {
-            let session = session_row::find(conn, &self.id)?;
+            let session = self.handle.find(conn)?;
             let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
             let is_raw = view.is_raw();
             Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
@@ -303,21 +354,19 @@ impl SessionProvider for SqliteSession {
 
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         self.database.read(|conn| {
-            let session = session_row::find(conn, &self.id)?;
-            let address = message::require(conn, session.map(|s| s.key), &self.id, id)?;
+            let session = self.handle.find(conn)?;
+            let address = message::place(conn, session.map(|s| s.key), self.id(), id)?;
             path::holds(conn, self.leaf(conn, session.as_ref(), leaf)?, address)
         })
     }
 
     fn head(&self) -> Result<Option<MessageId>> {
-        self.read(
-            |conn, session| Ok(message::nearest_living(conn, session.head)?.map(|(_, id)| id)),
-        )
+        self.read(|conn, session| message::id_of_place(conn, session.head))
     }
 
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
-        self.database.write(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+        self.write_as(|conn, name| {
+            let session = name.find(conn)?;
             let target = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,
@@ -341,11 +390,12 @@ impl SessionProvider for SqliteSession {
     }
 
     fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
-        self.database.write(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+        self.write_as(|conn, this| {
+            let session = this.find(conn)?;
             let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
             let Some(session) = session else { return Ok(()) };
-            match target.flatten() {
+            // A label is on a message: for a summary whose last one is deleted, on the nearest above.
+            match message::nearest_living(conn, target.flatten())?.map(|(address, _)| address) {
                 Some(address) => label::set(conn, session.key, name, address)?,
                 None => label::remove(conn, session.key, name)?,
             }
@@ -369,13 +419,13 @@ impl SessionProvider for SqliteSession {
     }
 
     fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
-        self.database.write(|conn| delete::delete_branch(conn, &self.id, id))
+        self.write_as(|conn, name| delete::delete_branch(conn, name, id))
     }
 
     fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
-        self.database.write(|conn| {
-            let session = session_row::find(conn, &self.id)?.map(|session| session.key);
-            let span = compaction::require(conn, session, &self.id, id)?;
+        self.write_as(|conn, name| {
+            let session = name.find(conn)?.map(|session| session.key);
+            let span = compaction::require(conn, session, name, id)?;
             compaction::remove(conn, span.key)?;
             catalog::touch_view(conn, span.last.session())
         })
@@ -404,9 +454,9 @@ impl SessionProvider for SqliteSession {
 
     fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
         self.database.read(|conn| {
-            let session = session_row::find(conn, &self.id)?;
+            let session = self.handle.find(conn)?;
             let key = session.map(|session| session.key);
-            let span = compaction::require(conn, key, &self.id, id)?;
+            let span = compaction::require(conn, key, self.id(), id)?;
             match session {
                 Some(session) => compaction::status(conn, &session, span),
                 None => Ok(CompactionStatus::OffPath),
@@ -414,22 +464,27 @@ impl SessionProvider for SqliteSession {
         })
     }
 
+    fn identity(&self) -> Result<String> {
+        let key = self.database.read(|conn| self.handle.key(conn))?;
+        Ok(format!("{} session {}", self.database.identity(), key.unwrap_or_default()))
+    }
+
     fn visible_tokens(&self) -> Result<Option<u64>> {
-        self.database.visible_tokens(&self.id, &self.counter)
+        self.database.visible_tokens(self.id(), &self.counter)
     }
 
     fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
         let counter = Counter::new(Arc::clone(counter));
-        Some(Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), self.id.clone()) }))
+        let (database, handle) = (Arc::clone(&self.database), Arc::clone(&self.handle));
+        Some(Arc::new(Self { database, handle, counter }))
     }
 
     fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted =
             CountedMessages::of(&self.counter, records.iter().map(|record| &record.message));
-        let imported = self
-            .database
-            .write(|conn| import::import(conn, &self.id, records, &counted, max_bytes))?;
+        let imported =
+            self.write_as(|conn, name| import::import(conn, name, records, &counted, max_bytes))?;
         self.database.appended(imported.len() as u64);
         Ok(imported)
     }
@@ -445,8 +500,8 @@ impl SessionProvider for SqliteSession {
         details: &SessionDetails,
     ) -> Result<Arc<dyn SessionProvider>> {
         // The copies stay pending until a search needs them: few forks are searched.
-        self.database.write(|conn| fork::fork(conn, &self.id, at, id, details))?;
-        Ok(self.sibling(id))
+        let key = self.write_as(|conn, name| fork::fork(conn, name, at, id, details))?;
+        Ok(self.sibling(id, key))
     }
 
     fn split(
@@ -457,19 +512,19 @@ impl SessionProvider for SqliteSession {
     ) -> Result<Arc<dyn SessionProvider>> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [opening]);
-        self.database.write(|conn| {
-            fork::split(conn, &self.id, id, opening, &counted, end_reason, max_bytes)
+        let key = self.write_as(|conn, name| {
+            fork::split(conn, name, id, opening, &counted, end_reason, max_bytes)
         })?;
         self.database.appended(1);
-        Ok(self.sibling(id))
+        Ok(self.sibling(id, key))
     }
 }
 
 impl SqliteSession {
     /// Returns another session of the same database with the same counter.
-    fn sibling(&self, id: &SessionId) -> Arc<dyn SessionProvider> {
-        let counter = self.counter.clone();
-        Arc::new(Self { counter, ..Self::new(Arc::clone(&self.database), id.clone()) })
+    fn sibling(&self, id: &SessionId, key: i64) -> Arc<dyn SessionProvider> {
+        let (database, counter) = (Arc::clone(&self.database), self.counter.clone());
+        Arc::new(Self { database, handle: Arc::new(Handle::bound_to(id.clone(), key)), counter })
     }
 
     /// Adds a compaction that is within the size limit.
@@ -481,9 +536,9 @@ impl SqliteSession {
         let max = self.database.config.max_message_bytes;
         let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
         let model = compaction.model.as_ref().map_or(0, String::len);
-        self.database.write(|conn| {
+        self.write_as(|conn, name| {
             append::check_size("a summary", compaction.summary.len() + details + model, max)?;
-            let session = session_row::find(conn, &self.id)?;
+            let session = name.find(conn)?;
             let answer = work(conn, session)?;
             if let Some(session) = session {
                 catalog::touch_view(conn, session.key)?;
@@ -499,13 +554,13 @@ impl SqliteSession {
         work: impl FnOnce(&Connection, Span) -> BackendResult<Vec<Message>>,
     ) -> Result<Vec<Message>> {
         self.database.read(|conn| {
-            let session = session_row::find(conn, &self.id)?.map(|session| session.key);
-            work(conn, compaction::require(conn, session, &self.id, id)?)
+            let session = self.handle.find(conn)?.map(|session| session.key);
+            work(conn, compaction::require(conn, session, self.id(), id)?)
         })
     }
 
     fn step_head(&self, by: i64) -> Result<bool> {
-        self.database.write(|conn| match session_row::find(conn, &self.id)? {
+        self.write_as(|conn, name| match name.find(conn)? {
             Some(mut session) => head::step(conn, &mut session, by),
             None => Ok(false),
         })

@@ -1,17 +1,19 @@
 //! Replacing the content of a message in place.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 use super::append;
 use super::compaction;
 use super::context::elision;
 use super::error::{BackendResult, corrupt};
+use super::handle::Named;
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::row::{self, Read};
 use super::tokens::{CountedMessages, TokenCount};
 use super::{message, search_index};
-use crate::id::SessionId;
 use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
@@ -19,14 +21,14 @@ use crate::tree::Address;
 /// Replaces role, parts, metadata and extra fields; parent, time and hidden flag do not change.
 pub(super) fn update(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     message: &Message,
     counted: &CountedMessages<'_>,
     max_bytes: usize,
 ) -> BackendResult<Updated> {
-    let session = session_row::find(conn, name)?;
+    let session = name.find(conn)?;
     let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
-    let spans = compaction::covering(conn, address)?;
+    let spans = compaction::covering(conn, &BTreeSet::from([address]))?;
     let covered_by =
         spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<BackendResult<_>>()?;
     let content = append::content(message, max_bytes)?;

@@ -3,7 +3,7 @@
 //! A summary replaces its range on the paths that contain the last message of the range, and nowhere else. The messages
 //! of the range remain: they can be read raw, deleted, or made visible again.
 
-use super::probe::{Probe, drawn, id, ids, message, supported};
+use super::probe::{Probe, assert_unknown, drawn, id, ids, message, supported};
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
 use crate::message::Json;
@@ -81,6 +81,58 @@ pub(super) fn nesting(probe: &Probe) -> Result<()> {
         (compactions(0), compactions(1), compactions(2), compactions(3)),
         ("".into(), "s".into(), "t".into(), "u".into())
     );
+    Ok(())
+}
+
+pub(super) fn places(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba cb xc dc")?;
+    probe.compact("s", "b", "c")?;
+    let summary = CompactionId::from("s").as_message();
+    let nobody = CompactionId::from("nobody").as_message();
+    assert_unknown(provider.history(Some(&nobody)));
+    assert_unknown(provider.branches(Some(&nobody)));
+    assert_unknown(provider.is_on_path(&nobody, None));
+    let to_nobody = Parent::Message(nobody.clone());
+    assert_unknown(provider.append(&to_nobody, &ExpectedHead::Any, &[message("n")]));
+    for is_deleted in [false, true] {
+        if is_deleted {
+            probe.delete("c")?;
+        }
+        assert_eq!(drawn(&provider.history(Some(&summary))?), "a [s]");
+        assert_eq!(drawn(&provider.branches(Some(&summary))?), "x d");
+        assert!(provider.is_on_path(&summary, None)?);
+        assert!(provider.is_on_path(&id("a"), Some(&summary))?);
+        assert!(!provider.is_on_path(&id("d"), Some(&summary))?);
+        if supported(provider.checkout(Some(&summary)))?.is_some() {
+            assert_eq!(drawn(&provider.history(None)?), "a [s]");
+            provider.checkout(Some(&id("d")))?;
+        }
+    }
+    assert_unknown(provider.delete(std::slice::from_ref(&summary)));
+    assert_unknown(provider.update(&message("c").with_id(summary.clone())));
+    let after = Parent::Message(summary);
+    provider.append(&after, &ExpectedHead::Any, &[message("e"), message("f")])?;
+    assert_eq!((probe.history("f")?, probe.raw("f")?), ("a [s] e f".into(), "a b e f".into()));
+    Ok(())
+}
+
+pub(super) fn heads(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba cb dc")?;
+    probe.compact("s", "b", "c")?;
+    if supported(provider.checkout(Some(&id("c"))))?.is_none() {
+        return Ok(());
+    }
+    assert_eq!(provider.head()?, Some(id("c")));
+    probe.delete("c")?;
+    let summary = CompactionId::from("s").as_message();
+    assert_eq!(provider.head()?.as_ref(), Some(&summary));
+    let before = provider.history(None)?;
+    assert_eq!(provider.history(Some(&summary))?, before);
+    let (head, expected) = (Parent::Message(summary.clone()), ExpectedHead::At(Some(summary)));
+    provider.append(&head, &expected, &[message("n")])?;
+    assert_eq!(probe.history("n")?, "a [s] n");
     Ok(())
 }
 

@@ -12,6 +12,7 @@ mod message;
 mod plan;
 mod probe;
 mod read;
+mod removal;
 mod tree;
 
 use std::sync::Arc;
@@ -52,6 +53,48 @@ pub fn conformance(mut make: impl FnMut(SessionId) -> Arc<dyn SessionProvider>) 
     }
 }
 
+/// Tests what becomes of the providers of a session that is removed.
+///
+/// For a storage that can remove sessions. `make` is called with an id and returns its session as it is; `remove`
+/// removes the session of an id.
+///
+/// ```
+/// use talktree::Store;
+/// use talktree::testing::conformance_of_removal;
+///
+/// let store = Store::open_in_memory()?;
+/// conformance_of_removal(
+///     |id| store.session(id).expect("the id is sound").provider(),
+///     |id| store.remove(id),
+/// );
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Panics
+/// If a rule is broken. The message names the rule.
+pub fn conformance_of_removal(
+    mut make: impl FnMut(SessionId) -> Arc<dyn SessionProvider>,
+    mut remove: impl FnMut(&SessionId) -> Result<()>,
+) {
+    for (verb, write) in removal::WRITES {
+        let rule = format!("a removed session does not come back by {verb}");
+        let id = SessionId::from(format!("conformance: {rule}"));
+        let mut check = || {
+            let old = make(id.clone());
+            removal::fill(&*old)?;
+            remove(&id)?;
+            removal::refused(&*old, *write)?;
+            let new = make(id.clone());
+            removal::fill(&*new)?;
+            removal::refused(&*old, *write)?;
+            removal::is_filled(&*new)
+        };
+        if let Err(error) = check() {
+            panic!("{rule}: {error}");
+        }
+    }
+}
+
 /// Panics or returns an error if a rule is broken.
 type Check = fn(&Probe) -> Result<()>;
 
@@ -71,6 +114,8 @@ const RULES: &[(&str, Check)] = &[
         "of compactions with one last message the longest is visible, of equals the newest",
         compaction::nesting,
     ),
+    ("the id of a summary names the place of its last message", compaction::places),
+    ("the head is named by what the history ends with", compaction::heads),
     ("hidden messages are stored but not visible", compaction::hidden),
     (
         "a compaction of deleted messages is removed and reported",
@@ -83,6 +128,7 @@ const RULES: &[(&str, Check)] = &[
     ("a cursor returns the same messages as a read", read::streams),
     ("the head can be moved, undone and redone", head::heads),
     ("labels point to messages", head::labels),
+    ("a page of branches is a part of them", tree::branch_pages),
     ("leaves are the messages without children", tree::leaves),
     ("a branch is deleted with all its messages", delete::branches),
     ("removing a compaction makes its range visible again", compaction::removals),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message};
@@ -41,11 +41,19 @@ impl Probe {
     }
 
     pub(super) fn compact(&self, name: &str, first: &str, last: &str) -> Result<()> {
-        self.provider.add_compaction(&Compaction {
+        let status = self.provider.add_compaction(&Compaction {
             id: CompactionId::from(name),
             details: Some(Json::from(serde_json::json!({"of": name}))),
             ..Compaction::new(format!("summary {name}"), id(first), id(last))
-        })
+        })?;
+        let shown = self.provider.history(None)?;
+        let summary = CompactionId::from(name).as_message();
+        assert_eq!(
+            status == CompactionStatus::Shown,
+            shown.iter().any(|item| item.id == summary),
+            "the status of {name:?} when it was added: {status:?}"
+        );
+        Ok(())
     }
 
     pub(super) fn history(&self, leaf: &str) -> Result<String> {

@@ -2,7 +2,7 @@
 //!
 //! A session starts empty. An append with a known id is a no-op. An unknown id is an error, and nothing is changed.
 
-use super::probe::{Probe, assert_unknown, id, message, supported};
+use super::probe::{Probe, assert_unknown, drawn, id, message, supported};
 use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::search::Scope;
@@ -107,6 +107,37 @@ pub(super) fn unknown_ids(probe: &Probe) -> Result<()> {
     }
     assert_eq!((provider.message(&x)?, probe.head()?), (None, "a b".into()));
     assert!(provider.compactions()?.is_empty());
+    Ok(())
+}
+
+pub(super) fn branch_pages(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    probe.draw("a- ba ca da eb fb ga r-")?;
+    // The children of a deleted message are among those of its parent, in order of creation.
+    probe.delete("b")?;
+    let page = |of: Option<&str>, after: Option<&str>, limit: usize| -> Result<String> {
+        let (of, after) = (of.map(id), after.map(id));
+        Ok(drawn(&provider.branches_page(of.as_ref(), after.as_ref(), limit)?))
+    };
+    for (of, after, limit, expected) in [
+        (Some("a"), None, 9, "c d e f g"),
+        (Some("a"), None, 2, "c d"),
+        (Some("a"), Some("d"), 2, "e f"),
+        (Some("a"), Some("e"), 9, "f g"),
+        (Some("a"), Some("f"), 1, "g"),
+        (Some("a"), Some("g"), 1, ""),
+        (Some("a"), None, 0, ""),
+        (None, None, 1, "a"),
+        (None, Some("a"), 9, "r"),
+    ] {
+        assert_eq!(page(of, after, limit)?, expected, "{limit} of {of:?} after {after:?}");
+    }
+    assert_eq!(
+        provider.branches_page(Some(&id("a")), None, 9)?,
+        provider.branches(Some(&id("a")))?
+    );
+    assert_unknown(page(Some("x"), None, 1));
+    assert_unknown(page(Some("a"), Some("x"), 1));
     Ok(())
 }
 

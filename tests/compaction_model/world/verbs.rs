@@ -33,7 +33,9 @@ impl World {
         let name = self.new_name();
         let summary = marked(&name, 3);
         match (self.chat().add_compaction(summary.as_str(), &first_id, &last_id), expected) {
-            (Ok(id), Ok(())) => {
+            (Ok(added), Ok(())) => {
+                let id = added.id;
+                assert_eq!(added.status, self.chat().compaction_status(&id)?);
                 let made = self.chat().compaction(&id)?;
                 let compactions = compacted.iter().filter_map(|item| match item {
                     Item::Compaction(_) => CompactionId::from_message(&self.item_content(item).0),

@@ -37,11 +37,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         "parent",
         message.parent.as_ref().map_or("none", |parent| parent.as_str()).to_owned(),
     )];
-    if talktree::CompactionId::from_message(&id).is_none() {
-        let next: Vec<String> =
-            session.branches(&id)?.into_iter().map(|child| child.id.to_string()).collect();
-        about.push(("children", if next.is_empty() { "none".to_owned() } else { next.join(" ") }));
-    }
+    let next: Vec<String> =
+        session.branches(&id)?.into_iter().map(|child| child.id.to_string()).collect();
+    about.push(("children", if next.is_empty() { "none".to_owned() } else { next.join(" ") }));
     if let Some(metadata) = &message.metadata {
         about.push(("metadata", metadata.as_str().to_owned()));
     }

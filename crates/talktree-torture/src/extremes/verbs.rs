@@ -125,7 +125,7 @@ pub(super) fn write(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
     let next = meter.time("compact_and_split", || Ok(chat.compact_and_split("In brief.")?))?;
     store.remove(next.id())?;
     let compaction =
-        meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?))?;
+        meter.time("add_compaction", || Ok(chat.add_compaction("all of it", root, last)?.id))?;
     meter.check("history with all compacted", 1, || Ok(chat.history()?.len()))?;
     meter.check("iter_rev with all compacted", 1, || count(chat.iter_rev()))?;
     meter.check("expand", length, || Ok(chat.expand_raw(&compaction)?.len()))?;

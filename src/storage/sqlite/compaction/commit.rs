@@ -34,7 +34,11 @@ pub(in super::super) fn commit(
     let holds = |leaf, at| path::holds(conn, leaf, at);
     // If the conversation has continued past `leaf`, a newer compaction may cover the range and end after it, so the
     // view at the head counts.
-    let planned = message::find(conn, session.key, leaf)?;
+    let planned = match message::place(conn, Some(session.key), name, leaf) {
+        Ok(planned) => Some(planned),
+        Err(BackendError::Own(Error::UnknownMessage { .. })) => None,
+        Err(error) => return Err(error),
+    };
     // `leaf` may be deleted; its id may also belong to an ancestor of the range's end.
     let planned = planned.filter(|leaf| *leaf >= last);
     let leaf = match planned {

@@ -2,8 +2,11 @@
 
 pub(super) mod commit;
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension};
 
+use super::ancestry::Ancestry;
 use super::context::frozen_prompt;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::row::compaction as row;
@@ -33,16 +36,55 @@ pub(super) fn add(
     let first = end(conn, session, name, &compaction.first, End::First)?;
     let last = end(conn, session, name, &compaction.last, End::Last)?;
     let compacted = compacted(conn, (first.0, &first.1), (last.0, &last.1))?;
-    let mut compaction = compaction.clone();
     let span = Span { key: 0, first: first.0, last: last.0 };
-    (compaction.first, compaction.last) = (first.1, last.1);
+    let compaction = Compaction { first: first.1, last: last.1, ..compaction.clone() };
+    insert(conn, session, span, compaction, &compacted, after)
+}
+
+/// Adds a compaction as it was in another storage. A shown summary may cover an end of it.
+pub(super) fn restore(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    compaction: &Compaction,
+    places: (&MessageId, &MessageId),
+    after: u64,
+) -> BackendResult<()> {
+    if find(conn, session.key, &compaction.id)?.is_some() {
+        return Ok(());
+    }
+    let first = end(conn, session, name, places.0, End::First)?;
+    let last = end(conn, session, name, places.1, End::Last)?;
+    let ends = || (first.1.clone(), last.1.clone());
+    if !path::holds(conn, Some(last.0), first.0)? {
+        let (first, last) = ends();
+        return Err(BackendError::Own(Error::NotAncestor { first, last }));
+    }
+    let covered = path::between(conn, first.0, last.0)?;
+    if path::count(conn, &covered, true)? == 0 {
+        let (first, last) = ends();
+        return Err(BackendError::Own(Error::NothingVisible { first, last }));
+    }
+    let span = Span { key: 0, first: first.0, last: last.0 };
+    insert(conn, session, span, compaction.clone(), &covered, after)
+}
+
+/// Stores a compaction, computes the figures that it does not have, and thaws the prompt.
+fn insert(
+    conn: &Connection,
+    session: &SessionRow,
+    span: Span,
+    mut compaction: Compaction,
+    compacted: &Plan,
+    after: u64,
+) -> BackendResult<()> {
     // An imported compaction keeps its own figures.
     if compaction.count == 0 {
         compaction.count = path::count_between(conn, span.first, span.last)?;
-        compaction.nested = summaries_of(conn, &compacted)?;
+        compaction.nested = summaries_of(conn, compacted)?;
     }
     if compaction.tokens_before == 0 {
-        compaction.tokens_before = tokens_of(conn, &compacted)?;
+        compaction.tokens_before = tokens_of(conn, compacted)?;
     }
     if compaction.tokens_after == 0 {
         compaction.tokens_after = after;
@@ -265,14 +307,21 @@ pub(super) fn require(
     })
 }
 
-/// Returns the compactions that cover a message.
-pub(super) fn covering(conn: &Connection, address: Address) -> BackendResult<Vec<Span>> {
-    let (_, end) = Address::range_of(address.session());
+/// Returns the compactions that cover one of some messages of a session, oldest first.
+pub(super) fn covering(
+    conn: &Connection,
+    addresses: &BTreeSet<Address>,
+) -> BackendResult<Vec<Span>> {
+    let (Some(oldest), Some(newest)) = (addresses.first(), addresses.last()) else {
+        return Ok(Vec::new());
+    };
+    let (_, end) = Address::range_of(oldest.session());
+    let mut nearest = Ancestry::of(conn, oldest.session(), addresses);
     let mut statement = conn.prepare_cached(COVERING)?;
     let mut found = Vec::new();
-    for span in statement.query_map([address, end], row::read_span)? {
+    for span in statement.query_map([oldest, &end, newest], row::read_span)? {
         let span = span?;
-        if path::holds(conn, Some(span.last), address)? {
+        if nearest.nearest(span.last)?.is_some_and(|address| address >= span.first) {
             found.push(span);
         }
     }
@@ -283,7 +332,17 @@ pub(super) fn covering(conn: &Connection, address: Address) -> BackendResult<Vec
 pub(super) const COVERING: &str = "SELECT key, first, last
    FROM compaction
   WHERE last BETWEEN ?1 AND ?2
-    AND first <= ?1";
+    AND first <= ?3";
+
+/// Returns the span of a compaction and its id.
+pub(super) fn named_span(conn: &Connection, key: i64) -> BackendResult<(Span, CompactionId)> {
+    let found = conn
+        .prepare_cached("SELECT key, first, last, id FROM compaction WHERE key = ?1")?
+        .query_row([key], |row| {
+            Ok((row::read_span(row)?, CompactionId::from(row.get::<_, String>(3)?)))
+        })?;
+    Ok(found)
+}
 
 pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> {
     let id: String = conn

@@ -6,24 +6,25 @@ use serde_json::Value;
 use super::super::append::check_size;
 use super::super::catalog;
 use super::super::error::{BackendError, BackendResult};
+use super::super::handle::Named;
 use super::super::message;
-use super::super::row::session as session_row;
 use crate::error::Error;
-use crate::id::{MessageId, SessionId, shorten};
+use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
+use crate::storage::context::Elision;
 use crate::tree::Address;
 
 /// Replaces the output of a tool call by a marker.
 pub(super) fn add(
     conn: &Connection,
-    name: &SessionId,
+    name: &Named<'_>,
     id: &MessageId,
     call: &str,
     marker: &str,
     max: usize,
 ) -> BackendResult<()> {
     check_size("an elision's marker", marker.len(), max)?;
-    let session = session_row::find(conn, name)?.map(|session| session.key);
+    let session = name.find(conn)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
     let stored = message::stored(conn, address)?.message;
     if !stored.is_some_and(|message| answers(&message, call)) {
@@ -63,17 +64,33 @@ pub(in super::super) const HAS_ANY: &str =
 /// Returns whether the output of a tool call is elided; `false` for a deleted message.
 pub(super) fn is_there(
     conn: &Connection,
-    name: &SessionId,
+    session: i64,
     id: &MessageId,
     call: &str,
 ) -> BackendResult<bool> {
-    let Some(session) = session_row::find(conn, name)? else { return Ok(false) };
-    let Some(address) = message::find(conn, session.key, id)? else { return Ok(false) };
+    let Some(address) = message::find(conn, session, id)? else { return Ok(false) };
     Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
 }
 
 pub(in super::super) const OF_CALL: &str =
     "SELECT EXISTS (SELECT 1 FROM elision WHERE address = ?1 AND call = ?2)";
+
+/// Returns all elisions of a session, in the order of their messages.
+pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<Elision>> {
+    let (first, last) = Address::range_of(session);
+    let mut statement = conn.prepare_cached(
+        "SELECT message.id, elision.call, elision.marker
+           FROM elision
+           JOIN message ON message.address = elision.address
+          WHERE elision.address BETWEEN ?1 AND ?2 AND message.id IS NOT NULL
+          ORDER BY elision.address, elision.call",
+    )?;
+    let found = statement.query_map([first, last], |row| {
+        let message = MessageId::from(row.get::<_, String>(0)?);
+        Ok(Elision { message, call: row.get(1)?, marker: row.get(2)? })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
 
 /// Returns whether a message has an elision.
 pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {

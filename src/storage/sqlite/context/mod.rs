@@ -24,12 +24,13 @@ use rusqlite::Connection;
 use super::catalog;
 use super::connection::Database;
 use super::error::BackendResult;
-use super::row::session as session_row;
+use super::handle::{Handle, Named};
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::context::{
-    ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section, StoredLabel,
+    ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
+    StoredLabel,
 };
 
 /// The session key of shared texts; no session has it.
@@ -37,13 +38,19 @@ const SHARED: i64 = 0;
 
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
-    id: SessionId,
+    handle: Arc<Handle>,
 }
 
 impl Database {
     /// Returns the context of a session, which need not exist yet.
+    #[cfg(test)]
     pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
-        Arc::new(SqliteContext { database: Arc::clone(self), id: id.clone() })
+        self.context_of(&Arc::new(Handle::new(id.clone())))
+    }
+
+    /// Returns the context of the session that a handle is bound to.
+    pub(super) fn context_of(self: &Arc<Self>, handle: &Arc<Handle>) -> Arc<dyn ContextStore> {
+        Arc::new(SqliteContext { database: Arc::clone(self), handle: Arc::clone(handle) })
     }
 }
 
@@ -52,16 +59,30 @@ impl SqliteContext {
     fn key(&self, conn: &Connection, owner: Owner) -> BackendResult<Option<i64>> {
         match owner {
             Owner::Shared => Ok(Some(SHARED)),
-            Owner::Session => Ok(session_row::find(conn, &self.id)?.map(|session| session.key)),
+            Owner::Session => Ok(self.handle.find(conn)?.map(|session| session.key)),
         }
     }
 
+    /// Returns the block to write to; none before it was written to.
+    fn block_to_write(
+        conn: &Connection,
+        name: &Named<'_>,
+        owner: Owner,
+        label: &str,
+    ) -> BackendResult<Option<i64>> {
+        let key = match owner {
+            Owner::Shared => Some(SHARED),
+            Owner::Session => name.find(conn)?.map(|session| session.key),
+        };
+        key.map_or(Ok(None), |session| block::find(conn, session, label))
+    }
+
     /// Records a write and returns the session key to write under, creating the session if it does not exist.
-    fn key_to_write(&self, conn: &Connection, owner: Owner) -> BackendResult<i64> {
+    fn key_to_write(conn: &Connection, name: &Named<'_>, owner: Owner) -> BackendResult<i64> {
         match owner {
             Owner::Shared => Ok(SHARED),
             Owner::Session => {
-                let key = catalog::find_or_create(conn, &self.id)?.key;
+                let key = name.find_or_create(conn)?.key;
                 catalog::touch(conn, key)?;
                 Ok(key)
             }
@@ -100,24 +121,25 @@ struct Target<'a> {
 impl SqliteContext {
     /// Returns the version that a reader sees; 0 for no text.
     fn version_of(
-        &self,
         conn: &Connection,
+        name: &Named<'_>,
         Target { owner, label, .. }: Target<'_>,
         key: &str,
     ) -> BackendResult<u64> {
-        let Some(block) = self.block(conn, owner, label)? else { return Ok(0) };
+        let Some(block) = Self::block_to_write(conn, name, owner, label)? else { return Ok(0) };
         Ok(entry::find(conn, block, key)?.map_or(0, |stored| stored.living_version()))
     }
 
     fn put_one(
         &self,
         conn: &Connection,
+        name: &Named<'_>,
         Target { owner, label, is_searchable }: Target<'_>,
         new: &NewEntry<'_>,
         expected: Option<u64>,
     ) -> BackendResult<Put> {
         entry::check(label, new, self.database.config.max_message_bytes)?;
-        let block = self.block(conn, owner, label)?;
+        let block = Self::block_to_write(conn, name, owner, label)?;
         let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
         let present = present.flatten();
         let found = present.as_ref().map_or(0, entry::EntryRow::living_version);
@@ -130,7 +152,7 @@ impl SqliteContext {
             entry::set_searchable(conn, stored, is_searchable)?;
             return Ok(Put::Unchanged { version: found });
         }
-        let session = self.key_to_write(conn, owner)?;
+        let session = Self::key_to_write(conn, name, owner)?;
         let version = match present {
             Some(stored) => entry::replace(conn, &stored, new, is_searchable)?,
             None => {
@@ -144,7 +166,7 @@ impl SqliteContext {
 
 impl ContextStore for SqliteContext {
     fn session(&self) -> &SessionId {
-        &self.id
+        self.handle.id()
     }
 
     fn busy_timeout(&self) -> Duration {
@@ -152,7 +174,10 @@ impl ContextStore for SqliteContext {
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
-        self.database.context(session)
+        let handle = Arc::new(Handle::new(session.clone()));
+        // Binds it to the session as it is now. If this read fails, so will the next, which binds it.
+        let _ = self.database.read(|conn| handle.find(conn));
+        self.database.context_of(&handle)
     }
 
     fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
@@ -192,7 +217,8 @@ impl ContextStore for SqliteContext {
         expected: Option<u64>,
     ) -> Result<Put> {
         let target = Target { owner, label, is_searchable };
-        self.database.write(|conn| self.put_one(conn, target, new, expected))
+        self.handle
+            .write(&self.database, |conn, name| self.put_one(conn, name, target, new, expected))
     }
 
     fn put_all(
@@ -203,27 +229,29 @@ impl ContextStore for SqliteContext {
         is_searchable: bool,
     ) -> Result<bool> {
         let target = Target { owner, label, is_searchable };
-        self.database.write(|conn| {
+        self.handle.write(&self.database, |conn, name| {
             // Before anything is written: what was written would be committed.
             for (new, expected) in all {
                 if let Some(expected) = expected
-                    && self.version_of(conn, target, new.key)? != *expected
+                    && Self::version_of(conn, name, target, new.key)? != *expected
                 {
                     return Ok(false);
                 }
             }
-            all.iter().try_for_each(|(new, _)| self.put_one(conn, target, new, None).map(drop))?;
+            all.iter()
+                .try_for_each(|(new, _)| self.put_one(conn, name, target, new, None).map(drop))?;
             Ok(true)
         })
     }
 
     fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool> {
-        self.database.write(|conn| {
-            let Some(block) = self.block(conn, owner, label)? else { return Ok(false) };
+        self.handle.write(&self.database, |conn, name| {
+            let block = Self::block_to_write(conn, name, owner, label)?;
+            let Some(block) = block else { return Ok(false) };
             let stored =
                 entry::find(conn, block, key)?.filter(|stored| stored.living_version() > 0);
             let Some(stored) = stored else { return Ok(false) };
-            self.key_to_write(conn, owner)?;
+            Self::key_to_write(conn, name, owner)?;
             entry::remove(conn, &stored)?;
             Ok(true)
         })
@@ -258,7 +286,7 @@ impl ContextStore for SqliteContext {
     }
 
     fn frozen(&self) -> Result<Option<Vec<Section>>> {
-        self.database.read(|conn| match session_row::find(conn, &self.id)? {
+        self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => frozen_prompt::read(conn, session.key),
             None => Ok(None),
         })
@@ -266,9 +294,9 @@ impl ContextStore for SqliteContext {
 
     fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>> {
         let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| {
+        self.handle.write(&self.database, |conn, name| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_create(conn, &self.id)?;
+            let session = name.find_or_create(conn)?;
             if let Some(frozen) = frozen_prompt::read(conn, session.key)? {
                 return Ok(frozen);
             }
@@ -279,29 +307,39 @@ impl ContextStore for SqliteContext {
 
     fn refreeze(&self, sections: &[Section]) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| {
+        self.handle.write(&self.database, |conn, name| {
             let text = frozen_prompt::to_text(sections, max)?;
-            let session = catalog::find_or_create(conn, &self.id)?;
+            let session = name.find_or_create(conn)?;
             frozen_prompt::set(conn, session.key, &text)
         })
     }
 
     fn thaw(&self) -> Result<()> {
-        self.database.write(|conn| match session_row::find(conn, &self.id)? {
+        self.handle.write(&self.database, |conn, name| match name.find(conn)? {
             Some(session) => frozen_prompt::thaw(conn, session.key),
             None => Ok(()),
         })
     }
 
     fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
-        self.database.read(|conn| elision::is_there(conn, &self.id, message, call))
+        self.database.read(|conn| match self.handle.find(conn)? {
+            Some(session) => elision::is_there(conn, session.key, message, call),
+            None => Ok(false),
+        })
+    }
+
+    fn elisions(&self) -> Result<Vec<Elision>> {
+        self.database.read(|conn| match self.handle.find(conn)? {
+            Some(session) => elision::all(conn, session.key),
+            None => Ok(Vec::new()),
+        })
     }
 
     fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.database.write(|conn| {
+        self.handle.write(&self.database, |conn, name| {
             results.iter().try_for_each(|(message, call)| {
-                elision::add(conn, &self.id, message, call, marker, max)
+                elision::add(conn, name, message, call, marker, max)
             })
         })
     }

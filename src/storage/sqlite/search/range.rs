@@ -60,7 +60,7 @@ impl Range {
                 let session = session_row::find(conn, id)?;
                 let key = session.map(|session| session.key);
                 let leaf = match leaf {
-                    Some(leaf) => Some(message::require(conn, key, id, leaf)?),
+                    Some(leaf) => Some(message::place(conn, key, id, leaf)?),
                     None => session.and_then(|session| session.head),
                 };
                 let mut stretches = Vec::new();
