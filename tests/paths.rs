@@ -200,7 +200,7 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
         }
         let mut longest = 0;
         let text = "x".repeat(1 << 20);
-        for _ in 0..96 {
+        for _ in 0..256 {
             let message = Message::user("").with_metadata(serde_json::json!(text));
             let written = store.session("s").and_then(|chat| chat.append(message));
             let log =
@@ -214,7 +214,8 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         Ok(longest)
     })?;
-    assert!(longest < 48 * MIB, "{} MiB", longest / MIB);
+    // Without the limit it grows to two thirds of what is written.
+    assert!(longest < 96 * MIB, "{} MiB", longest / MIB);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Each record is a vote: one entry of another program in a file changes nothing. Then the first records are read as
 //! that format; if most of the messages would be blank, it is the wrong one, however similar.
 
+use std::collections::HashSet;
 use std::io;
 
 use chrono::Utc;
@@ -127,7 +128,12 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
     }
     drafts.extend(reader.finish(&mut scratch));
     let (mut kept, mut blank) = (0, 0);
+    let mut ids = HashSet::new();
     let mut count = |message: &Message| {
+        // A record that repeats an id adds no message.
+        if !ids.insert(message.id.clone()) {
+            return;
+        }
         kept += usize::from(!message.is_hidden);
         blank += usize::from(!message.is_hidden && is_blank(message));
     };
