@@ -5,7 +5,7 @@
 //! So each text that is not ours goes through one of these functions:
 //!
 //! - a name ([`name`], [`quoted`]) is on one line, and different names look different;
-//! - a sentence ([`line`], [`short_line`]) is on one line, without characters that nobody sees;
+//! - a sentence ([`line()`], [`short_line`]) is on one line, without characters that nobody sees;
 //! - a content among others ([`indented`]) begins no line at the margin: lines at the margin are ours;
 //! - a content of its own ([`guarded`]) stays as it is, but lines that would read as ours begin with `> `.
 //!

@@ -77,7 +77,7 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchRequest {
-    /// The query as typed; see [`Query`](super::Query) for the language.
+    /// The query as typed; see [`Query`] for the language.
     pub text: String,
     /// Whether the text is no query: its words are searched, and nothing in it is an operator, a filter or a date.
     pub is_plain: bool,
