@@ -150,7 +150,7 @@ CREATE VIRTUAL TABLE search USING fts5 (
 -- A large buffer: fewer segments are written, and fewer have to be merged.
 -- talktree merges segments itself, a little at a time: automatic merging makes some appends wait for all of it.
 INSERT INTO search (search, rank)
-VALUES ('pgsz', 500), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 16), ('crisismerge', 64);
+VALUES ('pgsz', 500), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 
 -- A context block: a label with texts, of one session or shared by all.
 CREATE TABLE context_block (

@@ -26,7 +26,7 @@ const STEP_TIME: Duration = Duration::from_micros(800);
 /// How many pages of the index a step merges at most: about a millisecond.
 const PAGES_PER_STEP: u64 = 100;
 /// How many pages are merged for each message that is indexed. A message takes about half a page, and is merged once for
-/// every sixteenfold growth of the index.
+/// every eightfold growth of the index.
 const PAGES_PER_MESSAGE: u64 = 3;
 
 /// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.

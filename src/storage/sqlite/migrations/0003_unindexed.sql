@@ -27,4 +27,4 @@ CREATE VIEW search_source AS
        AND (unindexed IS NULL OR address < (key << 32) + unindexed);
 
 -- talktree merges segments itself, a little at a time.
-INSERT INTO search (search, rank) VALUES ('automerge', 0), ('usermerge', 16), ('crisismerge', 64);
+INSERT INTO search (search, rank) VALUES ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
