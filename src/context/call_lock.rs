@@ -1,42 +1,42 @@
-//! Turns: which thread is in a call of a provider that no other may overlap.
+//! A lock on the calls to a provider that must not overlap: its `init`, and a write, which reads before it writes.
 //!
-//! The first call of a provider's `init`, and a write, which reads before it writes. No lock is held during the call, so a
-//! provider may call the library. It may not write to its own block: that call would wait for itself, so it is refused.
-//! A provider may also wait for another thread that writes to its block. This cannot be known, so nobody waits for
-//! ever.
+//! Unlike a mutex it refuses the thread that holds it, because a provider may call the library: a write to its own block
+//! would wait for itself. It also has a timeout, because a provider may wait for another thread that writes to its block,
+//! which cannot be known.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// The turns of one kind of call of one block.
+/// A lock on one kind of call to one block.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct CallLock {
     holder: Mutex<Option<ThreadId>>,
     freed: Condvar,
 }
 
-/// One turn; it ends when it is dropped, also by a panic.
+/// Unlocks when it is dropped, also by a panic.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(&'a Turns);
+pub(super) struct CallGuard<'a>(&'a CallLock);
 
-impl Turns {
-    /// Waits for a turn; `None` after `patience`, or at once if this thread has one.
-    pub(super) fn take(&self, patience: Duration) -> Option<Turn<'_>> {
+impl CallLock {
+    /// Waits for the lock; `None` after `timeout`, or at once if this thread holds it.
+    pub(super) fn lock(&self, timeout: Duration) -> Option<CallGuard<'_>> {
         let own = std::thread::current().id();
         let holder = self.holder();
         if *holder == Some(own) {
             return None;
         }
-        let waited = self.freed.wait_timeout_while(holder, patience, |holder| holder.is_some());
+        let waited = self.freed.wait_timeout_while(holder, timeout, |holder| holder.is_some());
         let (mut holder, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if holder.is_some() {
             return None;
         }
         *holder = Some(own);
-        Some(Turn(self))
+        Some(CallGuard(self))
     }
 
+    /// Returns whether this thread holds it.
     pub(super) fn is_own(&self) -> bool {
         *self.holder() == Some(std::thread::current().id())
     }
@@ -46,7 +46,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         *self.0.holder() = None;
         self.0.freed.notify_one();
@@ -62,34 +62,34 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_turn_is_refused_inside_a_turn_and_given_after_it() {
-        let turns = Turns::default();
-        let turn = turns.take(LONG).unwrap();
-        assert!(turns.is_own() && turns.take(LONG).is_none());
-        drop(turn);
-        assert!(!turns.is_own() && turns.take(LONG).is_some());
+    fn a_thread_that_holds_the_lock_is_refused_and_may_lock_again_after_it() {
+        let lock = CallLock::default();
+        let guard = lock.lock(LONG).unwrap();
+        assert!(lock.is_own() && lock.lock(LONG).is_none());
+        drop(guard);
+        assert!(!lock.is_own() && lock.lock(LONG).is_some());
     }
 
     #[test]
-    fn another_thread_waits_for_its_turn_but_not_for_ever() {
-        let turns = Turns::default();
+    fn another_thread_waits_for_the_lock_up_to_the_timeout() {
+        let lock = CallLock::default();
         std::thread::scope(|scope| {
-            let turn = turns.take(LONG).unwrap();
-            let other = scope.spawn(|| turns.take(Duration::from_millis(1)).is_none());
+            let guard = lock.lock(LONG).unwrap();
+            let other = scope.spawn(|| lock.lock(Duration::from_millis(1)).is_none());
             assert!(other.join().unwrap());
-            let other = scope.spawn(|| turns.take(LONG).is_some());
-            drop(turn);
+            let other = scope.spawn(|| lock.lock(LONG).is_some());
+            drop(guard);
             assert!(other.join().unwrap());
         });
     }
 
     #[test]
-    fn a_panic_ends_a_turn() {
-        let turns = Turns::default();
+    fn a_panic_unlocks() {
+        let lock = CallLock::default();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _turn = turns.take(LONG);
+            let _guard = lock.lock(LONG);
             panic!("boom")
         }));
-        assert!(panicked.is_err() && turns.take(LONG).is_some());
+        assert!(panicked.is_err() && lock.lock(LONG).is_some());
     }
 }
