@@ -1,7 +1,8 @@
-//! Calls of the program's own code: listeners, handlers, summarizers, providers of blocks.
+//! Calls callbacks, the program's own code: listeners, handlers, summarizers, providers of blocks.
 //!
-//! None of them is called inside a transaction or under a lock. A panic becomes an error of the callback. A callback may
-//! call the library, which may call a callback; calls without end are refused before the stack overflows.
+//! None of them is called inside a transaction or under a lock. A panic becomes an error. A callback may call the library,
+//! which may call a callback; such nesting has a limit, because otherwise a callback that calls itself would overflow the
+//! stack, which ends the process.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,10 +18,10 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Why a callback has no answer.
+/// Why a callback returned nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// It panicked with this text.
+    /// It panicked with this message.
     Panicked(String),
     /// It was not called: too many callbacks run inside each other.
     TooDeep,
@@ -39,7 +40,7 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Leaves a callback, also by a panic.
+/// Lowers the depth when a callback ends, also by a panic.
 struct Entered;
 
 impl Drop for Entered {
@@ -48,7 +49,7 @@ impl Drop for Entered {
     }
 }
 
-/// Calls a callback.
+/// Calls a callback, unless too many run inside each other in this thread.
 pub(crate) fn call<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
     if DEPTH.get() >= MAX_DEPTH {
         return Err(Failed::TooDeep);
@@ -58,9 +59,9 @@ pub(crate) fn call<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
     caught(callback)
 }
 
-/// Calls the program's code at any depth.
+/// Calls a callback at any depth.
 pub(crate) fn caught<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
-    // It holds nothing of ours, so a panic leaves nothing of ours half done.
+    // No transaction and no lock of ours is open while it runs, so a panic breaks nothing.
     catch_unwind(AssertUnwindSafe(callback)).map_err(|panic| Failed::Panicked(text_of(&*panic)))
 }
 

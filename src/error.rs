@@ -236,8 +236,8 @@ pub enum Error {
         /// The error of the provider.
         source: BoxError,
     },
-    /// The provider of a context block was still in another call, which a write must not overlap: it waits for a write to
-    /// its own block, or it is slow. The block is unchanged by this call.
+    /// The provider of a context block was still in another call, and this one must not overlap it. The provider is slow,
+    /// or it called its own block. The block is unchanged.
     #[error(
         "context block {label:?} is busy: its provider was still in another call after {waited_ms} ms"
     )]

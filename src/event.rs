@@ -264,7 +264,7 @@ impl Drop for Subscription {
             let at = listeners.iter().position(|(key, _)| *key == self.key);
             let listener = at.map(|at| listeners.remove(at));
             registry.count.store(listeners.len(), Ordering::Release);
-            // Dropped outside the lock: what a listener owns may be a subscription.
+            // Dropped outside the lock: a listener may own a subscription, whose drop takes the lock.
             drop(listeners);
             drop(listener);
         }

@@ -1,8 +1,8 @@
-//! Texts of others inside a text of ours.
+//! Foreign texts, which talktree did not write, inside its own texts.
 //!
-//! A prompt, an answer of a tool and an outline have lines of their own: headers, names of hits, marks. Ids, titles and
-//! contents come from people, models and files. Printed raw, a line break in an id would make a line that reads as ours.
-//! So each text that is not ours goes through one of these functions:
+//! A prompt, an answer of a tool and an outline have lines of talktree: headers, names of hits, marks. Ids, titles and
+//! contents come from people, models and files. Printed raw, an id with a line break would make a line that reads as
+//! talktree's. So each foreign text goes through one of these functions:
 //!
 //! - a name ([`name`], [`quoted`]) is on one line, and different names look different;
 //! - a sentence ([`line()`], [`short_line`]) is on one line, without characters that nobody sees;
@@ -222,7 +222,7 @@ pub(crate) fn guarded(text: &str, mut is_ours: impl FnMut(&str) -> bool) -> Cow<
     guarded.into()
 }
 
-/// Returns whether a line begins with this character as a reader sees it: much faster than to look at each line.
+/// Returns whether a line begins with this character, as a reader sees it. Much faster than a look at each line.
 pub(crate) fn has_line_with(text: &str, start: char) -> bool {
     text.match_indices(start).any(|(at, _)| {
         let mut before = text[..at].chars().rev();

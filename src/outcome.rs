@@ -368,7 +368,7 @@ impl SessionDetails {
         parent.into_iter().chain(fork_point).collect()
     }
 
-    /// Returns the details that a session does not have yet. It has its two times.
+    /// Returns the details that a session does not have yet. Every session has both times, so they are left out.
     ///
     /// ```
     /// use talktree::{SessionDetails, Store};
@@ -549,14 +549,22 @@ pub struct SessionImport {
     pub compactions: Vec<Compaction>,
     /// Its labels.
     pub labels: Vec<Label>,
-    /// Its head; `None` for the message that an append of all of them would leave it at.
+    /// Its head; `None`: where it would be if all messages were appended in order.
     pub head: Option<MessageId>,
-    /// Names of records without a message, as those of [`ImportRecord::mark`].
+    /// Names of imported records without a message, like those of [`ImportRecord::mark`].
     pub marks: Vec<String>,
 }
 
 impl SessionImport {
-    /// Returns a session without messages.
+    /// Returns a session without details and messages.
+    ///
+    /// ```
+    /// use talktree::{SessionDetails, SessionImport};
+    ///
+    /// let details = SessionDetails::named("Deployment");
+    /// let session = SessionImport { details, ..SessionImport::new("chat-7") };
+    /// assert!(session.records.is_empty());
+    /// ```
     #[must_use]
     pub fn new(id: impl Into<SessionId>) -> Self {
         Self {

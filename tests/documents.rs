@@ -85,7 +85,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "terms in a query" => MAX_TERMS as u64,
         "words in a term" => MAX_TERM_TOKENS as u64,
-        "words of the index that the prefixes of a query stand for, together" => {
+        "words of the index that the prefixes of a query expand to, together" => {
             MAX_EXPANSIONS as u64
         }
         "versions kept of a text of a context block" => {

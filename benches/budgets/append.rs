@@ -1,7 +1,7 @@
 //! What does an append of one message cost until it is committed and searchable?
 //!
-//! All in all, an append also costs what it does later for the search index. The floor of that row adds what FTS5 needs
-//! to index the same texts in one transaction.
+//! The row "all in all" is the mean, with the work for the search index that some appends do. Its floor adds the time in
+//! which FTS5 indexes the same texts in one transaction.
 
 use std::time::{Duration, Instant};
 

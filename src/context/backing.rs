@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::storage::SessionProvider;
 use crate::storage::context::ContextStore;
 
-/// How long a write to a block waits for another one, where there is no store that says so.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The busy timeout of a context without a store: that of a store by default.
+const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session over a [`SessionProvider`] of the caller has no store; a context without a session has no conversation.
 #[derive(Clone, Default)]
@@ -22,9 +22,9 @@ impl Backing {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }
 
-    /// Returns how long a write to a block waits for another one.
-    pub(super) fn patience(&self) -> Duration {
-        self.store.as_ref().map_or(PATIENCE, |store| store.busy_timeout())
+    /// Returns how long a write to a block waits for other writes.
+    pub(super) fn busy_timeout(&self) -> Duration {
+        self.store.as_ref().map_or(DEFAULT_BUSY_TIMEOUT, |store| store.busy_timeout())
     }
 
     pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {

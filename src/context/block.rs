@@ -57,7 +57,7 @@ impl Source {
         match self {
             Self::Text(_) | Self::Read(_) | Self::History => false,
             Self::Write(_) | Self::Stored | Self::StoredSkills | Self::Knowledge => true,
-            // What cannot say whether it is writable is not written.
+            // A provider that panics when it is asked is read-only.
             Self::Skills(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
             Self::Search(provider) => callback::call(|| provider.is_writable()).unwrap_or(false),
         }

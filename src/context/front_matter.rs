@@ -13,7 +13,7 @@ pub(super) struct FrontMatter<'a> {
     pub(super) fields: BTreeMap<String, String>,
     /// Fields that hold a list or other fields.
     pub(super) nested: BTreeSet<String>,
-    /// Whether fields begin and never end, so that they are part of the document.
+    /// Whether the front matter has no end, so that it counts as a part of the document.
     pub(super) is_open: bool,
     /// The document without its front matter.
     pub(super) body: &'a str,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::foreign::{guarded, name};
 use crate::storage::context::Section;
 
-/// What follows the label in a reminder. A line of a block that has it begins with `> `.
+/// The text after the label in a reminder. A line of a block with this text begins with `> `.
 const CHANGED: &str = " has changed since the prompt was written.";
 
 impl Context {

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::backing::Backing;
 use super::block::{Block, BlockInfo, Source};
+use super::call_lock::{CallGuard, CallLock};
+use super::document_key::{Holder, choose};
 use super::label::{check_key, check_label, listed};
 use super::provider::{Document, ReadProvider, WriteProvider};
-use super::slug::{self, Candidates};
-use super::turn::{Turn, Turns};
+use super::slug;
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
@@ -25,13 +26,13 @@ const MAX_TRIES: usize = 1_000;
 pub(crate) struct LabelledBlock {
     pub(crate) label: String,
     pub(crate) block: Block,
-    /// Whether the `init` of the provider was called.
+    /// Whether the `init` of the provider has succeeded.
     is_begun: AtomicBool,
-    /// Taken while that `init` runs: no other call may come before it.
-    beginning: Turns,
-    /// Taken while a provider is written. An append reads before it writes; a write of another thread in between would be
-    /// lost.
-    writing: Turns,
+    /// Locked while that `init` runs: no other call may come before it.
+    beginning: CallLock,
+    /// Locked while the provider is written. An append reads before it writes; a write of another thread in between would
+    /// be lost.
+    writing: CallLock,
 }
 
 impl LabelledBlock {
@@ -46,8 +47,8 @@ impl LabelledBlock {
             label,
             block,
             is_begun: AtomicBool::new(false),
-            beginning: Turns::default(),
-            writing: Turns::default(),
+            beginning: CallLock::default(),
+            writing: CallLock::default(),
         })
     }
 
@@ -103,7 +104,7 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(provider) => {
-                let _turn = self.turn(&self.writing, backing)?;
+                let _guard = self.lock(&self.writing, backing)?;
                 self.write(backing, provider.as_ref(), content.to_owned())
             }
             _ => {
@@ -126,7 +127,7 @@ impl LabelledBlock {
     pub(super) fn append(&self, backing: &Backing, text: &str) -> Result<BlockInfo> {
         self.check_plain()?;
         if let Source::Write(provider) = &self.block.source {
-            let _turn = self.turn(&self.writing, backing)?;
+            let _guard = self.lock(&self.writing, backing)?;
             let content = joined(&self.content(backing)?, text);
             return self.write(backing, provider.as_ref(), content);
         }
@@ -149,14 +150,13 @@ impl LabelledBlock {
         Ok(self.block.info(&self.label, content))
     }
 
-    /// Waits until no other thread is in such a call.
-    fn turn<'a>(&self, turns: &'a Turns, backing: &Backing) -> Result<Turn<'a>> {
-        let patience = backing.patience();
-        turns.take(patience).ok_or_else(|| Error::BlockBusy {
+    fn lock<'a>(&self, lock: &'a CallLock, backing: &Backing) -> Result<CallGuard<'a>> {
+        let timeout = backing.busy_timeout();
+        lock.lock(timeout).ok_or_else(|| Error::BlockBusy {
             label: self.label.clone(),
-            waited_ms: match turns.is_own() {
+            waited_ms: match lock.is_own() {
                 true => 0,
-                false => u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+                false => u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             },
         })
     }
@@ -179,12 +179,12 @@ impl LabelledBlock {
             return self.store_documents(backing, documents);
         }
         let documents: Vec<_> = documents.into_iter().map(keyed).collect();
-        let _turn = self.turn(&self.writing, backing)?;
+        let _guard = self.lock(&self.writing, backing)?;
         documents.iter().try_for_each(|document| self.provide(backing, document))?;
         Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
-    /// Writes documents to the store. If another writer came first and took a key, keys are looked for again.
+    /// Writes documents to the store. If another writer came first, keys are chosen again.
     fn store_documents(
         &self,
         backing: &Backing,
@@ -192,16 +192,16 @@ impl LabelledBlock {
     ) -> Result<Vec<String>> {
         let is_keyless: Vec<_> = documents.iter().map(|document| document.key.is_empty()).collect();
         for _ in 0..MAX_TRIES {
-            // What the documents of this call have at their keys.
+            // The documents of this call by key.
             let given = (0..documents.len()).filter(|at| !is_keyless[*at]);
             let mut taken: HashMap<String, usize> =
                 given.map(|at| (documents[at].key.clone(), at)).collect();
             let mut expected = vec![None; documents.len()];
             for at in 0..documents.len() {
                 if is_keyless[at] {
-                    let (key, version) = place(&documents[at], |key| match taken.get(key) {
-                        Some(other) => Ok(Some(Present::of(&documents[*other], None))),
-                        None => Ok(self.entry(backing, key)?.map(Present::from)),
+                    let (key, version) = choose(&documents[at], |key| match taken.get(key) {
+                        Some(other) => Ok(Some(Holder::of(&documents[*other]))),
+                        None => Ok(self.entry(backing, key)?.map(Holder::from)),
                     })?;
                     taken.insert(key.clone(), at);
                     (documents[at].key, expected[at]) = (key, version);
@@ -238,7 +238,7 @@ impl LabelledBlock {
         }
         let more = keyed(more.clone());
         check_key(&more.key)?;
-        let _turn = self.turn(&self.writing, backing)?;
+        let _guard = self.lock(&self.writing, backing)?;
         let content = joined(&self.load(backing, &more.key)?.unwrap_or_default(), &more.content);
         self.check_tokens(&content)?;
         self.provide(backing, &Document { content, ..more.clone() })?;
@@ -270,7 +270,7 @@ impl LabelledBlock {
         }
         let find = || match new.key.is_empty() {
             false => Ok((new.key.clone(), None)),
-            true => place(new, |key| Ok(self.entry(backing, key)?.map(Present::from))),
+            true => choose(new, |key| Ok(self.entry(backing, key)?.map(Holder::from))),
         };
         let written = self.renew(backing, find, |key, present| {
             let (was, known) = match &present {
@@ -290,7 +290,7 @@ impl LabelledBlock {
     /// Writes a new version of a stored text, made from the current one, and returns it. If another writer came first, it
     /// starts again from the newer version.
     ///
-    /// `find` returns the key and, if it depends on what is there, the version that it has seen.
+    /// `find` returns the key and, if it was chosen by what is stored, the version that was stored then.
     fn renew(
         &self,
         backing: &Backing,
@@ -476,7 +476,7 @@ impl LabelledBlock {
         self.block.check_tokens(&self.label, crate::tokens::estimate_tokens(content))
     }
 
-    /// Calls a provider, after its `init`. No lock is held; a panic is a failure.
+    /// Calls a provider, after its `init`. A panic is an error.
     fn ask<P: ReadProvider + ?Sized, T>(
         &self,
         backing: &Backing,
@@ -491,7 +491,7 @@ impl LabelledBlock {
 
     /// Calls the `init` of a provider, unless another thread did.
     fn begin<P: ReadProvider + ?Sized>(&self, backing: &Backing, provider: &P) -> Result<()> {
-        let _turn = self.turn(&self.beginning, backing)?;
+        let _guard = self.lock(&self.beginning, backing)?;
         if !self.is_begun.load(Ordering::Acquire) {
             self.call(|| provider.init(&self.label))?;
             self.is_begun.store(true, Ordering::Release);
@@ -512,74 +512,6 @@ fn keyed(document: Document) -> Document {
         }
         false => document,
     }
-}
-
-/// What is at a key.
-struct Present {
-    key: String,
-    title: Option<String>,
-    content: String,
-    /// `None` if it is not yet in the store.
-    version: Option<u64>,
-}
-
-impl Present {
-    fn of(document: &Document, version: Option<u64>) -> Self {
-        let Document { key, title, content, .. } = document.clone();
-        Self { key, title, content, version }
-    }
-
-    /// Returns whether this is what a document without a key writes again: the one of its title or, without a title, of
-    /// its content.
-    fn is_of(&self, document: &Document) -> bool {
-        let own = slug::titled(self.title.as_deref());
-        match slug::titled(document.title.as_deref()) {
-            Some(title) => own.unwrap_or(&self.key) == title,
-            None => own.is_none() && self.content == document.content,
-        }
-    }
-}
-
-impl From<Entry> for Present {
-    fn from(entry: Entry) -> Self {
-        let Entry { key, title, content, version, .. } = entry;
-        Self { key, title, content, version: Some(version) }
-    }
-}
-
-/// Returns the key for a document without one, and the version that is there now (0: none).
-///
-/// Its own key, if it is stored; else the readable one, if that is free; else one with a hash. The one with a hash is
-/// looked at first: it was given when the readable one was taken, which may be free by now.
-fn place(
-    document: &Document,
-    look: impl Fn(&str) -> Result<Option<Present>>,
-) -> Result<(String, Option<u64>)> {
-    let version = |present: &Option<Present>| match present {
-        Some(present) => present.version,
-        None => Some(0),
-    };
-    let candidates = Candidates::of(document.title.as_deref(), &document.content);
-    let mut long = candidates.long();
-    let hashed = long.next().unwrap_or_default();
-    let at_hashed = look(&hashed)?;
-    let is_own = at_hashed.as_ref().is_some_and(|present| present.is_of(document));
-    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own) {
-        let at_short = look(short)?;
-        if at_short.as_ref().is_none_or(|present| present.is_of(document)) {
-            return Ok((short.clone(), version(&at_short)));
-        }
-    }
-    if is_own || at_hashed.is_none() {
-        return Ok((hashed, version(&at_hashed)));
-    }
-    for key in long.take(MAX_TRIES) {
-        let present = look(&key)?;
-        if present.as_ref().is_none_or(|present| present.is_of(document)) {
-            return Ok((key, version(&present)));
-        }
-    }
-    Ok((hashed, None))
 }
 
 fn joined(content: &str, text: &str) -> String {

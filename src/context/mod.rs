@@ -12,6 +12,8 @@
 mod backing;
 mod block;
 mod builder;
+mod call_lock;
+mod document_key;
 mod documents;
 mod drift;
 mod folder;
@@ -25,7 +27,6 @@ mod provider;
 mod slug;
 mod stored;
 mod system_prompt;
-mod turn;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -2,11 +2,13 @@
 //!
 //! Every provider can be read; its trait says what else it can do. `init` is called before anything else.
 //!
-//! No transaction is open and no lock is held while a provider is called, so it may be slow and call the library. A panic
-//! is an error of the provider, [`Error::Provider`](crate::Error::Provider). One thread at a time writes to a block over a
-//! provider; others wait as long as the store's busy timeout. A provider that writes to its own block while it is written
-//! is refused with [`Error::BlockBusy`](crate::Error::BlockBusy), and so is a call to its block from its own `init`. When
-//! eight callbacks run inside each other, a further call fails: a provider that reads its own prompt has no end.
+//! No transaction is open while a provider is called, and only calls to its own block wait for it. So it may be slow and
+//! call the library. A panic is an [`Error::Provider`](crate::Error::Provider).
+//!
+//! One thread at a time writes to a block over a provider; others wait up to the store's busy timeout. A provider that
+//! writes to its own block while it is written is refused with [`Error::BlockBusy`](crate::Error::BlockBusy), and so is a
+//! call to its block from its own `init`. At most eight callbacks run inside each other: a provider that reads its own
+//! prompt would never end.
 
 use crate::error::BoxError;
 
@@ -72,7 +74,7 @@ impl Document {
 
 /// A source that a context block is read from.
 ///
-/// It may call the library, except that it may not call its own block in `init`. A panic is an error.
+/// It may call the library, but not its own block in `init`. A panic is an error.
 ///
 /// ```
 /// use talktree::{Block, BoxError, ReadProvider};

@@ -31,7 +31,7 @@ impl Candidates {
         Self { short, slug: slug(named), hash }
     }
 
-    /// Returns the keys with a hash. The second one is needed only if someone chose the first for another document.
+    /// Returns the keys with a hash. The second and later ones are needed only if a program chose the first for another document.
     pub(super) fn long(&self) -> impl Iterator<Item = String> {
         let further = (2_u64..).map(|n| fnv(&[&self.hash.to_le_bytes(), &n.to_le_bytes()]));
         std::iter::once(self.hash).chain(further).map(|hash| with_hash(&self.slug, hash))
@@ -43,8 +43,8 @@ pub(super) fn titled(title: Option<&str>) -> Option<&str> {
     title.filter(|title| !title.trim().is_empty())
 }
 
-/// Returns a key that no document with another title or, without a title, with another content has: for a block that
-/// cannot be asked which keys are taken.
+/// Returns a key that no other title or, without a title, no other content has. For a block that cannot be asked which keys
+/// are taken.
 pub(super) fn unique(title: Option<&str>, content: &str) -> String {
     match titled(title) {
         Some(title) => of_title(title),
@@ -76,8 +76,8 @@ fn slug(text: &str) -> String {
     hyphenated(text, char::is_alphanumeric)
 }
 
-/// Returns the slug with the marks of its letters: without them, words of many scripts would fall to pieces. A key with a
-/// hash has none, so that keys of earlier versions are found.
+/// Returns the slug with accents and vowel signs: without them, words of many scripts would be split. A key with a hash has
+/// none of them, as in earlier versions, so that those keys are found.
 fn readable(text: &str) -> String {
     hyphenated(text, |c| c.is_alphanumeric() || is_mark(c))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::{Extra, Json, Message, Part, Reasoning, Role};
+use crate::message::{Extra, Json, Message, Part, Reasoning, Role, Text};
 
 /// Returns an assistant message of these parts. Fields that are not null become its metadata.
 pub(super) fn message(
@@ -19,6 +19,26 @@ pub(super) fn message(
 /// Returns a text part; `None` if the text is empty.
 pub(super) fn text(text: &Value) -> Option<Part> {
     text.as_str().filter(|text| !text.is_empty()).map(Part::text)
+}
+
+/// Returns a text part with these extra fields; `None` if the text is empty.
+pub(super) fn text_with(text: &Value, extra: Extra) -> Option<Part> {
+    let text = text.as_str().filter(|text| !text.is_empty())?;
+    Some(Part::Text(Text { text: text.to_owned(), extra }))
+}
+
+/// Returns a call with these extra fields.
+pub(super) fn call(name: &str, id: &str, input: impl Into<Json>, extra: Extra) -> Part {
+    let mut part = Part::tool_call(name, id, input);
+    if let Part::Tool(tool) = &mut part {
+        tool.extra = extra;
+    }
+    part
+}
+
+/// Marks a call of a custom tool, whose input is a text that only the tool can read.
+pub(super) fn mark_custom(extra: &mut Extra) {
+    extra.insert("custom".to_owned(), Value::from(true).into());
 }
 
 /// Returns a reasoning part with these fields of `of`, if they are set.

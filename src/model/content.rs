@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::files::words;
+use super::files::as_text;
 use super::input::plain;
 use super::turns::is_blank;
 use crate::message::{File, Json, Part, Side, Tool, is_denied, output_of, tool_of};
@@ -27,7 +27,7 @@ impl Content {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::File(file) => words(file),
+            Self::File(file) => as_text(file),
         }
     }
 }
@@ -43,6 +43,13 @@ pub(super) fn read(part: &Part) -> Cow<'_, Part> {
         (Part::Other(_), Some(tool)) => Cow::Owned(Part::Tool(tool.into_owned())),
         _ => part.typed(),
     }
+}
+
+/// Returns the texts and files of a `steering-message`, in which the AI SDK stores what a user said while the model worked.
+pub(super) fn steering_parts(message: &Value) -> impl Iterator<Item = Part> {
+    let parts = message["parts"].as_array().into_iter().flatten();
+    let parts = parts.filter_map(|part| serde_json::from_value::<Part>(part.clone()).ok());
+    parts.filter(|part| matches!(part, Part::Text(_) | Part::File(_)))
 }
 
 /// The result or the failure of a call.

@@ -1,4 +1,4 @@
-//! Files as providers accept them: images and PDFs as such, text as text, others by their names.
+//! Files as providers accept them: images, PDFs and texts are sent, other files are named.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(super) fn mention(file: &File) -> String {
 
 /// A file in a form that providers accept.
 #[derive(Debug, PartialEq)]
-pub(super) enum Taken<'a> {
+pub(super) enum AcceptedFile<'a> {
     /// Base64, of one of [`IMAGES`].
     ImageData {
         media: &'a str,
@@ -32,7 +32,7 @@ pub(super) enum Taken<'a> {
 }
 
 /// Returns the file in a form that providers accept; `None` if they accept no file of its kind.
-pub(super) fn taken(file: &File) -> Option<Taken<'_>> {
+pub(super) fn accepted(file: &File) -> Option<AcceptedFile<'_>> {
     if let Some(url) = file.url.strip_prefix("data:") {
         let (head, data) = url.split_once(',')?;
         let media = head.strip_suffix(";base64")?;
@@ -42,10 +42,10 @@ pub(super) fn taken(file: &File) -> Option<Taken<'_>> {
         let media = if media.is_empty() { &file.media_type } else { media };
         let media = media_of(media);
         if media == "application/pdf" {
-            return Some(Taken::PdfData(data));
+            return Some(AcceptedFile::PdfData(data));
         }
         let media = IMAGES.into_iter().find(|image| *image == media)?;
-        return Some(Taken::ImageData { media, data });
+        return Some(AcceptedFile::ImageData { media, data });
     }
     let is_web = ["https://", "http://"]
         .iter()
@@ -54,9 +54,9 @@ pub(super) fn taken(file: &File) -> Option<Taken<'_>> {
     match &*media {
         _ if !is_web => None,
         // Of any type: the program did not know.
-        "image/*" | "image" => Some(Taken::ImageUrl(&file.url)),
-        "application/pdf" => Some(Taken::PdfUrl(&file.url)),
-        media => IMAGES.contains(&media).then_some(Taken::ImageUrl(&file.url)),
+        "image/*" | "image" => Some(AcceptedFile::ImageUrl(&file.url)),
+        "application/pdf" => Some(AcceptedFile::PdfUrl(&file.url)),
+        media => IMAGES.contains(&media).then_some(AcceptedFile::ImageUrl(&file.url)),
     }
 }
 
@@ -65,8 +65,8 @@ pub(super) fn name_of(file: &File) -> Option<&str> {
     file.filename.as_deref().filter(|name| !name.trim().is_empty())
 }
 
-/// Returns the text of a file that is text; of others, their names in brackets.
-pub(super) fn words(file: &File) -> String {
+/// Returns the content of a text file, below its name; of any other file its name, in brackets.
+pub(super) fn as_text(file: &File) -> String {
     match text(file) {
         Some(text) => {
             let name = name_of(file).unwrap_or(&file.media_type);
@@ -158,7 +158,7 @@ mod tests {
             url: url.to_owned(),
             ..File::default()
         };
-        for (media, url, is_taken) in [
+        for (media, url, is_accepted) in [
             ("image/png", "data:image/png;base64,AAAA", true),
             ("image/*", "data:image/JPG;base64,AA==", true),
             ("image/png", "data:image/png;base64,AAA", false),
@@ -172,7 +172,7 @@ mod tests {
             ("image/png", "cat.png", false),
             ("image/png", "https://", false),
         ] {
-            assert_eq!(taken(&file(media, url)).is_some(), is_taken, "{media} {url}");
+            assert_eq!(accepted(&file(media, url)).is_some(), is_accepted, "{media} {url}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool is called with, as providers want it.
+//! The inputs of tool calls, as providers require them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ fn number(digits: &str) -> Value {
     }
 }
 
-/// Returns the same object as JSON text, with the input's own spelling and order of fields.
+/// Returns [`arguments`] as JSON text, with the input's own spelling and order of fields.
 pub(super) fn arguments_text(input: &Json) -> String {
     let is_object = |json: &Json| json.as_str().starts_with('{');
     if is_object(input) {
@@ -116,7 +116,7 @@ pub(super) fn arguments_of(text: &str) -> Json {
     }
 }
 
-/// Returns the name with all characters replaced that some provider refuses.
+/// Returns the name of a tool, with `_` for each character that some provider refuses.
 pub(super) fn tool_name(name: &str) -> String {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     let name = name.chars().map(|letter| if fits(letter) { letter } else { '_' });

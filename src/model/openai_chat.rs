@@ -6,12 +6,12 @@ use super::OPENING;
 use super::answer;
 use super::call_id::CallIds;
 use super::content::{Content, joined};
-use super::files::{Taken, name_of, taken, words};
+use super::files::{AcceptedFile, accepted, as_text, name_of};
 use super::input::{arguments_of, arguments_text, plain, tool_name};
 use super::origin::{chat_field, field};
 use super::summary::shown;
 use super::turns::{Call, Model, Piece, Turn, Turns};
-use crate::message::{File, Json, Message, Part, Reasoning};
+use crate::message::{Extra, File, Json, Message, Part, Reasoning};
 
 /// The longest call id that every version of the API accepts.
 const MAX_ID: usize = 40;
@@ -24,9 +24,9 @@ const MAX_ID: usize = 40;
 /// brackets.
 ///
 /// A message with calls has the reasoning that led to them, in the field in which the server wrote it, by
-/// default `reasoning_content`: servers of models that think between calls demand it back, and so they
-/// do the `thought_signature` of a call. All other reasoning is left out, and so is that of providers
-/// with an API of their own.
+/// default `reasoning_content`: servers of models that think between calls require it, and also the
+/// `thought_signature` of a call. All other reasoning is left out, and so is that of providers with an
+/// API of their own.
 ///
 /// ```
 /// use serde_json::json;
@@ -71,7 +71,7 @@ pub(crate) struct Chat {
     ids: CallIds,
     /// Writes the input of a call as text.
     spell: fn(&Json) -> String,
-    /// Whether what only a server needs is written: reasoning and signatures.
+    /// Whether reasoning and signatures are written, which only a server needs.
     is_for_server: bool,
 }
 
@@ -203,15 +203,17 @@ fn content_part(content: &Content) -> Value {
 
 fn file_part(file: &File) -> Value {
     let image = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
-    match taken(file) {
-        Some(Taken::ImageUrl(url)) => image(url),
-        Some(Taken::ImageData { media, data }) => image(&format!("data:{media};base64,{data}")),
-        Some(Taken::PdfData(data)) => {
+    match accepted(file) {
+        Some(AcceptedFile::ImageUrl(url)) => image(url),
+        Some(AcceptedFile::ImageData { media, data }) => {
+            image(&format!("data:{media};base64,{data}"))
+        }
+        Some(AcceptedFile::PdfData(data)) => {
             let url = format!("data:application/pdf;base64,{data}");
             let name = name_of(file).unwrap_or("file.pdf");
             json!({"type": "file", "file": {"filename": name, "file_data": url}})
         }
-        Some(Taken::PdfUrl(_)) | None => json!({"type": "text", "text": words(file)}),
+        Some(AcceptedFile::PdfUrl(_)) | None => json!({"type": "text", "text": as_text(file)}),
     }
 }
 
@@ -250,12 +252,8 @@ pub fn from_openai_chat(response: &Value) -> Message {
         content => parts.extend(answer::text(content)),
     }
     parts.extend(answer::text(&said["refusal"]));
-    parts.extend(answer::text(&said["audio"]["transcript"]).map(|mut part| {
-        if let Part::Text(text) = &mut part {
-            text.extra.insert("audio".to_owned(), json!({"id": said["audio"]["id"]}).into());
-        }
-        part
-    }));
+    let audio = Extra::from([("audio".to_owned(), json!({"id": said["audio"]["id"]}).into())]);
+    parts.extend(answer::text_with(&said["audio"]["transcript"], audio));
     let calls = said["tool_calls"].as_array().into_iter().flatten();
     parts.extend(calls.filter_map(call_part));
     let fields = [
@@ -285,19 +283,15 @@ fn call_part(call: &Value) -> Option<Part> {
     let function = if custom.is_object() { custom } else { &call["function"] };
     let given = if function["arguments"].is_null() { "input" } else { "arguments" };
     let input = match &function[given] {
-        // Only the tool knows how to read it.
         text if custom.is_object() => text.clone().into(),
         Value::String(text) => arguments_of(text),
         // Some servers send an object instead of its text.
         Value::Null => arguments_of(""),
         other => other.clone().into(),
     };
-    let mut part = Part::tool_call(function["name"].as_str()?, id, input);
-    if let Part::Tool(tool) = &mut part {
-        tool.extra = answer::fields(call, &["extra_content"]);
-        if custom.is_object() {
-            tool.extra.insert("custom".to_owned(), Value::from(true).into());
-        }
+    let mut extra = answer::fields(call, &["extra_content"]);
+    if custom.is_object() {
+        answer::mark_custom(&mut extra);
     }
-    Some(part)
+    Some(answer::call(function["name"].as_str()?, id, input, extra))
 }

@@ -1,4 +1,4 @@
-//! What came with a part from the provider that made it: signatures, ids of items, the state of a tool.
+//! The origin of a part: signatures, ids of items and other fields by which its provider accepts it again.
 //!
 //! A provider's own response holds it in fields of the part. The AI SDK puts it under the provider's name into
 //! `providerMetadata` (of a call, `callProviderMetadata`), and Pi into `thinkingSignature`.
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::message::{Extra, Json, Message, Reasoning};
 
-/// The names of fields, which Pi stores in place of a signature.
+/// The fields of a chat that hold reasoning. Pi stores the name of the field where others store a signature.
 const FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
 /// Where a message of the model came from.
@@ -73,7 +73,7 @@ pub(super) fn field(extra: &Extra, own: &str, of_ui: (&str, &str)) -> Option<Str
     value(extra, own, of_ui).as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The same for a field of any type; null if there is none.
+/// Returns a [`field`] of any type; null if there is none.
 pub(super) fn value(extra: &Extra, own: &str, (provider, name): (&str, &str)) -> Value {
     if let Some(json) = extra.get(own) {
         return json.value();

@@ -4,8 +4,8 @@
 //! message before. So it is sent as a user message, below a line that says what it is and by which
 //! id the model can ask for more.
 //!
-//! Invariant: no other text of a request has such a line. Who writes one, in a message or to the
-//! summarizer, finds `> ` before it.
+//! Invariant: no other text of a request has such a line. In messages and in summaries, `> ` is put
+//! before a line that reads as one.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,7 @@ pub(super) fn guarded_text(text: &str) -> Cow<'_, str> {
 }
 
 fn names_of(file: &File) -> impl Iterator<Item = &str> {
-    // The bytes of a file may be many, and no line.
+    // A data URL is long and has no line break.
     let url = Some(&*file.url).filter(|url| !url.starts_with("data:"));
     file.filename.as_deref().into_iter().chain(url).chain([&*file.media_type])
 }

@@ -7,8 +7,8 @@
 //! call without a result gets one that says so. A result that no call of the open turn waits for
 //! becomes a user's text.
 //!
-//! A turn keeps the order in which the model spoke and called. It goes on until a result of one of its calls is known,
-//! and in a message that marks its steps until the end of the step, since all of a step is one answer.
+//! A turn keeps the order in which the model spoke and called. It ends when the model goes on after a result. In a message
+//! that marks its steps it ends with the step, because a step is one answer.
 //!
 //! Invariant: no more is held than the open turn and what others said since it began.
 
@@ -18,8 +18,8 @@ use crate::message::{
     Extra, File, Json, Message, OldestFirst, Pairing, Part, Reasoning, Role, Side, Text, Tool,
 };
 
-use super::content::{Content, Outcome, joined, outcome, read};
-use super::files::words;
+use super::content::{Content, Outcome, joined, outcome, read, steering_parts};
+use super::files::as_text;
 use super::origin::Origin;
 use super::summary::shown;
 
@@ -47,8 +47,8 @@ pub(super) enum Piece {
     Reasoning(Reasoning),
     /// Encrypted reasoning, which only its provider can read.
     Redacted(String),
-    /// A block or an item that only its provider knows, such as a search on the provider's side.
-    Own(Json),
+    /// A block or an item of one provider, kept as it is: a search that it ran itself.
+    Native(Json),
     Call(Call),
 }
 
@@ -73,7 +73,7 @@ impl Model {
         self.calls().next().is_some()
     }
 
-    /// Returns whether the model only thought, so that what it thought about comes in its next message.
+    /// Returns whether the model only thought: then its answer comes in its next message.
     fn only_thinks(&self) -> bool {
         let thinks = |piece| matches!(piece, &Piece::Reasoning(_) | &Piece::Redacted(_));
         self.pieces.iter().all(thinks)
@@ -148,7 +148,7 @@ impl Turns {
                 Part::Text(text) => self.say(Piece::Text(text.clone())),
                 // No provider accepts a file from the model's side.
                 Part::File(file) => {
-                    self.say(Piece::Text(Text { text: words(file), extra: Extra::new() }));
+                    self.say(Piece::Text(Text { text: as_text(file), extra: Extra::new() }));
                 }
                 Part::Reasoning(reasoning) => {
                     self.say(match origin.redacted(reasoning) {
@@ -285,7 +285,7 @@ impl Turns {
                     self.say(Piece::Redacted(data.to_owned()));
                 }
             }
-            kind if is_own(kind) => self.say(Piece::Own(json.clone())),
+            kind if is_native(kind) => self.say(Piece::Native(json.clone())),
             _ => {}
         }
     }
@@ -307,7 +307,7 @@ impl Turns {
 }
 
 /// Returns whether a block or an item of this type belongs to one provider, which accepts it again.
-fn is_own(kind: &str) -> bool {
+fn is_native(kind: &str) -> bool {
     // Of Anthropic.
     kind.ends_with("_tool_result")
         || matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction")
@@ -331,12 +331,7 @@ fn said_by_others(part: &Part) -> Vec<Content> {
 
 /// Returns what a user said while the model worked.
 fn steering(part: &Value) -> Vec<Content> {
-    let parts = part["parts"].as_array().into_iter().flatten();
-    let parts = parts.filter_map(|part| serde_json::from_value::<Part>(part.clone()).ok());
-    parts
-        .filter(|part| matches!(part, Part::Text(_) | Part::File(_)))
-        .flat_map(|part| said_by_others(&part))
-        .collect()
+    steering_parts(part).flat_map(|part| said_by_others(&part)).collect()
 }
 
 /// Returns whether the part only marks the start of another step.

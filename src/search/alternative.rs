@@ -1,7 +1,7 @@
-//! What a query that finds nothing could leave out.
+//! Alternatives to a query that finds nothing.
 //!
-//! An *alternative* is the query with one condition less: without its roles, without its dates, with a shorter word. It
-//! is only returned if it finds something, so each is tried. An alternative never leaves the scope of the search.
+//! An *alternative* is the query with one condition less: without its roles, without its dates, with a shorter word. Each
+//! is tried, and returned only if it finds something. An alternative never leaves the scope of the search.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use super::query::Columns;
 use super::tokenizer::tokens;
 use crate::error::Result;
 
-/// The first words of a query are tried in a shorter form.
+/// How many words of a query are tried in a shorter form.
 const MAX_SHORTENED: usize = 4;
 /// A shorter form keeps at least this many characters.
 const MIN_CHARS: usize = 3;
-/// Longer words are not words of a language.
+/// Longer words are not shortened: they are no words of a language.
 const MAX_CHARS: usize = 40;
 
 /// How an [`Alternative`] differs from the query.
@@ -108,7 +108,7 @@ pub(super) fn of(
     };
     let parts: Vec<Lexeme<'_>> = lex(&request.text).collect();
     let mut found = Vec::new();
-    let mut queries = relaxed(&parts, request.query().filters.columns);
+    let mut queries = widened(&parts, request.query().filters.columns);
     let last = queries.pop_if(|last| last.widening == Widening::NoFilter);
     for alternative in queries {
         if finds(&alternative.query)? {
@@ -127,7 +127,7 @@ pub(super) fn of(
 }
 
 /// Returns the query with one kind of condition less, for each kind that it has.
-fn relaxed(parts: &[Lexeme<'_>], columns: Columns) -> Vec<Alternative> {
+fn widened(parts: &[Lexeme<'_>], columns: Columns) -> Vec<Alternative> {
     let is = |part: &Lexeme<'_>, filters: &[Filter]| matches!(part.kind, LexemeKind::Filter { filter, .. } if filters.contains(&filter));
     let without = |filters: &'static [Filter]| {
         move |part: &Lexeme<'_>| {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::search::Scope;
 
-    /// Asserts the alternatives of `text` if a query finds something that has one of `found` as its end.
+    /// Asserts the alternatives of `text` if only the queries in `found` find something.
     #[track_caller]
     fn gives(text: &str, found: &[&str], expected: &[&str]) {
         let request = SearchRequest::new(text, Scope::Store);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_text_and_a_spent_time_have_no_alternatives() -> Result<()> {
+    fn a_plain_text_and_a_spent_timeout_have_no_alternatives() -> Result<()> {
         let mut request = SearchRequest::new("role:user fox", Scope::Store);
         request.timeout = Some(std::time::Duration::ZERO);
         assert_eq!(of(&request, |_| Ok(true))?, []);

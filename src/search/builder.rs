@@ -24,8 +24,8 @@ pub(crate) trait SearchTarget: Send + Sync {
 
 /// A search of a store, a session or a path.
 ///
-/// [`Query`](super::Query) documents the query language. No text is a syntax error. A text that is no query, such as
-/// what a person said, belongs to a [`plain`](Self::plain) search.
+/// [`Query`](super::Query) documents the query language. No text is a syntax error. For a text that was not written as a
+/// query, such as a message, use a [`plain`](Self::plain) search.
 ///
 /// Whoever writes the query cannot widen the scope: `session:` in a query, like [`session`](Self::session), narrows it.
 ///
@@ -128,8 +128,8 @@ impl Search {
 
     /// Searches for the words of the text, which is no query: nothing in it is an operator, a filter or a date.
     ///
-    /// For a text that a person or a model wrote as something else, such as a message or a title. The words still match
-    /// as in a query: all of them, or any if no message has them all or if they are a question.
+    /// For a text that was not written as a query, such as a message or a title. The words match as those of a query do:
+    /// all of them, or some if they are a question or if no message has them all.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -148,8 +148,8 @@ impl Search {
 
     /// Sets how long to search at most. By default there is no limit.
     ///
-    /// When the time is over, the result holds what was found until then, the newest messages rather than the best,
-    /// and [`is_partial`](Found::is_partial) is true. Building the hits comes on top: some milliseconds.
+    /// After this time the result holds what was found until then, the newest matches rather than the best, and
+    /// [`is_partial`](Found::is_partial) is true. Reading the texts of the hits takes some milliseconds more.
     ///
     /// ```
     /// use std::time::Duration;

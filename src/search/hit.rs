@@ -95,8 +95,8 @@ pub struct Found {
     pub notices: Vec<String>,
     /// Whether the search ended before it had seen everything, so that there may be more hits, and better ones.
     ///
-    /// Its time was over ([`Search::timeout`](super::Search::timeout)), or a prefix stands for more words than are
-    /// looked up ([`MAX_EXPANSIONS`](super::MAX_EXPANSIONS)). Each hit is a true one.
+    /// It reached its [`timeout`](super::Search::timeout), or a prefix expands to more words than are looked up
+    /// ([`MAX_EXPANSIONS`](super::MAX_EXPANSIONS)). Every hit is a true match.
     pub is_partial: bool,
 }
 

@@ -4,8 +4,8 @@
 //! best first, and whether the query was relaxed. The storage keeps the index and finds candidates; this module
 //! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed; `lexer`
 //! and `parser` make the query; `analysis` decides what must match and what counts; `pruning` selects the words to look
-//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found. If nothing was, `alternative`
-//! looks for a query that finds something.
+//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found. If nothing was
+//! found, `alternative` looks for a query that finds something.
 //!
 //! Invariant: a text and a query pass through the same tokenizer, so every substring of whole words is found.
 //!

@@ -37,10 +37,10 @@ pub const MAX_TERMS: usize = 64;
 /// ```
 pub const MAX_TERM_TOKENS: usize = 64;
 
-/// How many words of the index the prefixes of a query may stand for, together.
+/// How many words of the index the prefixes of a query expand to at most, together.
 ///
-/// The shortest prefixes that exceed this are searched as whole words, with a notice, and the result is
-/// [partial](super::Found::is_partial).
+/// The longest prefixes are expanded first. Those beyond the limit are searched as whole words, with a notice, and the
+/// result is [partial](super::Found::is_partial).
 ///
 /// ```
 /// use talktree::search::MAX_EXPANSIONS;
@@ -212,7 +212,7 @@ impl Query {
         parser::parse(text, now)
     }
 
-    /// Returns the query for the words of a text that is no query: nothing in it is an operator or a filter.
+    /// Returns a query for the words of a text: nothing in it is an operator or a filter.
     ///
     /// ```
     /// # use talktree::Query;
@@ -338,7 +338,7 @@ impl Term {
         pieces
     }
 
-    /// Returns what two terms that match the same texts have in common: the stems, and whether the last is a prefix.
+    /// Returns a key that terms share if they match the same texts: the stems, and whether the last is a prefix.
     fn key(&self) -> (Vec<String>, bool) {
         let words: Vec<_> = self.words().collect();
         let last = words.len().saturating_sub(1);

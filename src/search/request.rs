@@ -79,7 +79,7 @@ impl Scope {
 pub struct SearchRequest {
     /// The query as typed; see [`Query`] for the language.
     pub text: String,
-    /// Whether the text is no query: its words are searched, and nothing in it is an operator, a filter or a date.
+    /// Whether the text is searched as words: nothing in it is an operator, a filter or a date.
     pub is_plain: bool,
     /// Where to search.
     pub scope: Scope,

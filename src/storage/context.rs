@@ -170,8 +170,8 @@ pub(crate) trait ContextStore: Send + Sync {
         expected: Option<u64>,
     ) -> Result<Put>;
 
-    /// Puts many texts, each with its expected version as in [`put`](Self::put): all of them or, if a stored version is
-    /// another one, none. Returns whether they were put.
+    /// Puts many texts, each with its expected version as in [`put`](Self::put); returns whether they were put. If one of
+    /// them is stored in another version, none is put.
     fn put_all(
         &self,
         owner: Owner,

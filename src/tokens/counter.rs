@@ -1,7 +1,7 @@
 //! Counters of the tokens that a message takes in a model's window.
 //!
-//! A counter is the program's code and may fail: it panics, or its count is not a number of tokens. Then the estimate
-//! takes its place, and the error handler of the session gets the failure. A [`Count`] says which of the two it is.
+//! A counter is the program's code and may fail: it panics, or its count is not a number of tokens. Then the estimate is
+//! used, and the error handler of the session gets the failure. A [`Count`] says whether it is an estimate.
 
 use std::cell::Cell;
 use std::fmt;
@@ -96,14 +96,14 @@ impl TokenCounter for HeuristicCounter {
     }
 }
 
-/// Gets each failure that no verb returns.
+/// An error handler: gets each failure that no verb returns.
 pub(crate) type Handler = Arc<dyn Fn(&Error) + Send + Sync>;
 
 /// How many tokens a text or a message takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) tokens: u64,
-    /// Whether the estimate took the place of a counter that failed.
+    /// Whether it is the estimate, because the counter failed.
     pub(crate) is_estimate: bool,
 }
 
@@ -111,14 +111,14 @@ pub(crate) struct Count {
 #[derive(Clone, Default)]
 pub(crate) struct Counter {
     /// `None`: talktree's own estimate.
-    counter: Option<Arc<Watched>>,
+    counter: Option<Arc<CheckedCounter>>,
 }
 
 impl Counter {
     /// Returns a counter that a storage was given.
     pub(crate) fn new(counter: Arc<dyn TokenCounter>) -> Self {
         let name = Arc::from(counter.name());
-        Self::watched(counter, name, Watch::Storage)
+        Self::checked(counter, name, Owner::Storage)
     }
 
     /// Returns a counter of the program; `handler` gets its failures.
@@ -133,15 +133,15 @@ impl Counter {
             name: String::new(),
             why: failed.to_string(),
         })?;
-        Ok(Self::watched(counter, name, Watch::Session(handler)))
+        Ok(Self::checked(counter, name, Owner::Session(handler)))
     }
 
-    fn watched(counter: Arc<dyn TokenCounter>, name: Arc<str>, watch: Watch) -> Self {
-        let watched = Watched { counter, name, watch, is_failing: AtomicBool::new(false) };
-        Self { counter: Some(Arc::new(watched)) }
+    fn checked(counter: Arc<dyn TokenCounter>, name: Arc<str>, owner: Owner) -> Self {
+        let checked = CheckedCounter { counter, name, owner, is_failing: AtomicBool::new(false) };
+        Self { counter: Some(Arc::new(checked)) }
     }
 
-    /// Returns the program's counter, made safe to call: where it fails it answers NaN.
+    /// Returns the program's counter without its panics: where it fails it returns NaN.
     pub(crate) fn of_the_program(&self) -> Option<Arc<dyn TokenCounter>> {
         self.counter.clone().map(|counter| counter as Arc<dyn TokenCounter>)
     }
@@ -176,21 +176,22 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A counter of the program, under watch.
-struct Watched {
+/// A counter of the program whose counts are checked.
+struct CheckedCounter {
     counter: Arc<dyn TokenCounter>,
     /// Read once: it is needed inside transactions, where no code of the program may run.
     name: Arc<str>,
-    watch: Watch,
-    /// Whether its last count failed. A counter that cannot be reached fails for every message, and one error tells it.
+    owner: Owner,
+    /// Whether its last count failed. A counter that cannot be reached fails for every message: only the first failure is
+    /// reported.
     is_failing: AtomicBool,
 }
 
-/// Who watches a counter.
-enum Watch {
-    /// A session, which tells its handler.
+/// Who uses a counter.
+enum Owner {
+    /// A session, which reports failures to its handler.
     Session(Option<Handler>),
-    /// A storage; its counter is the one that a session watches.
+    /// A storage. The session that gave it the counter reports the failures.
     Storage,
 }
 
@@ -208,7 +209,7 @@ impl Drop for Counting {
     }
 }
 
-impl Watched {
+impl CheckedCounter {
     /// Returns a valid count; `None` if the counter fails.
     fn ask(&self, count: impl FnOnce(&dyn TokenCounter) -> f64) -> Option<u64> {
         match self.try_ask(count) {
@@ -218,7 +219,7 @@ impl Watched {
             }
             Err(why) => {
                 if !self.is_failing.swap(true, Ordering::Relaxed)
-                    && let Watch::Session(Some(handler)) = &self.watch
+                    && let Owner::Session(Some(handler)) = &self.owner
                 {
                     handler(&Error::TokenCounter { name: self.name.to_string(), why });
                 }
@@ -228,13 +229,13 @@ impl Watched {
     }
 
     fn try_ask(&self, count: impl FnOnce(&dyn TokenCounter) -> f64) -> Result<u64, String> {
-        let counted = match &self.watch {
-            Watch::Storage => caught(|| count(self.counter.as_ref())),
+        let counted = match &self.owner {
+            Owner::Storage => caught(|| count(self.counter.as_ref())),
             // A counter that counts by a verb that counts would not end.
-            Watch::Session(_) if IS_COUNTING.replace(true) => {
+            Owner::Session(_) if IS_COUNTING.replace(true) => {
                 return Err("it was called inside a count".to_owned());
             }
-            Watch::Session(_) => {
+            Owner::Session(_) => {
                 let _counting = Counting;
                 caught(|| count(self.counter.as_ref()))
             }
@@ -244,7 +245,7 @@ impl Watched {
     }
 }
 
-impl TokenCounter for Watched {
+impl TokenCounter for CheckedCounter {
     fn name(&self) -> &str {
         &self.name
     }

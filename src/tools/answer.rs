@@ -21,7 +21,7 @@ pub(crate) const MAX_HITS: usize = 10;
 
 const ERROR: &str = "Error: ";
 
-/// What the mark of a cut begins with.
+/// The start of the line that says how much was cut off.
 const CUT: &str = "[cut:";
 
 /// What the marker of an unloaded document begins with.
@@ -40,7 +40,7 @@ pub(crate) fn written(block: &BlockInfo, key: Option<&str>) -> String {
     format!("{}: {}", written_to(&block.label, key), block.usage())
 }
 
-/// Returns where a text was written, of which nobody knows how large it is now.
+/// Returns where a text was written, without its size: a provider's texts may be unknown.
 pub(crate) fn written_to(label: &str, key: Option<&str>) -> String {
     let key = key.map(|key| format!(" under the key {}", quoted(key))).unwrap_or_default();
     format!("Written to {}{key}", quoted(label))

@@ -3,8 +3,8 @@
 //! A successful call of `load_context` loads a document, a successful call of `unload_context` unloads it; the newest of
 //! them decides. The text of the document is in the answer of each load, also of loads before an unload.
 //!
-//! Only what the tool round of a model writes counts: calls in messages of the assistant, and their results there or in
-//! messages of a tool. A part of the same shape in a message of a user or of the system is what somebody wrote.
+//! Only the tool round of a model counts: calls in messages of the role `assistant`, and their results there or in messages
+//! of the role `tool`. A user may write or import a part of the same shape; it loads nothing.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -188,7 +188,7 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
         for tool in message.parts.iter().filter_map(tool_of) {
             let Some(is_load) = is_load(&tool) else { continue };
             let here = calls.len();
-            // A tool calls nothing.
+            // Only a model calls tools.
             let is_called = message.role == Role::Assistant;
             calls.push(call_of(&tool, is_load).filter(|_| is_called));
             let call = match pairs.take(at, &tool, here) {

@@ -15,7 +15,7 @@ mod progress;
 mod session_title;
 mod shell;
 mod short_ids;
-mod short_messages;
+mod short_message_ids;
 mod stdin;
 mod style;
 mod summarizer;

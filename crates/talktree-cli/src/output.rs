@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::text::{cut, escape, is_unsafe};
 
-/// A piece that is cut to fewer columns says nothing; it goes to another line.
+/// A piece is not cut to fewer columns than this; it goes to another line.
 const MIN_CUT: usize = 12;
 
 /// A styled piece of a line.

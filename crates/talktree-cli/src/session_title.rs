@@ -1,6 +1,5 @@
-//! What lists show as the name of a session, and when something was last said in it.
+//! The title of a session in lists: its name, or what a user said first.
 
-use chrono::{DateTime, Utc};
 use talktree::{Role, Session, SessionInfo};
 
 use crate::failure::Result;
@@ -35,9 +34,4 @@ pub(crate) fn of(session: &Session, info: &SessionInfo) -> Result<String> {
 
 fn quoted(line: &str) -> String {
     format!("\"{}\"", cut(&one_line(line), MAX_WIDTH))
-}
-
-/// Returns the time of the message that was added last; without any, that of the last write.
-pub(crate) fn last_said(session: &Session, info: &SessionInfo) -> Result<DateTime<Utc>> {
-    Ok(session.latest_leaf()?.map_or(info.updated_at, |message| message.created_at))
 }

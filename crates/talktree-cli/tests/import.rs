@@ -166,7 +166,7 @@ fn a_bad_entry_of_an_archive_is_reported_and_the_others_are_imported() -> Outcom
 }
 
 #[test]
-fn what_is_refused_is_named() {
+fn a_file_in_an_unsupported_format_is_refused_by_the_name_of_its_program() {
     let rig = Rig::empty();
     let qwen = r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}"#;
     let file = text(&rig.file("qwen.jsonl", qwen));

@@ -1,4 +1,4 @@
-//! What a session tells about itself: its name and times, taken from its messages where the source has none.
+//! The name and times of a session, derived from its messages where the source has none.
 
 use chrono::{DateTime, Utc};
 use talktree::{Message, Result, Role, Session, SessionDetails, SessionInfo};
@@ -10,19 +10,19 @@ use crate::noted::Past;
 /// The longest name that is made of what a person wrote, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
-/// What the messages tell about their session.
+/// The details that are derived from messages.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Derived {
     /// The first line that a person wrote ..
     line: Option<String>,
-    /// .. or that a program wrote in their name.
-    spare: Option<String>,
+    /// .. or that a program wrote in their name, in tags.
+    tagged_line: Option<String>,
     oldest: Option<DateTime<Utc>>,
     newest: Option<DateTime<Utc>>,
 }
 
-impl Told {
-    pub(crate) fn hear(&mut self, message: &Message) {
+impl Derived {
+    pub(crate) fn add(&mut self, message: &Message) {
         let time = message.created_at;
         self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
         self.newest = Some(self.newest.map_or(time, |newest| newest.max(time)));
@@ -41,14 +41,14 @@ impl Told {
         let about = message.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
         // Agents write tagged notes in the name of the user.
         match line.starts_with('<') || about.is_true("isMeta") || about.has("kind") {
-            true => drop(self.spare.get_or_insert(line)),
+            true => drop(self.tagged_line.get_or_insert(line)),
             false => self.line = Some(line),
         }
     }
 
     /// Returns the details with the name and the time of creation that they lack.
     pub(crate) fn complete(&self, details: SessionDetails) -> SessionDetails {
-        let line = self.line.as_ref().or(self.spare.as_ref());
+        let line = self.line.as_ref().or(self.tagged_line.as_ref());
         SessionDetails {
             name: details.name.or_else(|| line.cloned()),
             created_at: details.created_at.or(self.oldest),
@@ -56,7 +56,7 @@ impl Told {
         }
     }
 
-    /// Returns the time of the last write: that of the newest message, as far as the session was not written to later.
+    /// Returns the time of the last write: that of the newest message, or of a later write to the session.
     pub(crate) fn last_write(
         &self,
         before: Option<&SessionInfo>,
@@ -73,13 +73,13 @@ impl Told {
 pub(crate) fn set_missing_details(
     session: &Session,
     details: SessionDetails,
-    told: &Told,
+    derived: &Derived,
     before: Option<&SessionInfo>,
     past: Past,
     has_added: bool,
 ) -> Result<()> {
-    let updated_at = told.last_write(before, has_added);
-    let details = told.complete(details);
+    let updated_at = derived.last_write(before, has_added);
+    let details = derived.complete(details);
     let created_at = details.created_at.filter(|_| past.is_new);
     let missing = match before {
         None => details,

@@ -61,7 +61,7 @@ pub(crate) struct Draft {
 /// A conversation without an id.
 pub(crate) struct Unnamed {
     pub(crate) format: &'static str,
-    /// Its number among those of the file that begin with the same words.
+    /// Its number among the conversations of the file with the same opening.
     pub(crate) count: u64,
     /// How many of its messages are the opening: all up to the first that is no instruction.
     pub(crate) opening: usize,

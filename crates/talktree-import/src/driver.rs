@@ -12,8 +12,8 @@ use crate::fields::Fields;
 use crate::formats::Format;
 use crate::queue::{Queue, is_of_file};
 use crate::records::{Damage, ReadSeek, Records};
+use crate::session_import::discarded_report;
 use crate::sniff::sniff;
-use crate::whole::scratch;
 use crate::work::Source;
 use crate::write::Writer;
 
@@ -81,7 +81,7 @@ pub(crate) fn flush(store: &Store, queue: &mut Queue, options: &ImportOptions) -
     let check = || watch.check();
     let named = HashSet::new();
     let mut writer = Writer { store, options, is_dry: false, check: &check, named, queue };
-    writer.flush(&mut scratch())
+    writer.flush(&mut discarded_report())
 }
 
 struct Run<'a, 'b> {
@@ -139,14 +139,14 @@ fn read(
     let file = path.to_string_lossy().into_owned();
     let now = Utc::now().trunc_subsecs(6);
     let Some(mut reader) = format.reader(file, options.keeps_source, now) else { return Ok(0) };
-    let (size, mut told, mut conversations) = (records.size(), 0, 0);
+    let (size, mut reported, mut conversations) = (records.size(), 0, 0);
 
     records.rewind().map_err(io_error)?;
     while let Some(record) = records.next().map_err(io_error)? {
         check()?;
-        if records.position() >= told + PROGRESS_STEP {
-            told = records.position();
-            progress(Progress::new(told, size));
+        if records.position() >= reported + PROGRESS_STEP {
+            reported = records.position();
+            progress(Progress::new(reported, size));
         }
         let damage = match record {
             Err(damage) => damage,
@@ -174,14 +174,14 @@ fn read(
     let mut before = 0;
     for draft in drafts {
         let count = draft.nodes.len() as u64;
-        let mut hear = |done: u64, _| {
+        let mut report_nodes = |done: u64, _| {
             let share = size.saturating_mul(before + done) / nodes.max(1);
             progress(Progress::new(size + share, 2 * size));
         };
         let bytes = draft.nodes.iter().map(|node| node.bytes()).sum();
         let mut source = Source { records: &mut *records, reader: &*reader };
         writer
-            .write(draft, bytes, &mut source, report, &mut hear)
+            .write(draft, bytes, &mut source, report, &mut report_nodes)
             .map_err(|error| at_path(error, path))?;
         before += count;
     }

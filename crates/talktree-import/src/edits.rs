@@ -1,8 +1,8 @@
 //! Edits: entries of the source that hide or replace what an earlier message shows to a model.
 //!
-//! The message itself stays, hidden; a replacement follows it in its place, and what followed the message follows the
-//! replacement. Of several edits of a message the last on the path to the head counts. An edit holds on all branches,
-//! while in the source a branch may leave the path before it: then a note says so.
+//! The message stays, hidden. A replacement becomes its child, and its former children become children of the replacement.
+//! Of several edits of a message the last one on the path to the head counts. Here an edit counts on all branches. In the
+//! source it does not count on a branch that leaves the path before it: then a note says so.
 
 use std::collections::HashMap;
 
@@ -117,7 +117,7 @@ fn replace(
     let (target, edit) = (draft.nodes[target].id.clone(), draft.nodes[at].id.clone());
     let before = draft.nodes[at].parent.replace(target.clone());
     draft.nodes[at].body = Body::Here(Box::new(message));
-    // Where the edit was, its parent is: the message itself is now above the edit.
+    // The children of the edit move to its former parent. If that was the message, which is now above the edit, they stay.
     let before = if before.as_ref() == Some(&target) { Some(edit.clone()) } else { before };
     let follower = draft.nodes.iter().find(|node| node.parent.as_ref() == Some(&edit));
     let follower = follower.map(|node| node.id.clone());

@@ -53,9 +53,10 @@ mod order;
 mod pointer;
 mod queue;
 mod records;
+mod session_import;
 mod sniff;
 mod unnamed;
-mod whole;
+
 mod work;
 mod write;
 

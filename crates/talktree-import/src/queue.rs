@@ -40,7 +40,7 @@ pub(crate) struct Rest {
     file: usize,
     /// What to note in the report when it is stored.
     pub(crate) notes: Vec<Note>,
-    /// To store it step by step.
+    /// What is needed to store it step by step.
     pub(crate) waiting: Waiting,
 }
 
@@ -140,7 +140,7 @@ fn count(records: &[ImportRecord], notes: Vec<Note>, report: &mut ImportReport) 
     }
 }
 
-/// Returns whether an import may go on with the next file after this error: the store is well.
+/// Returns whether an error is about the file and not the store, so that the import may go on with the next file.
 pub(crate) fn is_of_file(error: &Error) -> bool {
     matches!(error, Error::Io { .. } | Error::Import { .. } | Error::Json { .. })
 }

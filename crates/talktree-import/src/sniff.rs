@@ -1,7 +1,7 @@
-//! Finds the format of a file from its first records, and refuses a file that is in another.
+//! Finds the format of a file by its first records.
 //!
-//! Each record is a vote: one entry of another program in a file changes nothing. Then the first records are read as
-//! that format; if most of the messages would be blank, it is the wrong one, however similar.
+//! Each record is a vote, so one record of another program changes nothing. Then the first records are read in the format
+//! that has the most votes. If most messages would be blank, it is the wrong one, however similar, and the file is refused.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,7 +12,7 @@ use talktree::{Message, Part};
 
 use crate::draft::{Body, Draft, Reader};
 use crate::fields::Fields;
-use crate::formats::{Format, Sign, neighbour_of_bytes, sign_of};
+use crate::formats::{Format, Sign, sign_of, unsupported_bytes};
 use crate::records::Records;
 
 /// How many records vote at most ..
@@ -27,13 +27,13 @@ const MAX_SAMPLED_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Sniffed {
     pub(crate) format: Option<Format>,
-    /// Whether other formats have what the records show, too.
+    /// Whether other formats have all that the records have, too.
     is_doubtful: bool,
-    /// The program that seems to have written it, if its files are not read.
-    neighbour: Option<&'static str>,
+    /// The unsupported format that it seems to be in.
+    unsupported: Option<&'static str>,
 }
 
-/// Returns the format that most of the first records show.
+/// Returns the format that most of the first records vote for.
 pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
     let mut votes: Vec<(Sign, usize)> = Vec::new();
     let mut cast = 0;
@@ -58,9 +58,9 @@ pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
         wanted.max_by_key(|(_, count)| *count).map(|(sign, _)| *sign)
     };
     let mut sniffed = Sniffed {
-        neighbour: match best(&|sign| matches!(sign, Sign::Neighbour(_))) {
-            Some(Sign::Neighbour(name)) => Some(name),
-            _ => neighbour_of_bytes(&start),
+        unsupported: match best(&|sign| matches!(sign, Sign::Unsupported(_))) {
+            Some(Sign::Unsupported(name)) => Some(name),
+            _ => unsupported_bytes(&start),
         },
         ..Sniffed::default()
     };
@@ -69,7 +69,7 @@ pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
         Some(Sign::Perhaps(format)) => {
             (sniffed.format, sniffed.is_doubtful) = (Some(format), true);
         }
-        Some(Sign::Neighbour(_)) | None => {}
+        Some(Sign::Unsupported(_)) | None => {}
     }
     Ok(sniffed)
 }
@@ -78,7 +78,7 @@ impl Sniffed {
     /// Returns why the file is in no format that is read.
     pub(crate) fn unknown(&self) -> String {
         let formats = Format::ALL.map(Format::as_str).join(", ");
-        match self.neighbour {
+        match self.unsupported {
             Some(name) => {
                 format!("in no format that talktree reads ({formats}); it looks like {name}")
             }
@@ -101,7 +101,7 @@ impl Sniffed {
         if 2 * blank <= kept {
             return Ok(None);
         }
-        let like = match self.neighbour {
+        let like = match self.unsupported {
             Some(name) => format!("it looks like {name}"),
             None => "it seems to be in another format".to_owned(),
         };

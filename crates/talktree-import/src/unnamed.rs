@@ -1,9 +1,9 @@
 //! Conversations without an id.
 //!
 //! Such a conversation is found by its content and its number in the file: the same messages are the same session,
-//! whatever the file is called. Many conversations begin alike. So the id comes from the opening, and if a session that
-//! begins alike goes on otherwise, from as many messages as tell both apart. A file that was imported before keeps its
-//! session, even if its end has changed: then it becomes a branch.
+//! whatever the file is called. The id comes from the opening. Many conversations begin alike: if another session has the
+//! same opening, the id comes from the first message that differs, and all before it. A file that was imported before
+//! keeps its session, even if its end has changed: then the new end becomes a branch.
 
 use talktree::import::ImportReport;
 use talktree::{Result, Session, SessionId};

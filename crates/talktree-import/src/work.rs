@@ -7,7 +7,7 @@ use talktree::{
     Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session, SessionDetails,
 };
 
-use crate::details::Told;
+use crate::details::Derived;
 use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
@@ -33,8 +33,8 @@ pub(crate) struct Work<'a> {
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) fates: Vec<Fate>,
-    /// What the messages say about their session.
-    pub(crate) told: Told,
+    /// The details that are derived from the messages.
+    pub(crate) derived: Derived,
     /// Whether the session had messages before.
     pub(crate) has_messages: bool,
     /// Whether the session existed before, so that record names can be stored in it.
@@ -73,7 +73,7 @@ pub(crate) struct Waiting {
     orphans: HashSet<u32>,
     order: Vec<u32>,
     fates: Vec<Fate>,
-    told: Told,
+    derived: Derived,
 }
 
 /// Where records are read again.
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
             orphans: HashSet::new(),
             order: Vec::new(),
             fates: vec![Fate::Open; count],
-            told: Told::default(),
+            derived: Derived::default(),
             has_messages,
             has_past: false,
             is_new: false,
@@ -121,8 +121,8 @@ impl<'a> Work<'a> {
 
     /// Lets the session wait.
     pub(crate) fn wait(self, batch: Vec<u32>, remainder: Remainder) -> Waiting {
-        let Self { nodes, index, parents, orphans, order, fates, told, .. } = self;
-        Waiting { nodes, batch, remainder, index, parents, orphans, order, fates, told }
+        let Self { nodes, index, parents, orphans, order, fates, derived, .. } = self;
+        Waiting { nodes, batch, remainder, index, parents, orphans, order, fates, derived }
     }
 
     /// Goes on with a session that waited.
@@ -132,14 +132,15 @@ impl<'a> Work<'a> {
         waiting: Waiting,
         has_messages: bool,
     ) -> (Self, Remainder) {
-        let Waiting { nodes, remainder, index, parents, orphans, order, fates, told, .. } = waiting;
+        let Waiting { nodes, remainder, index, parents, orphans, order, fates, derived, .. } =
+            waiting;
         let work = Self {
             index,
             parents,
             orphans,
             order,
             fates,
-            told,
+            derived,
             ..Self::new(session, report, nodes, has_messages)
         };
         (work, remainder)

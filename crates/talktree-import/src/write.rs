@@ -12,7 +12,7 @@ use crate::draft::{Body, Draft};
 use crate::edits;
 use crate::noted::Past;
 use crate::queue::Queue;
-use crate::whole::scratch;
+use crate::session_import::discarded_report;
 use crate::work::{Batch, Fate, Remainder, Source, Waiting, Work, with_missing_parent};
 
 /// How many messages go into one transaction ..
@@ -34,14 +34,14 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Stores a conversation of about this many bytes; `hear` receives the number of finished nodes.
+    /// Stores a conversation of about this many bytes; `progress` receives the number of finished nodes.
     pub(crate) fn write(
         &mut self,
         mut draft: Draft,
         bytes: usize,
         source: &mut Source<'_, '_>,
         report: &mut ImportReport,
-        hear: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let mut notes = Vec::new();
         if let (Some(unnamed), None) = (draft.unnamed.take(), &self.options.session) {
@@ -81,7 +81,7 @@ impl Writer<'_> {
         let count = order.len() as u64;
         work.order = order;
         if is_short && info.is_none() && !self.is_dry {
-            hear(count, count);
+            progress(count, count);
             self.enqueue(id, work, first, bytes, remainder);
             return match self.queue.is_full() {
                 true => self.flush(report),
@@ -94,7 +94,7 @@ impl Writer<'_> {
                 true => writer.gather(work, &order, &mut at, source),
                 false => Ok(std::mem::take(&mut first)),
             };
-            hear(at as u64, count);
+            progress(at as u64, count);
             let is_over = at == order.len();
             work.order = order;
             batch.map(|batch| Some(batch).filter(|batch| !batch.is_empty() || !is_over))
@@ -121,9 +121,9 @@ impl Writer<'_> {
     ) {
         let nodes = batch.iter().map(|(node, _)| *node).collect();
         // Its notes count when it is stored as a whole; otherwise the steps make them again.
-        let mut notes = scratch();
+        let mut notes = discarded_report();
         let mut whole = Work { report: &mut notes, ..work };
-        let import = whole.whole(id, batch, &remainder);
+        let import = whole.session_import(id, batch, &remainder);
         let waiting = whole.wait(nodes, remainder);
         self.queue.add(import, bytes, notes.notes, waiting);
     }
@@ -184,7 +184,7 @@ impl Writer<'_> {
             work.move_head(remainder.head.as_ref())?;
         }
         let details = remainder.details.clone();
-        set_missing_details(work.session, details, &work.told, info, past, has_added)?;
+        set_missing_details(work.session, details, &work.derived, info, past, has_added)?;
         // Changes no time of the session.
         work.notes.extend(remainder.notes.iter().cloned());
         work.end()
@@ -208,7 +208,7 @@ impl Writer<'_> {
             bytes += work.nodes[node as usize].bytes();
             let keeps_source = self.options.keeps_source;
             let Some(mut message) = work.message(node, source, keeps_source)? else { continue };
-            work.told.hear(&message);
+            work.derived.add(&message);
             if work.orphans.contains(&node) {
                 message = with_missing_parent(message, &work.nodes[node as usize]);
             }

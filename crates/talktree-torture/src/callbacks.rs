@@ -1,9 +1,9 @@
 //! Callbacks that panic, fail, block and call back: listeners, token counters, summarizers, error handlers, providers of
 //! blocks, progress.
 //!
-//! Threads run random verbs on one session. Each callback rolls what it does; what it calls back may call callbacks again.
-//! A verb must end, and its answer must be true: acknowledged messages are present, a verb panics only with its own
-//! progress callback, and the store has no damage.
+//! Threads run random verbs on one session. Each callback does something at random; a verb that it calls may call callbacks
+//! again. Every verb must end, acknowledged messages must be present, a verb may panic only if its own progress callback
+//! did, and the store must have no damage.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ pub struct Args {
 /// # Errors
 /// If a store cannot be made.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let (mut figures, mut stored) = ([0; Deed::ALL.len()], 0);
+    let (mut figures, mut stored) = ([0; Action::ALL.len()], 0);
     for round in args.round.map_or(0..args.rounds, |round| round..round + 1) {
         let seed = report.seed().wrapping_add(round);
         let replay = format!(
@@ -77,15 +77,15 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         }
     }
     report.fact("messages acknowledged, all present", stored);
-    for (deed, count) in Deed::ALL.iter().zip(figures) {
-        report.fact(deed.name(), count);
+    for (action, count) in Action::ALL.iter().zip(figures) {
+        report.fact(action.name(), count);
     }
     Ok(())
 }
 
 /// What a callback does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum Action {
     Panic,
     Fail,
     Block,
@@ -93,7 +93,7 @@ enum Deed {
     CallFromThread,
 }
 
-impl Deed {
+impl Action {
     const ALL: [Self; 5] =
         [Self::Panic, Self::Fail, Self::Block, Self::CallBack, Self::CallFromThread];
 
@@ -111,16 +111,16 @@ impl Deed {
 /// What a round did.
 struct Played {
     failures: Vec<String>,
-    figures: [u64; Deed::ALL.len()],
+    figures: [u64; Action::ALL.len()],
     stored: usize,
 }
 
 /// What all callbacks of a round share.
-struct Trouble {
+struct Shared {
     dice: Mutex<Rng>,
     place: OnceLock<(Store, Session)>,
     folder: tempfile::TempDir,
-    figures: [AtomicU64; Deed::ALL.len()],
+    figures: [AtomicU64; Action::ALL.len()],
     calls_left: AtomicI64,
     next: AtomicU64,
     acknowledged: Mutex<Vec<String>>,
@@ -136,47 +136,49 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-impl Trouble {
+impl Shared {
     fn roll(&self, sides: u32) -> u32 {
         locked(&self.dice).u32(..sides)
     }
 
-    /// Does one of the deeds, once in `sides / 10` calls.
-    fn strike(&self, sides: u32) -> Result<()> {
+    /// Does one of the actions, in 10 of `sides` calls.
+    fn act(&self, sides: u32) -> Result<()> {
         if IS_QUIET.get() {
             return Ok(());
         }
-        let deed = match self.roll(sides) {
-            0 | 1 => Deed::Panic,
-            2 | 3 => Deed::Fail,
-            4 | 5 => Deed::Block,
-            6..=8 => Deed::CallBack,
-            9 => Deed::CallFromThread,
+        let action = match self.roll(sides) {
+            0 | 1 => Action::Panic,
+            2 | 3 => Action::Fail,
+            4 | 5 => Action::Block,
+            6..=8 => Action::CallBack,
+            9 => Action::CallFromThread,
             _ => return Ok(()),
         };
-        let calls = matches!(deed, Deed::CallBack | Deed::CallFromThread);
+        let calls = matches!(action, Action::CallBack | Action::CallFromThread);
         if calls && self.calls_left.fetch_sub(1, Ordering::Relaxed) <= 0 {
             return Ok(());
         }
-        self.figures[deed as usize].fetch_add(1, Ordering::Relaxed);
-        match deed {
+        self.figures[action as usize].fetch_add(1, Ordering::Relaxed);
+        match action {
             // Without the message of the panic hook.
-            Deed::Panic => resume_unwind(Box::new("a torture panic")),
-            Deed::Fail => return Err("a torture failure".into()),
-            Deed::Block => thread::sleep(Duration::from_millis(2)),
-            Deed::CallBack => self.verb(),
-            Deed::CallFromThread => thread::scope(|scope| drop(scope.spawn(|| self.verb()).join())),
+            Action::Panic => resume_unwind(Box::new("a torture panic")),
+            Action::Fail => return Err("a torture failure".into()),
+            Action::Block => thread::sleep(Duration::from_millis(2)),
+            Action::CallBack => self.verb(),
+            Action::CallFromThread => {
+                thread::scope(|scope| drop(scope.spawn(|| self.verb()).join()))
+            }
         }
         Ok(())
     }
 
-    /// Runs a random verb, and checks its answer as far as it shows.
+    /// Runs a random verb, and checks that it fails only as it may.
     fn verb(&self) {
         let Some((store, chat)) = self.place.get() else { return };
         let verb = self.roll(22);
         match catch_unwind(AssertUnwindSafe(|| self.run(verb, store, chat))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) if is_true(&error) => {}
+            Ok(Err(error)) if is_allowed(&error) => {}
             Ok(Err(error)) => self.failed(format!("verb {verb}: {error}")),
             Err(_) if is_of_progress(verb) => {}
             Err(_) => self.failed(format!("verb {verb} panicked")),
@@ -236,7 +238,7 @@ impl Trouble {
 
     fn of_progress(&self) {
         // A failure has nowhere to go.
-        let _ = self.strike(30);
+        let _ = self.act(30);
     }
 }
 
@@ -248,42 +250,42 @@ fn is_of_progress(verb: u32) -> bool {
     verb >= 20
 }
 
-/// Returns whether a verb may answer this.
-fn is_true(error: &Error) -> bool {
+/// Returns whether a verb may fail with this error.
+fn is_allowed(error: &Error) -> bool {
     error.is_retryable()
         || error.is_refused()
         || matches!(error, Error::Provider { .. } | Error::Summarizer { .. } | Error::Stale { .. })
 }
 
 #[derive(Clone)]
-struct Source(Arc<Trouble>);
+struct Source(Arc<Shared>);
 
 impl Source {
-    fn strike(&self) -> Result<()> {
-        self.0.strike(40)
+    fn act(&self) -> Result<()> {
+        self.0.act(40)
     }
 }
 
 impl ReadProvider for Source {
     fn init(&self, _: &str) -> Result<()> {
-        self.strike()
+        self.act()
     }
 
     fn get(&self) -> Result<String> {
-        self.strike()?;
+        self.act()?;
         Ok("A note.".to_owned())
     }
 }
 
 impl WriteProvider for Source {
     fn set(&self, _: &str) -> Result<()> {
-        self.strike()
+        self.act()
     }
 }
 
 impl SkillProvider for Source {
     fn load(&self, key: &str) -> Result<Option<String>> {
-        self.strike()?;
+        self.act()?;
         Ok((key == "pdf").then(|| "Use pdftotext.".to_owned()))
     }
 
@@ -292,13 +294,13 @@ impl SkillProvider for Source {
     }
 
     fn set_keyed(&self, _: &Document) -> Result<()> {
-        self.strike()
+        self.act()
     }
 }
 
 impl SearchProvider for Source {
     fn search(&self, _: &str, _: usize) -> Result<Vec<Document>> {
-        self.strike()?;
+        self.act()?;
         Ok(Vec::new())
     }
 }
@@ -310,23 +312,23 @@ impl TokenCounter for Source {
 
     fn count_text(&self, text: &str) -> f64 {
         // Each message of a history is counted.
-        match self.0.strike(400) {
+        match self.0.act(400) {
             Ok(()) => talktree::estimate_tokens(text) as f64,
             Err(_) => f64::NAN,
         }
     }
 }
 
-fn open(store: &Store, trouble: &Arc<Trouble>) -> talktree::Result<(Session, Subscription)> {
-    let source = Source(Arc::clone(trouble));
-    let (asked, told, listens) = (Arc::clone(trouble), Arc::clone(trouble), Arc::clone(trouble));
+fn open(store: &Store, shared: &Arc<Shared>) -> talktree::Result<(Session, Subscription)> {
+    let source = Source(Arc::clone(shared));
+    let (asked, told, listens) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));
     let chat = store
         .session_builder("s")
         .block("note", Block::write(source.clone()))
         .block("skills", Block::skills(source.clone()))
         .block("facts", Block::searchable(source.clone()))
         .token_counter(source)
-        .summarizer(move |_: &str| asked.strike(20).map(|()| "short"))
+        .summarizer(move |_: &str| asked.act(20).map(|()| "short"))
         .compact_after(600)
         .compaction_options(CompactionOptions::default().protect_head(1).keep_recent_tokens(120))
         .on_error(move |_| told.of_progress())
@@ -344,7 +346,7 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
         0 => options.open_in_memory()?,
         _ => options.open(&path)?,
     };
-    let trouble = Arc::new(Trouble {
+    let shared = Arc::new(Shared {
         dice: Mutex::new(Rng::with_seed(seed)),
         place: OnceLock::new(),
         folder,
@@ -354,33 +356,33 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
         acknowledged: Mutex::default(),
         failures: Mutex::default(),
     });
-    let (chat, subscription) = open(&store, &trouble)?;
+    let (chat, subscription) = open(&store, &shared)?;
     IS_QUIET.set(true);
-    trouble.acknowledge([chat.append(trouble.message())?]);
-    let _ = trouble.place.set((store.clone(), chat.clone()));
+    shared.acknowledge([chat.append(shared.message())?]);
+    let _ = shared.place.set((store.clone(), chat.clone()));
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| (0..verbs).for_each(|_| trouble.verb()));
+            scope.spawn(|| (0..verbs).for_each(|_| shared.verb()));
         }
     });
-    check(&store, &chat, &trouble)?;
+    check(&store, &chat, &shared)?;
     drop(subscription);
-    let failures = locked(&trouble.failures).clone();
-    let figures = std::array::from_fn(|deed| trouble.figures[deed].load(Ordering::Relaxed));
-    let stored = locked(&trouble.acknowledged).len();
+    let failures = locked(&shared.failures).clone();
+    let figures = std::array::from_fn(|action| shared.figures[action].load(Ordering::Relaxed));
+    let stored = locked(&shared.acknowledged).len();
     Ok(Played { failures, figures, stored })
 }
 
 /// Checks that nothing is lost, damaged or locked.
-fn check(store: &Store, chat: &Session, trouble: &Trouble) -> Result<()> {
+fn check(store: &Store, chat: &Session, shared: &Shared) -> Result<()> {
     let mut present = HashSet::new();
     for message in chat.all_messages() {
         present.insert(message?.id.to_string());
     }
-    let acknowledged = locked(&trouble.acknowledged).clone();
+    let acknowledged = locked(&shared.acknowledged).clone();
     let lost = acknowledged.iter().filter(|id| !present.contains(*id)).count();
     if lost > 0 {
-        trouble.failed(format!("{lost} acknowledged messages are lost"));
+        shared.failed(format!("{lost} acknowledged messages are lost"));
     }
     chat.append(Message::user("afterwards"))?;
     chat.context().set("note", "afterwards")?;
@@ -389,15 +391,15 @@ fn check(store: &Store, chat: &Session, trouble: &Trouble) -> Result<()> {
     let usage = chat.window_usage()?;
     let visible = chat.visible_tokens()?;
     if usage.total != usage.prompt + visible {
-        trouble.failed(format!("{usage}, but {visible} visible tokens"));
+        shared.failed(format!("{usage}, but {visible} visible tokens"));
     }
     for damage in store.verify(|_| {})?.damages {
-        trouble.failed(format!("{}: {}", damage.kind, damage.what));
+        shared.failed(format!("{}: {}", damage.kind, damage.what));
     }
-    for entry in std::fs::read_dir(trouble.folder.path())? {
+    for entry in std::fs::read_dir(shared.folder.path())? {
         let name = entry?.file_name();
         if name.to_string_lossy().ends_with(".partial") {
-            trouble.failed(format!("{name:?} is left behind"));
+            shared.failed(format!("{name:?} is left behind"));
         }
     }
     Ok(())

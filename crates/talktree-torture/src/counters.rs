@@ -1,7 +1,7 @@
-//! Odd token counters: they answer NaN, infinities, negative and absurd counts, panic, and differ from call to call.
+//! Faulty token counters: they answer NaN, infinities, negative and absurd counts, panic, and differ from call to call.
 //!
-//! While a counter is odd, every verb succeeds, and each message of a history counts as by the counter or as by the
-//! estimate. When it is well again, all figures are its own, and the history is compacted to its threshold.
+//! While a counter fails, every verb succeeds, and the count of each message of a history is the counter's or the estimate.
+//! When it works again, all counts are its own, and the history is compacted to its threshold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub struct Args {
     pub counter: Option<u64>,
 }
 
-/// Runs random verbs with odd counters.
+/// Runs random verbs with faulty counters.
 ///
 /// # Errors
 /// If a store cannot be made.
@@ -41,18 +41,18 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let (mut failed, mut heard, mut compactions) = (0, 0, 0);
     for number in args.counter.map_or(0..args.counters, |number| number..number + 1) {
         let mut dice = Rng::with_seed(report.seed().wrapping_add(number));
-        let odd = Odd::new(&mut dice);
-        let played = catch_unwind(AssertUnwindSafe(|| play(&odd, &mut dice, args.verbs)));
-        let what = match played {
-            Ok(Ok(told)) => {
-                heard += told.heard;
-                compactions += told.compactions;
+        let faulty = Faulty::new(&mut dice);
+        let outcome = catch_unwind(AssertUnwindSafe(|| play(&faulty, &mut dice, args.verbs)));
+        let what = match outcome {
+            Ok(Ok(played)) => {
+                heard += played.heard;
+                compactions += played.compactions;
                 None
             }
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("a verb panicked".to_owned()),
         };
-        failed += odd.failures.load(Ordering::Relaxed);
+        failed += faulty.failures.load(Ordering::Relaxed);
         if let Some(what) = what {
             let replay = format!(
                 "just torture counters --seed {} --counter {number} --verbs {}",
@@ -68,16 +68,16 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A counter that is odd in one call of a few.
+/// A counter that fails in one call of a few.
 #[derive(Clone)]
-struct Odd {
+struct Faulty {
     dice: Arc<Mutex<Rng>>,
-    /// It is odd in one call of this many; 0: in none.
+    /// It fails in one call of this many; 0: in none.
     sides: Arc<AtomicU64>,
     failures: Arc<AtomicU64>,
 }
 
-impl Odd {
+impl Faulty {
     fn new(dice: &mut Rng) -> Self {
         Self {
             dice: Arc::new(Mutex::new(dice.fork())),
@@ -86,22 +86,22 @@ impl Odd {
         }
     }
 
-    fn well(&self) -> Self {
+    fn working(&self) -> Self {
         Self { sides: Arc::default(), ..self.clone() }
     }
 }
 
-impl TokenCounter for Odd {
+impl TokenCounter for Faulty {
     fn name(&self) -> &str {
-        "odd"
+        "faulty"
     }
 
     fn count_text(&self, text: &str) -> f64 {
-        let well = text.len() as f64 / 3.0;
+        let count = text.len() as f64 / 3.0;
         let sides = self.sides.load(Ordering::Relaxed);
         let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
         if sides == 0 || dice.u64(..sides) > 0 {
-            return well;
+            return count;
         }
         let answer = match dice.u32(..8) {
             0 => f64::NAN,
@@ -123,16 +123,16 @@ impl TokenCounter for Odd {
     }
 }
 
-struct Told {
+struct Played {
     heard: u64,
     compactions: usize,
 }
 
-fn open(store: &Store, odd: &Odd, heard: &Arc<AtomicU64>) -> talktree::Result<Session> {
+fn open(store: &Store, faulty: &Faulty, heard: &Arc<AtomicU64>) -> talktree::Result<Session> {
     let heard = Arc::clone(heard);
     store
         .session_builder("s")
-        .token_counter(odd.clone())
+        .token_counter(faulty.clone())
         .summarizer(|_: &str| -> std::result::Result<&str, BoxError> { Ok("In brief: words.") })
         .compact_after(THRESHOLD)
         .compaction_options(CompactionOptions::default().protect_head(1).keep_recent_tokens(200))
@@ -142,22 +142,22 @@ fn open(store: &Store, odd: &Odd, heard: &Arc<AtomicU64>) -> talktree::Result<Se
         .open()
 }
 
-fn play(odd: &Odd, dice: &mut Rng, verbs: usize) -> Result<Told> {
+fn play(faulty: &Faulty, dice: &mut Rng, verbs: usize) -> Result<Played> {
     let folder = scratch()?;
     let store = Store::options().durability(Durability::Normal);
     let store = store.open(folder.path().join("talk.db"))?;
     let heard = Arc::default();
-    let chat = open(&store, odd, &heard)?;
+    let chat = open(&store, faulty, &heard)?;
     let plain = store.session("s")?;
     let mut ids: Vec<String> = Vec::new();
     for _ in 0..verbs {
         verb(&chat, &plain, &mut ids, dice)?;
-        check_bounds(&chat, odd)?;
+        check_bounds(&chat, faulty)?;
     }
-    odd.sides.store(0, Ordering::Relaxed);
+    faulty.sides.store(0, Ordering::Relaxed);
     chat.append(Message::user("well again"))?;
     chat.append(Message::user("and one more"))?;
-    let expected: u64 = counts(&chat, &odd.well())?.iter().sum();
+    let expected: u64 = counts(&chat, &faulty.working())?.iter().sum();
     let (visible, usage) = (chat.visible_tokens()?, chat.window_usage()?);
     if visible != expected || usage.total != expected {
         return Err(format!("{visible} visible tokens, {usage}; by the counter {expected}").into());
@@ -180,7 +180,7 @@ fn play(odd: &Odd, dice: &mut Rng, verbs: usize) -> Result<Told> {
     if let Some(damage) = store.verify(|_| {})?.damages.first() {
         return Err(format!("{}: {}", damage.kind, damage.what).into());
     }
-    Ok(Told { heard: heard.load(Ordering::Relaxed), compactions: chat.compactions()?.len() })
+    Ok(Played { heard: heard.load(Ordering::Relaxed), compactions: chat.compactions()?.len() })
 }
 
 fn verb(chat: &Session, plain: &Session, ids: &mut Vec<String>, dice: &mut Rng) -> Result<()> {
@@ -219,12 +219,12 @@ fn verb(chat: &Session, plain: &Session, ids: &mut Vec<String>, dice: &mut Rng) 
 }
 
 /// Checks that each visible message counts as by the counter or as by the estimate.
-fn check_bounds(chat: &Session, odd: &Odd) -> Result<()> {
+fn check_bounds(chat: &Session, faulty: &Faulty) -> Result<()> {
     let history = chat.history()?;
     let estimates = history.iter().map(Message::tokens);
-    let well = counts(chat, &odd.well())?;
+    let counts = counts(chat, &faulty.working())?;
     let (mut least, mut most) = (0, 0);
-    for (estimate, count) in estimates.zip(well) {
+    for (estimate, count) in estimates.zip(counts) {
         least += estimate.min(count);
         most += estimate.max(count);
     }
@@ -235,6 +235,6 @@ fn check_bounds(chat: &Session, odd: &Odd) -> Result<()> {
     Ok(())
 }
 
-fn counts(chat: &Session, counter: &Odd) -> Result<Vec<u64>> {
+fn counts(chat: &Session, counter: &Faulty) -> Result<Vec<u64>> {
     Ok(chat.history()?.iter().map(|message| counter.count(message) as u64).collect())
 }

@@ -43,7 +43,7 @@ enum Test {
     Migrate(migrate::Args),
     /// Make backups while other processes write.
     Backup(backup::Args),
-    /// Panic, block and call back in callbacks of every kind.
+    /// Run callbacks of every kind that panic, fail, block and call back.
     Callbacks(callbacks::Args),
     /// Count tokens with counters that answer NaN, absurd counts or not at all.
     Counters(counters::Args),

@@ -135,7 +135,7 @@ fn check(path: &Path, former: u32, messages: u64, is_thorough: bool) -> Result<b
     Ok(found > former)
 }
 
-/// Measures the migration of a large store, and the first search in it, which makes the index.
+/// Measures the migration of a large store.
 fn measure(version: u32, former: &(&str, &str), messages: u64, report: &mut Report) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("large.db");

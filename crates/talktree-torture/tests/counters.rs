@@ -3,7 +3,7 @@
 use talktree_torture::{Report, Result, counters};
 
 #[test]
-fn odd_counters_fail_no_verb_and_leave_no_wrong_figure() -> Result<()> {
+fn faulty_counters_fail_no_verb_and_leave_no_wrong_count() -> Result<()> {
     let mut report = Report::new("counters", fastrand::u64(..1 << 32));
     let args = counters::Args { counters: 24, verbs: 60, counter: None };
     counters::run(&args, &mut report)?;

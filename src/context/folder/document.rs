@@ -29,7 +29,7 @@ pub(super) struct SkillDocument {
 impl SkillDocument {
     /// Opens the document of a key; `None` if there is none. `root` is the canonical path of the folder.
     ///
-    /// If the skill is a folder, a file of the same key is not looked at, even if the folder's document cannot be read.
+    /// A folder has priority over a file of the same key, even if the folder's document cannot be read.
     pub(super) fn open(root: &Path, key: &str) -> Result<Option<Self>, SkillNotice> {
         let places = [Path::new(key).join(DOCUMENT), PathBuf::from(format!("{key}.md"))];
         let place = places.into_iter().find(|place| {
@@ -72,6 +72,7 @@ impl SkillDocument {
         Ok((text(&path, head)?.to_owned(), is_whole))
     }
 
+    /// Returns the whole text.
     pub(super) fn whole(self) -> Result<String, SkillNotice> {
         let (path, bytes) = self.bytes(MAX_BYTES)?;
         if bytes.len() > MAX_BYTES {

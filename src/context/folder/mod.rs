@@ -3,8 +3,8 @@
 //! A skill is `NAME/SKILL.md` or `NAME.md`; its name is its key. Each call reads the folder, so that the next refresh of a
 //! prompt shows what was edited. `scan` finds the keys, `document` opens and reads one.
 //!
-//! Invariant: what one file is like decides about that file alone. The program hears of it by a [`SkillNotice`]; a model
-//! hears no path.
+//! Invariant: a bad file affects no other file. The program gets a [`SkillNotice`] about it; no path of the host is shown to a
+//! model.
 
 mod document;
 mod notice;
@@ -13,13 +13,13 @@ mod scan;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::front_matter::FrontMatter;
 use super::label::listed;
 use super::provider::{ReadProvider, SkillProvider};
+use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::foreign;
 use crate::id::shorten;
@@ -59,12 +59,12 @@ pub struct SkillFolder {
     path: PathBuf,
     allowed: Option<BTreeSet<String>>,
     handler: Option<Handler>,
-    /// What the handler has heard and still holds. Clones share it.
-    told: Arc<Mutex<BTreeSet<SkillNotice>>>,
+    /// The notices that the handler got and that still hold. Clones share them.
+    handled: Arc<Mutex<BTreeSet<SkillNotice>>>,
 }
 
 impl SkillFolder {
-    /// Returns the skills of this folder.
+    /// Returns a provider of the skills in this folder.
     ///
     /// # Errors
     /// [`Error::Io`] if it is missing, is not a folder, or cannot be read.
@@ -73,7 +73,7 @@ impl SkillFolder {
         // Absolute: a program may change its working directory.
         let path = std::path::absolute(given).map_err(|source| io(given, source))?;
         fs::read_dir(&path).map_err(|source| io(given, source))?;
-        Ok(Self { path, allowed: None, handler: None, told: Arc::default() })
+        Ok(Self { path, allowed: None, handler: None, handled: Arc::default() })
     }
 
     /// Keeps only the skills with these keys; all others are ignored.
@@ -97,7 +97,7 @@ impl SkillFolder {
 
     /// Calls `handler` with each notice, when the folder is read for a prompt or a skill is loaded.
     ///
-    /// It hears a notice once, and again only if it did not hold in between.
+    /// It gets a notice once, and again only if the notice did not hold in between.
     ///
     /// [`SkillFolder`] has an example.
     #[must_use]
@@ -155,22 +155,22 @@ impl SkillFolder {
         Ok((lines, scan.notices))
     }
 
-    /// Tells the handler what it has not heard. `is_all` says that no other notice holds.
-    fn tell(&self, notices: Vec<SkillNotice>, is_all: bool) {
+    /// Calls the handler with the notices that it did not get yet. `is_all`: no other notice holds.
+    fn handle(&self, notices: Vec<SkillNotice>, is_all: bool) {
         let Some(handler) = &self.handler else { return };
         let notices: BTreeSet<_> = notices.into_iter().collect();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let new: Vec<_> = notices.difference(&told).cloned().collect();
+        let mut handled = self.handled.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<_> = notices.difference(&handled).cloned().collect();
         if is_all {
-            *told = notices;
-        } else if told.len() < scan::MAX_NOTICES {
-            told.extend(notices);
+            *handled = notices;
+        } else if handled.len() < scan::MAX_NOTICES {
+            handled.extend(notices);
         }
         // The handler may read the folder.
-        drop(told);
+        drop(handled);
         for notice in new {
-            // The prompt is good: a panic of the handler must not make it look failed.
-            let _ = catch_unwind(AssertUnwindSafe(|| handler(&notice)));
+            // The prompt is complete: a panic of the handler must not make it look failed.
+            let _ = callback::caught(|| handler(&notice));
         }
     }
 }
@@ -188,7 +188,7 @@ impl fmt::Debug for SkillFolder {
 impl ReadProvider for SkillFolder {
     fn get(&self) -> std::result::Result<String, BoxError> {
         let (lines, notices) = self.list()?;
-        self.tell(notices, true);
+        self.handle(notices, true);
         Ok(lines.join("\n"))
     }
 }
@@ -213,7 +213,7 @@ impl SkillProvider for SkillFolder {
             Err(notice) => {
                 let why =
                     format!("skill {} cannot be loaded: {}", foreign::quoted(key), notice.why);
-                self.tell(vec![notice], false);
+                self.handle(vec![notice], false);
                 Err(why.into())
             }
         }

@@ -1,9 +1,9 @@
-//! Notices: what a program should know of its folder of skills.
+//! Notices: which files of a folder of skills a model does not see, and why.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something in a folder of skills that a model does not see, or sees otherwise than it was meant.
+/// A file in a folder of skills that a model does not see, or does not see as its author meant it.
 ///
 /// [`SkillFolder`](crate::SkillFolder) has an example. `Display` writes path and reason on one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct SkillNotice {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is the matter.
+    /// The reason.
     pub why: String,
     /// Whether it is left out: not listed in the prompt, and not loaded.
     pub is_left_out: bool,

@@ -1,4 +1,4 @@
-//! What is in the folder: the keys of its skills, and notices of all that looks like a skill and is none.
+//! Scans the folder: the keys of its skills, and notices about what looks like a skill and is none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry};
@@ -153,7 +153,7 @@ fn look_at(entry: &DirEntry) -> Found {
     }
 }
 
-/// Looks in a folder without a document for one that its owner may take for it.
+/// Looks in a folder without a document for a file that its author may take for the document.
 fn look_inside(folder: &Path) -> Found {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_LOOKED_AT);
     for entry in entries {

@@ -5,10 +5,10 @@
 //! - A call waits until its first result. A result belongs to the nearest earlier call of its id
 //!   that waits, so an id may be used again.
 //! - Several calls of one message may wait under one id; results answer them in order.
-//! - A part that is both call and result repeats a call if one of its id, its tool and its input waits in an earlier
-//!   message; then it is that call's result. Otherwise it is complete: it does not wait, and it answers no other call.
-//! - A part without input or result is a call whose input has not come, and so is one that is marked as such, although
-//!   it has a part of its input. It does not wait.
+//! - A part with both input and result is the result of an earlier call if a call with the same id, tool and input waits
+//!   in an earlier message. Otherwise it is complete: it does not wait, and it answers no other call.
+//! - A part without input and result, or in the state `input-streaming`, is a call whose input is incomplete. It does not
+//!   wait.
 //! - If no call of its id waits, a result repeats the nearest earlier call of that id. If there is
 //!   no earlier call of that id, the result is stray.
 //!

@@ -22,7 +22,7 @@ pub(crate) enum Side<'a> {
 impl<'a> Side<'a> {
     pub(crate) fn of(tool: &'a Tool) -> Self {
         match (input_of(tool), has_result(tool)) {
-            // While an input is streamed, the AI SDK stores what it can read of it.
+            // While an input is streamed, the AI SDK stores the part of it that has come.
             _ if tool.state.as_deref() == Some("input-streaming") => Self::Started,
             (None, false) => Self::Started,
             (Some(input), false) => Self::Call(input),
@@ -90,7 +90,7 @@ fn may_name_a_tool(json: &str) -> bool {
     json.contains("tool") || json.contains('\\')
 }
 
-/// Each field keeps its spelling; those that are no field of the typed shape stay extra fields.
+/// Reads a part that does not fit the typed shape. Each field keeps its spelling; unknown ones stay extra fields.
 fn untyped(part: &Json) -> Option<Tool> {
     let mut fields: Extra = serde_json::from_str(&replace_lone_surrogates(part.as_str())).ok()?;
     let plain = |json: Json| match json.value() {

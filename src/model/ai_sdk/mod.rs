@@ -14,8 +14,8 @@ use crate::message::{Message, OldestFirst, Pairing, Part, Role, Tool};
 
 /// Returns the messages as the AI SDK's `validateUIMessages` accepts them: a list of `UIMessage`.
 ///
-/// The SDK has no messages of the role `tool`: a result goes into the part of its call, with the state that
-/// says what came of it. A result without a call becomes a user's text. Developer messages become
+/// The SDK has no messages of the role `tool`: a result goes into the part of its call, whose state says whether it
+/// succeeded. A result without a call becomes a user's text. Developer messages become
 /// system messages, and those of unknown roles become a user's. Signatures and ids of items go into
 /// `providerMetadata`. Parts that the SDK does not know become `data-` parts, and files without a URL are
 /// named in brackets. Hidden messages and messages without parts are left out.

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::message::{Extra, File, Part, Reasoning, Text};
-use crate::model::files::words;
+use crate::model::content::steering_parts;
+use crate::model::files::as_text;
 
 /// The fields of providers, and where the AI SDK keeps them.
 const FIELDS: [(&str, &str, &str); 8] = [
@@ -21,13 +22,13 @@ pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Returns the parts in which a message of this role says the same.
+/// Returns the parts of the SDK for a part in a message of this role.
 pub(super) fn parts(part: &Part, role: &str) -> Vec<Value> {
     match part {
         Part::Text(of) => vec![text_part(of)],
         Part::Reasoning(of) if role == "assistant" => vec![reasoning(of)],
         Part::Reasoning(_) | Part::Tool(_) => Vec::new(),
-        Part::File(of) if role == "system" => vec![text(&words(of))],
+        Part::File(of) if role == "system" => vec![text(&as_text(of))],
         Part::File(of) => vec![file(of)],
         Part::Other(json) => other(&json.value(), role),
     }
@@ -49,7 +50,7 @@ fn reasoning(of: &Reasoning) -> Value {
 
 fn file(of: &File) -> Value {
     if !is_url(&of.url) {
-        return text(&words(of));
+        return text(&as_text(of));
     }
     let mut part = json!({"type": "file", "mediaType": of.media_type, "url": of.url});
     if let Some(name) = &of.filename {
@@ -125,10 +126,7 @@ fn other(part: &Value, role: &str) -> Vec<Value> {
 }
 
 fn steering(part: &Value, role: &str) -> Vec<Value> {
-    let list = part["parts"].as_array().into_iter().flatten();
-    let list = list.filter_map(|part| serde_json::from_value::<Part>(part.clone()).ok());
-    let list = list.filter(|part| matches!(part, Part::Text(_) | Part::File(_)));
-    let said: Vec<Value> = list.flat_map(|part| parts(&part, "user")).collect();
+    let said: Vec<Value> = steering_parts(part).flat_map(|part| parts(&part, "user")).collect();
     match part["id"].as_str() {
         _ if role != "assistant" => said,
         _ if said.is_empty() => Vec::new(),

@@ -1,4 +1,4 @@
-//! A call with what came of it, in the state that the AI SDK has for that.
+//! Tool parts of the AI SDK: a call and its result in one part, whose state says which of them it has.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::message::{Json, Side, Tool, input_of, is_denied, output_of};
 use crate::model::content::NO_REASON;
 use crate::model::input::exact;
 
-/// Returns the part of a call; `result` is the part that holds its result, if it is another one.
+/// Returns the part of a call; `result` holds its result if that is another part.
 pub(super) fn part(call: &Tool, result: Option<&Tool>) -> Value {
     let mut part = match call.is_dynamic {
         true => json!({"type": "dynamic-tool", "toolName": call.name}),
@@ -65,7 +65,7 @@ fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
     }
 }
 
-/// A call without a result may be read, wait for its result, or wait for a person.
+/// Adds the state of a call without a result: its input is incomplete, or it waits for its result, or for a person.
 fn add_waiting(part: &mut Value, call: &Tool) {
     if let Side::Started = Side::of(call) {
         part["state"] = "input-streaming".into();

@@ -1,8 +1,8 @@
 //! The Anthropic messages API.
 
 mod citations;
-mod own;
 mod request;
+mod server_tools;
 
 use serde_json::Value;
 
@@ -94,24 +94,15 @@ pub fn from_anthropic(response: &Value) -> Message {
 
 fn part(block: &Value) -> Option<Part> {
     match block["type"].as_str() {
-        Some("text") => {
-            let mut part = answer::text(&block["text"])?;
-            if let Part::Text(text) = &mut part {
-                text.extra = answer::fields(block, &["citations"]);
-            }
-            Some(part)
-        }
+        Some("text") => answer::text_with(&block["text"], answer::fields(block, &["citations"])),
         Some("thinking") => {
             let text = block["thinking"].as_str().unwrap_or_default();
             Some(answer::reasoning(text, block, &["signature"]))
         }
         Some("tool_use") => {
             let (name, id) = (block["name"].as_str()?, block["id"].as_str()?);
-            let mut part = Part::tool_call(name, id, block["input"].clone());
-            if let Part::Tool(tool) = &mut part {
-                tool.extra = answer::fields(block, &["caller"]);
-            }
-            Some(part)
+            let extra = answer::fields(block, &["caller"]);
+            Some(answer::call(name, id, block["input"].clone(), extra))
         }
         _ => answer::other(block),
     }

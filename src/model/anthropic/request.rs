@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::citations::citations;
-use super::own;
+use super::server_tools;
 use crate::message::{File, Text};
 use crate::model::OPENING;
 use crate::model::call_id::CallIds;
 use crate::model::content::{Content, Outcome};
-use crate::model::files::{Taken, taken, words};
+use crate::model::files::{AcceptedFile, accepted, as_text};
 use crate::model::input::{arguments, tool_name};
 use crate::model::origin::{signature, value};
 use crate::model::turns::{Call, Model, Piece};
@@ -25,8 +25,8 @@ pub(super) struct Request {
     system: Vec<Value>,
     messages: Vec<(&'static str, Blocks)>,
     ids: CallIds,
-    /// The ids of blocks of the provider's own tools.
-    own: HashSet<String>,
+    /// The ids of calls of server tools.
+    server_calls: HashSet<String>,
     container: Option<Value>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Request {
             system: Vec::new(),
             messages: Vec::new(),
             ids: CallIds::new(MAX_ID),
-            own: HashSet::new(),
+            server_calls: HashSet::new(),
             container: None,
         }
     }
@@ -62,7 +62,9 @@ impl Request {
                 Piece::Redacted(data) => {
                     blocks.push(json!({"type": "redacted_thinking", "data": data}));
                 }
-                Piece::Own(json) => blocks.extend(own::block(json.value(), &mut self.own)),
+                Piece::Native(json) => {
+                    blocks.extend(server_tools::block(json.value(), &mut self.server_calls));
+                }
                 Piece::Call(call) => {
                     let id = self.ids.give(&call.id);
                     results.push(result_block(&id, &call.outcome()));
@@ -88,7 +90,7 @@ impl Request {
     }
 
     pub(super) fn finish(mut self) -> Value {
-        own::pair(&mut self.messages);
+        server_tools::pair(&mut self.messages);
         for (role, blocks) in std::mem::take(&mut self.messages) {
             let blocks = if role == "assistant" { in_order(blocks) } else { blocks };
             self.add(role, blocks);
@@ -164,7 +166,7 @@ fn call_block(id: &str, call: &Call) -> Value {
     let (name, input) = (tool_name(&call.name), arguments(&call.input));
     let mut block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
     let caller = value(&call.extra, "caller", ("anthropic", "caller"));
-    if let Some(caller) = own::caller(&caller) {
+    if let Some(caller) = server_tools::caller(&caller) {
         block["caller"] = caller;
     }
     block
@@ -194,16 +196,18 @@ fn block(content: &Content) -> Value {
 fn file_block(file: &File) -> Value {
     let base64 =
         |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
-    let (kind, source) = match taken(file) {
-        Some(Taken::ImageData { media, data }) => ("image", base64(media, data)),
-        Some(Taken::PdfData(data)) => ("document", base64("application/pdf", data)),
-        Some(Taken::ImageUrl(url)) if url.starts_with("https:") => {
+    let (kind, source) = match accepted(file) {
+        Some(AcceptedFile::ImageData { media, data }) => ("image", base64(media, data)),
+        Some(AcceptedFile::PdfData(data)) => ("document", base64("application/pdf", data)),
+        Some(AcceptedFile::ImageUrl(url)) if url.starts_with("https:") => {
             ("image", json!({"type": "url", "url": url}))
         }
-        Some(Taken::PdfUrl(url)) if url.starts_with("https:") => {
+        Some(AcceptedFile::PdfUrl(url)) if url.starts_with("https:") => {
             ("document", json!({"type": "url", "url": url}))
         }
-        Some(Taken::ImageUrl(_) | Taken::PdfUrl(_)) | None => return text_block(&words(file)),
+        Some(AcceptedFile::ImageUrl(_) | AcceptedFile::PdfUrl(_)) | None => {
+            return text_block(&as_text(file));
+        }
     };
     json!({"type": kind, "source": source})
 }

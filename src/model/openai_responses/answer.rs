@@ -26,18 +26,14 @@ fn texts(item: &Value) -> Vec<Part> {
     let of_item = answer::fields(item, &["id", "status", "phase"]);
     let pieces = item["content"].as_array().into_iter().flatten();
     let texts = pieces.filter_map(|piece| {
-        let (text, own) = match piece["type"].as_str() {
+        let (text, of_piece) = match piece["type"].as_str() {
             Some("output_text") => (&piece["text"], annotations(piece)),
             Some("refusal") => {
                 (&piece["refusal"], Extra::from([("refusal".to_owned(), Value::from(true).into())]))
             }
             _ => return answer::other(piece),
         };
-        let mut part = answer::text(text)?;
-        if let Part::Text(text) = &mut part {
-            text.extra = of_item.clone().into_iter().chain(own).collect();
-        }
-        Some(part)
+        answer::text_with(text, of_item.clone().into_iter().chain(of_piece).collect())
     });
     texts.collect()
 }
@@ -54,19 +50,15 @@ fn call(item: &Value, input: &str) -> Part {
     let id = item["call_id"].as_str().unwrap_or_default();
     let text = item[input].as_str().unwrap_or_default();
     let is_custom = input == "input";
-    // Only the tool knows how to read the input of a custom tool.
     let given = if is_custom { Value::from(text).into() } else { arguments_of(text) };
-    let mut part = Part::tool_call(name, id, given);
-    if let Part::Tool(tool) = &mut part {
-        tool.extra = answer::fields(item, &["id", "status", "namespace", "caller"]);
-        if is_custom {
-            tool.extra.insert("custom".to_owned(), Value::from(true).into());
-        }
+    let mut extra = answer::fields(item, &["id", "status", "namespace", "caller"]);
+    if is_custom {
+        answer::mark_custom(&mut extra);
     }
-    part
+    answer::call(name, id, given, extra)
 }
 
-/// Returns the summaries as one part; a model that shows its reasoning has its text instead.
+/// Returns the summaries as one part; of a model that shows its reasoning, the reasoning.
 fn reasoning(item: &Value) -> Part {
     let texts = |field: &str| -> Vec<String> {
         let list = item[field].as_array().into_iter().flatten();
@@ -74,7 +66,7 @@ fn reasoning(item: &Value) -> Part {
     };
     let summaries = texts("summary");
     let mut fields = vec!["id", "encrypted_content", "status"];
-    // What one text cannot say is kept beside it.
+    // The text joins them; a request needs each by itself.
     if summaries.len() > 1 {
         fields.push("summary");
     }

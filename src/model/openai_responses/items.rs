@@ -1,8 +1,8 @@
 //! Input items, in the order of the answer.
 //!
-//! The provider knows its items by their ids. Reasoning is accepted only before the item that it led to, which must then
-//! have its own id, and an item with an id only with its reasoning, if there was any. So the items of a turn are gathered
-//! first, and their ids decided when it ends.
+//! The provider knows its items by their ids. It accepts reasoning only right before the item that it led to, with that
+//! item's id; and an item with an id only after its reasoning, if there was any. So the items of a turn are gathered
+//! first, and their ids are decided when it ends.
 
 use std::collections::HashSet;
 
@@ -20,8 +20,8 @@ use crate::model::turns::{Call, Model, Piece};
 /// The longest id of a call or an item that the API accepts.
 const MAX_ID: usize = 64;
 
-/// The items of tools that the provider runs, with the fields that they need besides `id`.
-const OWN: [(&str, &[&str]); 6] = [
+/// The items of built-in tools, which the provider runs, with the fields that they need besides `id`.
+const BUILT_IN: [(&str, &[&str]); 6] = [
     ("code_interpreter_call", &["status", "container_id"]),
     ("file_search_call", &["status", "queries"]),
     ("image_generation_call", &["status", "result"]),
@@ -42,7 +42,7 @@ enum Item {
     Reasoning(Value),
     /// Texts, with the fields that they have in common.
     Message(Value, Vec<Value>),
-    /// A call, or an item of the provider's own.
+    /// A call, or an item of a built-in tool.
     Other(Value),
     /// Something that cannot be sent.
     Lost,
@@ -77,7 +77,7 @@ impl Items {
                 Piece::Text(text) => self.add_text(text, &mut items),
                 Piece::Reasoning(reasoning) => self.add_reasoning(reasoning, &mut items),
                 Piece::Redacted(_) => {}
-                Piece::Own(json) => items.push(self.own(json.value())),
+                Piece::Native(json) => items.push(self.built_in(json.value())),
                 Piece::Call(call) => {
                     let (item, output) = self.call(call);
                     items.push(Item::Other(item));
@@ -89,8 +89,8 @@ impl Items {
         self.written.append(&mut outputs);
     }
 
-    /// Writes the items of a turn: reasoning that has its own item behind it, and others with their ids unless their
-    /// reasoning is missing.
+    /// Writes the items of a turn. Reasoning is left out unless its item follows; an item whose reasoning is missing loses its
+    /// id.
     fn end_turn(&mut self, items: Vec<Item>) {
         let mut sent = vec![true; items.len()];
         let mut follows = false;
@@ -113,7 +113,7 @@ impl Items {
             match item {
                 Item::Reasoning(item) if is_sent => self.written.push(item),
                 Item::Message(item, texts) => self.written.push(message(item, texts)),
-                Item::Other(item) if item["id"].is_string() || !is_own(&item) => {
+                Item::Other(item) if item["id"].is_string() || !is_built_in(&item) => {
                     self.written.push(item);
                 }
                 Item::Reasoning(_) | Item::Other(_) | Item::Lost => {}
@@ -220,15 +220,15 @@ impl Items {
         (item, json!({"type": format!("{kind}_output"), "call_id": id, "output": output}))
     }
 
-    /// Returns an item of a tool that the provider runs, if it is whole.
-    fn own(&mut self, mut item: Value) -> Item {
+    /// Returns an item of a built-in tool, or [`Item::Lost`] if a field is missing.
+    fn built_in(&mut self, mut item: Value) -> Item {
         let kind = item["type"].as_str().unwrap_or_default();
         if kind == "compaction" && item["encrypted_content"].is_string() {
             return Item::Other(
                 json!({"type": kind, "encrypted_content": item["encrypted_content"]}),
             );
         }
-        let needs = OWN.iter().find(|(name, _)| *name == kind).map(|(_, needs)| *needs);
+        let needs = BUILT_IN.iter().find(|(name, _)| *name == kind).map(|(_, needs)| *needs);
         let is_whole = needs.is_some_and(|needs| needs.iter().all(|field| !item[*field].is_null()));
         let id = item["id"].as_str().unwrap_or_default().to_owned();
         if !is_whole || !fits(&id, "") || !self.seen.insert(id) {
@@ -250,8 +250,8 @@ impl Items {
     }
 }
 
-fn is_own(item: &Value) -> bool {
-    OWN.iter().any(|(name, _)| item["type"] == *name)
+fn is_built_in(item: &Value) -> bool {
+    BUILT_IN.iter().any(|(name, _)| item["type"] == *name)
 }
 
 /// Returns the message as the provider wrote it, or without an id as a program writes it.
@@ -271,7 +271,7 @@ fn message(mut item: Value, texts: Vec<Value>) -> Value {
     item
 }
 
-/// Returns the summaries: as they came, if the text is still theirs, else the text. A text that the model shows is no
+/// Returns the summaries as they came, or the text if it was changed since. Reasoning that the model shows in full has no
 /// summary.
 fn summary(reasoning: &Reasoning) -> Value {
     let list =

@@ -6,7 +6,7 @@ mod items;
 use serde_json::{Value, json};
 
 use super::content::{Content, joined};
-use super::files::{Taken, name_of, taken, words};
+use super::files::{AcceptedFile, accepted, as_text, name_of};
 use super::turns::{Turn, Turns};
 use crate::message::{File, Message};
 
@@ -78,16 +78,18 @@ fn input_part(content: &Content) -> Value {
 
 fn file_part(file: &File) -> Value {
     let image = |url: &str| json!({"type": "input_image", "image_url": url, "detail": "auto"});
-    match taken(file) {
-        Some(Taken::ImageUrl(url)) => image(url),
-        Some(Taken::ImageData { media, data }) => image(&format!("data:{media};base64,{data}")),
-        Some(Taken::PdfUrl(url)) => json!({"type": "input_file", "file_url": url}),
-        Some(Taken::PdfData(data)) => {
+    match accepted(file) {
+        Some(AcceptedFile::ImageUrl(url)) => image(url),
+        Some(AcceptedFile::ImageData { media, data }) => {
+            image(&format!("data:{media};base64,{data}"))
+        }
+        Some(AcceptedFile::PdfUrl(url)) => json!({"type": "input_file", "file_url": url}),
+        Some(AcceptedFile::PdfData(data)) => {
             let url = format!("data:application/pdf;base64,{data}");
             let name = name_of(file).unwrap_or("file.pdf");
             json!({"type": "input_file", "filename": name, "file_data": url})
         }
-        None => json!({"type": "input_text", "text": words(file)}),
+        None => json!({"type": "input_text", "text": as_text(file)}),
     }
 }
 

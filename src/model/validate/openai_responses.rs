@@ -55,8 +55,8 @@ const REASONING: [Field; 5] = [
     may("status", STATUS),
 ];
 
-/// The items of tools that the provider runs.
-fn own(kind: &str) -> Option<Vec<Field>> {
+/// The fields of an item of a built-in tool, which the provider runs.
+fn built_in(kind: &str) -> Option<Vec<Field>> {
     let status = |words| must("status", Is::One(words));
     let fields = match kind {
         "web_search_call" => vec![
@@ -162,7 +162,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                     &[must("encrypted_content", Is::Text), null("id", Is::Text)],
                 );
             }
-            Some(kind) => match own(kind) {
+            Some(kind) => match built_in(kind) {
                 Some(fields) => report.fields(&place, item, &fields),
                 None => report.add(format!("{place}.type"), format!("{kind:?} is not an item")),
             },
@@ -199,7 +199,7 @@ fn is_of_model(item: &Value) -> bool {
     match item["type"].as_str() {
         None | Some("message") => item["role"] == "assistant",
         Some("reasoning" | "function_call" | "custom_tool_call") => true,
-        Some(kind) => own(kind).is_some(),
+        Some(kind) => built_in(kind).is_some(),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Copying a live database.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
 use super::connection::Database;
 use super::error::BackendError;
 use super::file;
 use super::interrupt::Watch;
+use super::partial_file::PartialFile;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 
@@ -27,16 +28,14 @@ impl Database {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
         let target = file::resolve_new(path)?;
-        let name = format!("talktree-{}.partial", uuid::Uuid::now_v7());
-        let partial = Partial(target.with_file_name(name));
-        file::make_private(&partial.0).map_err(|error| match error {
+        let folder = target.parent().unwrap_or(&target);
+        let partial = PartialFile::create(folder).map_err(|error| match error {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
-        let copy =
-            self.copy_to(|| open_new(&partial.0), &self.interrupt_signal().watch(), progress)?;
+        let copy = self.copy_to(|| partial.open(), &self.interrupt_signal().watch(), progress)?;
         copy.close().map_err(|(_, error)| BackendError::from(error).into_error(0))?;
-        name_copy(&partial.0, &target).map_err(io)
+        name_copy(partial.path(), &target).map_err(io)
     }
 
     /// Copies the database into an empty one and returns that.
@@ -76,25 +75,6 @@ impl Database {
         }
         Ok(copy)
     }
-}
-
-/// An incomplete copy, which is removed unless it got a name: after an error, and after a panic of `progress`.
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // The error of the copy matters more than a failure to remove it.
-        let _ = std::fs::remove_file(&self.0);
-        let mut log = self.0.as_os_str().to_owned();
-        log.push("-journal");
-        let _ = std::fs::remove_file(log);
-    }
-}
-
-/// Opens an existing empty file, whatever its name looks like.
-pub(super) fn open_new(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags)
 }
 
 /// Renames a file; an existing file is an error.

@@ -1,8 +1,8 @@
 //! When pending messages are indexed, and when the index is merged.
 //!
-//! FTS5 writes a *segment* each time messages are indexed, and a search reads all segments, so they are merged. Both are
-//! work that an append has put off. It is paid in two ways: an append of few messages pays a *step*, which takes about a
-//! millisecond, every few appends; a large append and a search index everything that is pending, a chunk at a time.
+//! FTS5 writes a *segment* each time messages are indexed, and a search reads all segments, so they are merged. Appends
+//! defer both. After every few small appends one of them does a *step* of the deferred work, which takes about a
+//! millisecond. A large append and a search index everything that is pending, in chunks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use super::interrupt::Watch;
 use super::search_index::{index_pending, merge};
 use crate::error::{Error, Result};
 
-/// After this many appends a handle takes a step.
+/// After this many appended messages a handle does a step ..
 const APPENDS_PER_STEP: u64 = 32;
-/// .. and every so many steps it indexes; the other steps merge.
+/// .. and this many steps after an indexing it indexes again; the steps between them merge.
 const STEPS_PER_INDEXING: u64 = 4;
 /// How many messages one step indexes: more than are appended meanwhile, so that a backlog shrinks.
 const MESSAGES_PER_STEP: usize = 160;
@@ -36,13 +36,13 @@ const MAX_CHUNK: usize = 8_192;
 const CHUNK_TIME: Duration = Duration::from_millis(100);
 /// How many chunks an append indexes at most, so that it returns soon even if others have left many pending.
 const CHUNKS_PER_APPEND: usize = 4;
-/// With this many pending, a search waits for the write lock rather than indexing them for itself alone ..
+/// With this many pending, a search waits for the write lock rather than index them in a temporary table.
 const MANY_PENDING: usize = 2_048;
-/// .. this many times this long.
-const TURNS: u32 = 100;
-const TURN: Duration = Duration::from_millis(2);
+/// How often it tries to get the write lock, and how long it sleeps in between.
+const LOCK_ATTEMPTS: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
-/// What a handle has put off since it opened the store.
+/// The work that a handle has deferred since it opened the store.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     /// Messages appended since the last indexing.
@@ -52,7 +52,7 @@ pub(super) struct Deferred {
 }
 
 impl Database {
-    /// Counts appended messages, and pays for them.
+    /// Counts appended messages, and does a part of the deferred work if it is due.
     pub(super) fn appended(&self, count: u64) {
         let before = self.deferred.appended.fetch_add(count, Ordering::Relaxed);
         // Messages that cannot be indexed now stay pending, and a search still finds them.
@@ -66,7 +66,7 @@ impl Database {
         }
     }
 
-    /// Indexes for as long as one append may take for it.
+    /// Indexes pending messages for [`STEP_TIME`].
     fn index_step(&self) -> Result<()> {
         self.deferred.appended.store(0, Ordering::Relaxed);
         let until = Instant::now() + STEP_TIME;
@@ -116,7 +116,7 @@ impl Database {
         if pending == 0 || self.is_read_only() {
             return Ok(());
         }
-        let mut turns = if pending < MANY_PENDING { 0 } else { TURNS };
+        let mut attempts = if pending < MANY_PENDING { 0 } else { LOCK_ATTEMPTS };
         self.index_chunks(|is_free| {
             if watch.is_interrupted() {
                 return Err(Error::Interrupted);
@@ -124,11 +124,11 @@ impl Database {
             if watch.is_spent() {
                 return Ok(false);
             }
-            if is_free || turns == 0 {
+            if is_free || attempts == 0 {
                 return Ok(is_free);
             }
-            turns -= 1;
-            std::thread::sleep(TURN);
+            attempts -= 1;
+            std::thread::sleep(LOCK_PAUSE);
             Ok(true)
         })
     }

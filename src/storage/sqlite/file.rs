@@ -18,7 +18,7 @@ use crate::id::shorten;
 const MAX_PATH_BYTES: usize = 504;
 
 /// What SQLite appends to the name of a database.
-const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+pub(super) const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
 /// 10 ms.
@@ -107,10 +107,10 @@ impl StoreFile {
 
     /// Checks that the path still leads to the file, and to the log that the writer has open.
     ///
-    /// What is written to a log without a name is lost to others, and the file by itself is old.
+    /// What is written to a log without a name is lost to others, and the file without its log is old.
     ///
-    /// A change of a name changes the time of its folder, so most calls ask for nothing else. The log is left alone:
-    /// where a file was looked at, some systems record the time of its next change on disk, and each sync takes longer.
+    /// A change of a name changes the time of its folder, so most calls read only that. They do not read the time of the log:
+    /// some systems then record the exact time of its next change on disk, which makes each sync slower.
     pub(super) fn check(&self) -> BackendResult<()> {
         let folder = std::fs::metadata(&self.folder).map_err(|_| self.moved())?;
         if FileId::of_metadata(&folder) != self.folder_id {
@@ -195,13 +195,14 @@ pub(crate) fn is_open(path: &Path) -> bool {
         .any(|open| open.id == Some(id) || open.beside.contains(&id) || is_beside(open))
 }
 
-/// The same where the system has no ids of files.
+/// Does what [`is_open`] does where the system has no ids of files.
 fn is_named(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else { return false };
     registry().iter().any(|open| SUFFIXES.iter().any(|suffix| beside(&open.path, suffix) == path))
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Returns the path with a suffix, as SQLite names the files beside a database.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -260,14 +261,13 @@ pub(super) fn make_private(path: &Path) -> Result<()> {
     match options.open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(Error::Io { path: path.to_owned(), source }),
+        Err(source) => Err(io(path, source)),
     }
 }
 
 /// Returns the absolute path of a file that may not exist, in a folder without symbolic links.
 pub(super) fn resolve_new(path: &Path) -> Result<PathBuf> {
-    let mut absolute =
-        std::path::absolute(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    let mut absolute = std::path::absolute(path).map_err(|source| io(path, source))?;
     if let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name())
         // Without the folder, creating the file fails and says so.
         && let Ok(folder) = folder.canonicalize()
@@ -283,10 +283,14 @@ pub(super) fn resolve_new(path: &Path) -> Result<PathBuf> {
 /// A store keeps this path: a later change of the current folder or of a link must not lead a new connection to another
 /// file, and SQLite must not read a name as a URI. SQLite also puts the write-ahead log beside the resolved file.
 fn resolve(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+    std::fs::canonicalize(path).map_err(|source| io(path, source))
 }
 
-/// Returns an error if SQLite could not open the path: it only says that it cannot.
+fn io(path: &Path, source: std::io::Error) -> Error {
+    Error::Io { path: path.to_owned(), source }
+}
+
+/// Returns an error if the path is too long for SQLite, whose own error does not say so.
 fn check_length(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().len();
     if cfg!(not(unix)) || bytes <= MAX_PATH_BYTES {
@@ -299,8 +303,7 @@ fn check_length(path: &Path) -> Result<()> {
 
 /// Returns an error unless the path is a regular file. SQLite checks its content.
 fn require_regular_file(path: &Path) -> Result<()> {
-    let file =
-        std::fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    let file = std::fs::metadata(path).map_err(|source| io(path, source))?;
     let why = match file.file_type() {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "it is a directory",

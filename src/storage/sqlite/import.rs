@@ -29,7 +29,7 @@ pub(super) fn import(
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());
     for (record, count) in records.iter().zip(counted.token_counts(conn)?) {
-        if !is_first_time(conn, &session, &record.record)? {
+        if !remember(conn, &session, &record.record)? {
             imported.push(Imported::Known);
             continue;
         }
@@ -76,8 +76,12 @@ pub(super) fn is_imported(
     Ok(found)
 }
 
-/// Records an import; `false` if the record was imported before.
-fn is_first_time(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
+/// Stores that a record was imported; `false` if it was imported before.
+pub(super) fn remember(
+    conn: &Connection,
+    session: &SessionRow,
+    record: &str,
+) -> BackendResult<bool> {
     let count = conn
         .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
         .execute(params![session.key, record])?;

@@ -4,14 +4,14 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
-use super::row::session::{self as session_row, SessionRow};
+use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::transaction::run;
-use super::{append, catalog, compaction, head, label, search_index};
+use super::{append, catalog, compaction, head, import, label, search_index};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::outcome::{Imported, SessionImport};
@@ -79,11 +79,11 @@ fn in_savepoint<T>(
 
 fn create(
     conn: &Connection,
-    import: &SessionImport,
+    whole: &SessionImport,
     counted: &Counted<'_>,
     config: &super::connection::Config,
 ) -> BackendResult<Vec<Imported>> {
-    let SessionImport { id: name, details, records, compactions, labels, head, marks } = import;
+    let SessionImport { id: name, details, records, compactions, labels, head, marks } = whole;
     if session_row::find(conn, name)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: name.clone() }));
     }
@@ -96,7 +96,7 @@ fn create(
     };
     let mut imported = Vec::with_capacity(records.len());
     for (record, count) in records.iter().zip(counted.messages.token_counts(conn)?) {
-        remember(conn, &session, &record.record)?;
+        import::remember(conn, &session, &record.record)?;
         let parent = record.parent.as_ref().map(|id| place_of(&places, id)).transpose()?;
         let message = &record.message;
         let content = append::content(message, config.max_message_bytes)?;
@@ -115,10 +115,7 @@ fn create(
     }
     search_index::make_pending(conn, &mut session, first)?;
     for (compaction, after) in compactions.iter().zip(&counted.summaries) {
-        let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
-        let model = compaction.model.as_ref().map_or(0, String::len);
-        let bytes = compaction.summary.len() + details + model;
-        append::check_size("a summary", bytes, config.max_message_bytes)?;
+        compaction::check_size(compaction, config.max_message_bytes)?;
         compaction::add(conn, &session, name, compaction, *after)?;
     }
     for wanted in labels {
@@ -131,15 +128,9 @@ fn create(
     session.invalidate_visible_tokens();
     session_row::store(conn, &session)?;
     for mark in marks {
-        remember(conn, &session, mark)?;
+        import::remember(conn, &session, mark)?;
     }
     // Last, because every other write sets the time of the last write.
     catalog::set_details(conn, session.key, details, config.max_message_bytes)?;
     Ok(imported)
-}
-
-fn remember(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<()> {
-    conn.prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
-        .execute(params![session.key, record])?;
-    Ok(())
 }

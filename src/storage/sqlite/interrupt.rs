@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::Connection;
 
-use super::budget::{Budget, Phase};
 use super::error::{BackendError, BackendResult};
+use super::time_budget::{Phase, TimeBudget};
 use crate::error::{Error, Result};
 
 /// How many virtual machine instructions SQLite runs between two checks of the signal.
-const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+const STEPS_BETWEEN_CHECKS: i32 = 10_000;
 /// The same for work with a budget. FTS5 counts only a few instructions for each page of its index.
 const STEPS_IN_BUDGET: i32 = 500;
 
@@ -35,12 +35,12 @@ impl InterruptSignal {
 pub(crate) struct Watch {
     signal: Arc<AtomicU64>,
     since: u64,
-    budget: Option<Arc<Budget>>,
+    budget: Option<Arc<TimeBudget>>,
 }
 
 impl Watch {
     /// Returns the watch of work that must also stop when its budget is spent.
-    pub(crate) fn within(mut self, budget: Option<Budget>) -> Self {
+    pub(crate) fn within(mut self, budget: Option<TimeBudget>) -> Self {
         self.budget = budget.map(Arc::new);
         self
     }
@@ -95,7 +95,7 @@ pub(super) fn interruptible<T>(
             let _ = self.0.progress_handler(0, None::<fn() -> bool>);
         }
     }
-    let steps = if watch.has_budget() { STEPS_IN_BUDGET } else { STEPS_BETWEEN_LOOKS };
+    let steps = if watch.has_budget() { STEPS_IN_BUDGET } else { STEPS_BETWEEN_CHECKS };
     conn.progress_handler(steps, Some(move || watch.is_raised()))?;
     let handler = Handler(conn);
     work(handler.0)

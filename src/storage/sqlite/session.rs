@@ -534,10 +534,8 @@ impl SqliteSession {
         work: impl FnOnce(&Connection, Option<SessionRow>) -> BackendResult<T>,
     ) -> Result<T> {
         let max = self.database.config.max_message_bytes;
-        let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
-        let model = compaction.model.as_ref().map_or(0, String::len);
         self.write_as(|conn, name| {
-            append::check_size("a summary", compaction.summary.len() + details + model, max)?;
+            compaction::check_size(compaction, max)?;
             let session = name.find(conn)?;
             let answer = work(conn, session)?;
             if let Some(session) = session {

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use super::connection::Database;
 use super::error::BackendResult;
+use super::file;
 use crate::error::Result;
 use crate::report::StoreStats;
 use crate::tree::Address;
@@ -19,10 +20,8 @@ struct Break {
 impl Database {
     pub(crate) fn stats(&self) -> Result<StoreStats> {
         let bytes = self.path().map(|path| {
-            let mut wal = path.as_os_str().to_owned();
-            wal.push("-wal");
             let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |m| m.len());
-            size(path) + size(wal.as_ref())
+            size(path) + size(&file::beside(path, "-wal"))
         });
         self.read_long(|conn| {
             let count = |sql: &str| -> BackendResult<u64> {

@@ -16,7 +16,7 @@ use super::transaction;
 pub(super) const LIMIT: u64 = 16 << 20;
 /// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
 const STEP: u64 = 8;
-/// The size is measured after a write that took this long, and after every so many others: each is small.
+/// The size is measured after a write that took this long, and after this many others: a shorter write adds little.
 pub(super) const LONG_WRITE: Duration = Duration::from_millis(1);
 const WRITES_BETWEEN: u64 = 16;
 /// How often an attempt polls for the lock of writers, and then of readers, about a millisecond each time. While it

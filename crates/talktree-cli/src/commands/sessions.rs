@@ -39,9 +39,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let mut sessions: Vec<(DateTime<Utc>, Session, &SessionInfo)> = Vec::new();
     for info in &infos {
         let session = store.session(info.id.clone())?;
-        sessions.push((session_title::last_said(&session, info)?, session, info));
+        sessions.push((last_message_at(&session, info)?, session, info));
     }
-    // Of the same time, the one written last comes first, as in the library's list.
+    // The sort is stable: of two with the same time, the one written last comes first, as in the library's list.
     sessions.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
     let mut table = Table::new([
         ("session", style::ID),
@@ -72,4 +72,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())
+}
+
+/// Returns the time of the message that was added last; without messages, that of the last write.
+fn last_message_at(session: &Session, info: &SessionInfo) -> Result<DateTime<Utc>> {
+    Ok(session.latest_leaf()?.map_or(info.updated_at, |message| message.created_at))
 }

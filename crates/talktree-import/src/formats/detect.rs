@@ -3,18 +3,18 @@
 use talktree::Json;
 
 use super::Format;
-use super::neighbours::neighbour_of;
+use super::unsupported::unsupported;
 use crate::fields::{self, Fields};
 
-/// What a record shows.
+/// What a record says about the format of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// What only this format has.
+    /// It has what only this format has.
     Of(Format),
-    /// What this format has, and others have, too.
+    /// It has what this format and others have.
     Perhaps(Format),
-    /// What only this program writes, whose files are not read.
-    Neighbour(&'static str),
+    /// It has what only this unsupported format has.
+    Unsupported(&'static str),
 }
 
 /// Types of Claude Code's entries besides messages.
@@ -51,13 +51,13 @@ const PI_TYPES: &[&str] = &[
     "usage",
 ];
 
-/// Returns what a record with these fields shows, if anything.
+/// Returns what a record with these fields says, if anything.
 pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
     if record.text("format").as_deref() == Some("talktree") {
         return Some(Sign::Of(Format::Own));
     }
-    if let Some(name) = neighbour_of(record) {
-        return Some(Sign::Neighbour(name));
+    if let Some(name) = unsupported(record) {
+        return Some(Sign::Unsupported(name));
     }
     if record.object("mapping").is_some() {
         return Some(Sign::Of(Format::ChatGpt));

@@ -5,11 +5,11 @@ mod chatgpt;
 mod claude_code;
 mod detect;
 mod linear;
-mod neighbours;
 mod open_assistant;
 mod openai;
 mod pi;
 mod ui_message;
+mod unsupported;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ use talktree::{Error, Result};
 use crate::draft::Reader;
 
 pub(crate) use detect::{Sign, sign_of};
-pub(crate) use neighbours::neighbour_of_bytes;
+pub(crate) use unsupported::unsupported_bytes;
 
 /// The format of an imported file.
 ///

@@ -6,7 +6,7 @@
 //! Reasoning is signed, does not end a message, and no `thinking` follows another. A tool that the provider runs has its
 //! result in the same turn, unless the turn is the last.
 
-mod own;
+mod server_tools;
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
     for (place, _) in calls {
         report.add(place, "a call without a result in the next message");
     }
-    own::check(messages, report);
+    server_tools::check(messages, report);
 }
 
 fn system(system: &Value, report: &mut Report) {
@@ -305,7 +305,7 @@ fn model<'a>(
             }
             "tool_use" => {
                 report.fields(&place, block, &CALL);
-                own::caller(&place, &block["caller"], report);
+                server_tools::caller(&place, &block["caller"], report);
                 report.word(&format!("{place}.id"), &block["id"], usize::MAX);
                 report.word(&format!("{place}.name"), &block["name"], MAX_NAME);
                 let id = block["id"].as_str().unwrap_or_default();
@@ -314,7 +314,9 @@ fn model<'a>(
                 }
                 calls.push((place, id));
             }
-            kind if own::is_block(kind) => own::block(&place, block, seen, report),
+            kind if server_tools::is_block(kind) => {
+                server_tools::block(&place, block, seen, report)
+            }
             _ => report
                 .add(format!("{place}.type"), format!("{kind:?} is not accepted from a model")),
         }

@@ -13,7 +13,7 @@ use super::row::compaction as row;
 use super::row::session::SessionRow;
 use super::tokens::visible;
 use super::tree_source::{SessionTree, WithoutCompaction};
-use super::{message, path};
+use super::{append, message, path};
 use crate::compaction::{Compaction, CompactionStatus};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -67,6 +67,13 @@ pub(super) fn restore(
     }
     let span = Span { key: 0, first: first.0, last: last.0 };
     insert(conn, session, span, compaction.clone(), &covered, after)
+}
+
+/// Checks that the summary and its details are within the limit.
+pub(super) fn check_size(compaction: &Compaction, max_bytes: usize) -> BackendResult<()> {
+    let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
+    let model = compaction.model.as_ref().map_or(0, String::len);
+    append::check_size("a summary", compaction.summary.len() + details + model, max_bytes)
 }
 
 /// Stores a compaction, computes the figures that it does not have, and thaws the prompt.

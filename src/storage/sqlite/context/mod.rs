@@ -230,7 +230,7 @@ impl ContextStore for SqliteContext {
     ) -> Result<bool> {
         let target = Target { owner, label, is_searchable };
         self.handle.write(&self.database, |conn, name| {
-            // Before anything is written: what was written would be committed.
+            // All are checked before one is written, because what is written is committed.
             for (new, expected) in all {
                 if let Some(expected) = expected
                     && Self::version_of(conn, name, target, new.key)? != *expected

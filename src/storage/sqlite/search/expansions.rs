@@ -1,9 +1,9 @@
-//! Capping prefixes by the number of words that begin with them.
+//! Limits the words that the prefixes of a query expand to.
 //!
 //! FTS5 has no list of the messages with a prefix: for each prefix and each statement it merges the lists of all words
-//! that begin with it. So the prefixes of a query may stand for [`MAX_EXPANSIONS`] words together. Beyond that a prefix
-//! is searched as a whole word, which finds fewer messages and no wrong one. Excluded prefixes are never capped:
-//! a smaller exclusion would find wrong messages.
+//! that begin with it. So the prefixes of a query expand to at most [`MAX_EXPANSIONS`] words together. A prefix beyond that
+//! is searched as a whole word, which finds fewer messages and no wrong one. Excluded prefixes have no limit: if they
+//! excluded fewer words, the search would find wrong messages.
 
 use rusqlite::{Connection, params};
 
@@ -12,10 +12,9 @@ use super::super::interrupt::Watch;
 use crate::search::tokenizer::normalize;
 use crate::search::{MAX_EXPANSIONS, Query, Term};
 
-/// Makes a word of each prefix that stands for too many words, with a notice; returns whether there was any.
+/// Replaces each prefix beyond the limit by a word, with a notice; returns whether there was any.
 ///
-/// The longest prefixes are counted first, as those that stand for the fewest words, and no more words are counted than
-/// are allowed.
+/// The longest prefixes are counted first, because they expand to the fewest words. Counting stops at the limit.
 pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<bool> {
     let mut prefixes: Vec<String> = query.clauses.iter().flatten().filter_map(prefix).collect();
     if prefixes.is_empty() {
@@ -55,7 +54,7 @@ pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
         (term.is_prefix, term.is_quoted) = (false, true);
         let words = term.tokens.join(" ");
         let notice =
-            format!("\"{words}*\" stands for too many words: it is searched as \"{words}\"");
+            format!("\"{words}*\" expands to too many words: it is searched as \"{words}\"");
         if !query.notices.contains(&notice) {
             query.notices.push(notice);
         }
@@ -63,7 +62,7 @@ pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
     Ok(!capped.is_empty())
 }
 
-/// Returns the start of the words that a term stands for, if it is a prefix.
+/// Returns the prefix that a term expands, if it is one.
 fn prefix(term: &Term) -> Option<String> {
     let last = term.words().last().filter(|_| term.is_prefix)?;
     Some(normalize(last).into_owned())

@@ -5,7 +5,7 @@
 //! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others follow
 //! in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used unchanged.
 //!
-//! A search with a budget that does not suffice lists the newest matches instead, until the rest of it is spent.
+//! A search that runs out of time for ranking lists the newest matches in the time that is left.
 
 mod candidates;
 mod expansions;
@@ -29,11 +29,11 @@ use self::listing::Listing;
 use self::pending::Prepared;
 use self::range::Range;
 use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
-use super::budget::{Budget, Phase};
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::time;
+use super::time_budget::{Phase, TimeBudget};
 use crate::error::Result;
 use crate::search::analysis::Analysis;
 use crate::search::date_hint::DateRange;
@@ -52,10 +52,10 @@ const MESSAGES_PER_SESSION: usize = 5;
 impl Database {
     /// Returns the matching messages, best first.
     pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.search_within(request, request.timeout.map(Budget::of_time))
+        self.search_within(request, request.timeout.map(TimeBudget::of_time))
     }
 
-    fn search_within(&self, request: &SearchRequest, budget: Option<Budget>) -> Result<Found> {
+    fn search_within(&self, request: &SearchRequest, budget: Option<TimeBudget>) -> Result<Found> {
         let (wanted, skipped) = page(request);
         let answer = self.answer(request, budget, |search| {
             let ranked = search.messages(wanted)?;
@@ -70,7 +70,7 @@ impl Database {
     /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let (wanted, skipped) = page(request);
-        let budget = request.timeout.map(Budget::of_time);
+        let budget = request.timeout.map(TimeBudget::of_time);
         let answer = self.answer(request, budget, |search| {
             let ranked = search.sessions(wanted)?;
             let maker = search.hit_maker(ranked.matched);
@@ -99,7 +99,7 @@ impl Database {
     fn answer<T>(
         &self,
         request: &SearchRequest,
-        budget: Option<Budget>,
+        budget: Option<TimeBudget>,
         run: impl Fn(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
     ) -> Result<Answer<T>> {
         let watch = self.interrupt_signal().watch().within(budget);
@@ -211,7 +211,7 @@ impl Search<'_> {
         })
     }
 
-    /// Finds messages, or only lists the newest of them if the budget does not suffice.
+    /// Finds messages, or only lists the newest of them if the time for ranking is over.
     fn until_spent(
         &self,
         wanted: usize,

@@ -7,9 +7,9 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::budget::Phase;
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
+use super::super::time_budget::Phase;
 use crate::tree::Address;
 
 /// The pending messages from address ?1 to ?2, in order of address: session by session.
@@ -31,12 +31,12 @@ pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending
 );
 CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high, reached)";
 
-/// How many messages of the temporary index exist.
+/// What the temporary index holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prepared {
     /// No message is pending.
     Nothing,
-    /// The temporary index holds some of the pending messages: the budget is spent.
+    /// The temporary index holds some of the pending messages, because the budget is spent.
     Some,
     /// The temporary index holds all of them.
     All,
@@ -44,7 +44,7 @@ pub(super) enum Prepared {
 
 /// Indexes the pending messages in a range of addresses.
 ///
-/// With a budget they are indexed in chunks. What a budget does not reach, the next search on this connection indexes.
+/// With a budget they are indexed in chunks. What is left when it is spent is indexed by the next search on this connection.
 pub(super) fn prepare(
     conn: &Connection,
     (low, high): (Address, Address),
@@ -84,7 +84,7 @@ pub(super) fn prepare(
         }
     };
     loop {
-        // An interrupted write would roll the whole transaction back, so the budget is asked between two of them.
+        // An interrupted write would roll the whole transaction back, so the budget is checked between two writes.
         watch.enter(Phase::Indexing);
         if watch.is_spent() {
             return Ok(Prepared::Some);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::budget::Budget;
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
+use super::super::time_budget::TimeBudget;
 use super::candidates::{
     ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
 };
@@ -305,15 +305,16 @@ fn a_search_that_is_stopped_is_marked_and_finds_only_true_matches() -> Result<()
             let complete = database.search(&request)?;
             assert!(!complete.is_partial && !complete.hits.is_empty(), "{text} {scope:?}");
             let (mut partial, mut with_hits, mut last) = (0, 0, false);
-            for looks in (0..12).chain((4..14).map(|power| 3 << power)) {
-                let found = database.search_within(&request, Some(Budget::of_looks(looks)))?;
+            for checks in (0..12).chain((4..14).map(|power| 3 << power)) {
+                let found =
+                    database.search_within(&request, Some(TimeBudget::of_checks(checks)))?;
                 last = found.is_partial;
                 if found.is_partial {
                     partial += 1;
                     with_hits += u32::from(!found.hits.is_empty());
-                    assert!(found.hits.iter().all(|hit| all.contains(&hit.id)), "{text} {looks}");
+                    assert!(found.hits.iter().all(|hit| all.contains(&hit.id)), "{text} {checks}");
                 } else {
-                    assert_eq!(found, complete, "{text} {scope:?} {looks}");
+                    assert_eq!(found, complete, "{text} {scope:?} {checks}");
                 }
             }
             assert!(
@@ -343,8 +344,8 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
     let mut sizes = Vec::new();
     for _ in 0..3 {
         let size: i64 = reader.read(|conn| {
-            // One more look than half of these ends the indexing.
-            let budget = Budget::of_looks(3);
+            // Indexing ends with the check after half of these.
+            let budget = TimeBudget::of_checks(3);
             let watch = reader.interrupt_signal().watch().within(Some(budget));
             pending::prepare(conn, range, &watch)?;
             let sql = "SELECT count(*) FROM temp.pending_index_docsize";

@@ -7,18 +7,16 @@ mod context;
 mod index;
 mod tokens;
 
-use std::path::{Path, PathBuf};
-
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
-use super::backup::open_new;
 use super::connection::{Config, Database, prepare};
 use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::{Watch, interruptible};
+use super::partial_file::PartialFile;
 use super::row::compaction as compaction_row;
 use super::row::message::StoredMessage;
 use super::row::session as session_row;
-use super::{compaction, file, path, schema, sql_functions, transaction};
+use super::{compaction, path, schema, sql_functions, transaction};
 use crate::error::{Error, Result};
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
@@ -241,13 +239,16 @@ impl Database {
     /// Checks that the search index matches the messages.
     ///
     /// For SQLite this check is a write. A large, busy or read-only store is copied and the copy is checked, so that
-    /// nobody waits. A small copy is in memory, a large one beside the store: the temporary folder is often in memory.
+    /// nobody waits. A small copy is in memory, a large one beside the store, because the temporary folder is often in
+    /// memory; it is the choice only where the store's folder is read-only.
     fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
         let copied = match self.path() {
             Some(path) if size > MAX_SMALL => {
-                let file = TemporaryFile::beside(path)?;
-                let copy = self.copy_to(|| open_new(&file.0), watch, |_| {})?;
+                let folder = path.parent().unwrap_or(path);
+                let file = PartialFile::create(folder)
+                    .or_else(|_| PartialFile::create(&std::env::temp_dir()))?;
+                let copy = self.copy_to(|| file.open(), watch, |_| {})?;
                 check_copy(copy, &self.config, watch)
             }
             _ => {
@@ -275,35 +276,6 @@ const MAX_TOKENS: i64 = u32::MAX as i64;
 const BATCH: u64 = 10_000;
 /// The largest file whose index is checked in place while writers wait, a few tenths of a second, or in memory.
 const MAX_SMALL: u64 = 32 << 20;
-
-/// A temporary database file, removed on drop with SQLite's files beside it.
-struct TemporaryFile(PathBuf);
-
-impl TemporaryFile {
-    /// Creates a file beside a store; where that is impossible, in the temporary folder.
-    fn beside(store: &Path) -> Result<Self> {
-        let name = format!("talktree-verify-{}.partial", uuid::Uuid::now_v7());
-        let file = Self(store.with_file_name(&name));
-        match file::make_private(&file.0) {
-            Ok(()) => Ok(file),
-            Err(_) => {
-                let file = Self(std::env::temp_dir().join(&name));
-                file::make_private(&file.0).map(|()| file)
-            }
-        }
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
-            let mut file = self.0.as_os_str().to_owned();
-            file.push(suffix);
-            // Most of these files do not exist.
-            let _ = std::fs::remove_file(Path::new(&file));
-        }
-    }
-}
 
 /// Reports a damage, unless enough of its kind are reported.
 fn report(found: &mut Vec<Damage>, damage: Damage) {

@@ -105,7 +105,7 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
     let mut total = Total::default();
     for source in sources {
         let imported = import(&mut importer, source, &mut total);
-        // What was stored is reported also if the store fails now.
+        // What is stored already is reported, also if the store fails now.
         report(importer.take_reports(), &mut total, context)?;
         imported?;
     }
@@ -161,9 +161,9 @@ struct Total {
     tried: usize,
     /// .. and how many of them could not be imported.
     failed: usize,
-    /// Whether one of these was named, and not only found in a folder.
+    /// Whether one of these was named by the user, not found in a folder.
     is_refused: bool,
-    /// The files that were named.
+    /// The files that were named by the user.
     named: std::collections::BTreeSet<PathBuf>,
 }
 
@@ -231,7 +231,7 @@ fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Re
         Ok((file, true)) => file,
     };
     let mut with = |entry: archive::Entry| {
-        // Not every JSON file of an archive is a conversation; but one that is damaged may be.
+        // Not every JSON file of an archive is a conversation. One that is damaged may be one.
         let is_named = is_named && (entry.is_named || entry.file.is_err());
         let name = format!("{name}/{}", entry.name);
         import_file(importer, &name, entry.file, is_named, total)

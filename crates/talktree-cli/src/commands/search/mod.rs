@@ -1,6 +1,6 @@
 //! `talktree search`: finds messages or sessions.
 
-mod nothing_found;
+mod proposal;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use talktree::{
     CompactionId, Hit, Matched, MessageId, Search, Session, SessionHit, SessionId, Snippet, Store,
 };
 
-use self::nothing_found::Instead;
+use self::proposal::Proposal;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::{Output, Piece};
 use crate::short_ids::ShortIds;
-use crate::short_messages::ShortMessages;
+use crate::short_message_ids::ShortMessageIds;
 use crate::text::{cut, plural};
 use crate::{lookup, session_title, style};
 
@@ -113,13 +113,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         hits(&found.hits, &store, context)?;
         End { is_partial: found.is_partial, is_empty: found.hits.is_empty() }
     };
-    // The page may lie behind the last hit.
-    let instead = match end.is_empty && !end.is_partial && args.limit > 0 && args.offset == 0 {
-        true => nothing_found::instead(&scope, &text)?,
+    // With an offset the page may be empty although there are hits.
+    let proposals = match end.is_empty && !end.is_partial && args.limit > 0 && args.offset == 0 {
+        true => proposal::proposals(&scope, &text)?,
         false => Vec::new(),
     };
     if context.is_json && (end.is_partial || end.is_empty) {
-        context.out.json(&Summary { is_partial: end.is_partial, instead: &instead })?;
+        context.out.json(&Summary { is_partial: end.is_partial, instead: &proposals })?;
     }
     // A prefix of too many words makes a result partial, too; that has its own notice.
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (true, Some(timeout)) => Err(Failure::NotFound(format!(
             "nothing found in {timeout:?}; --timeout gives the search more time"
         ))),
-        (true, None) => Err(Failure::NotFound(nothing_found::text(&instead, &args))),
+        (true, None) => Err(Failure::NotFound(proposal::text(&proposals, &args))),
         (false, Some(timeout)) => {
             tell(&format!(
                 "the search was stopped after {timeout:?}: there may be more hits, and better ones; --timeout gives it more time"
@@ -144,11 +144,11 @@ struct End {
     is_empty: bool,
 }
 
-/// What is said of a search as a whole in JSON, if it found nothing or not everything.
+/// The last line of JSON of a search that found nothing, or not everything.
 #[derive(Serialize)]
 struct Summary<'a> {
     is_partial: bool,
-    instead: &'a [Instead],
+    instead: &'a [Proposal],
 }
 
 /// Where to search.
@@ -254,7 +254,7 @@ fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<()> {
 /// What is printed beside hits: short ids and titles.
 struct Names {
     sessions: ShortIds,
-    messages: ShortMessages,
+    messages: ShortMessageIds,
     titles: HashMap<SessionId, String>,
     compactions: HashMap<CompactionId, String>,
 }
@@ -264,7 +264,7 @@ impl Names {
         let infos = store.sessions()?;
         let sessions = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
         let ids = hits.clone().into_iter().map(|hit| (&hit.session, &hit.id));
-        let messages = ShortMessages::of(store, ids)?;
+        let messages = ShortMessageIds::of(store, ids)?;
         let (mut titles, mut compactions) = (HashMap::new(), HashMap::new());
         for hit in hits {
             let session = store.session(hit.session.clone())?;

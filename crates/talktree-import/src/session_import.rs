@@ -1,4 +1,4 @@
-//! Whole new sessions, made ready to be stored with others.
+//! A whole new session, to be stored together with others.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ impl Work<'_> {
     /// Returns a new session with all that the draft says of it; notes go into the report of this work.
     ///
     /// Does what the steps of [`Writer`](crate::write::Writer) do, in a session that has nothing yet.
-    pub(crate) fn whole(
+    pub(crate) fn session_import(
         &mut self,
         id: SessionId,
         batch: Batch,
@@ -30,8 +30,8 @@ impl Work<'_> {
         let mut marks = std::mem::take(&mut self.notes);
         marks.extend(remainder.notes.iter().cloned());
         marks.push(self.ended());
-        let mut details = self.told.complete(remainder.details.clone());
-        details.updated_at = self.told.last_write(None, true);
+        let mut details = self.derived.complete(remainder.details.clone());
+        details.updated_at = self.derived.last_write(None, true);
         let head = self.target(remainder.head.as_ref());
         SessionImport {
             details,
@@ -93,7 +93,7 @@ impl Work<'_> {
     }
 }
 
-/// Returns a report for notes that may be discarded.
-pub(crate) fn scratch() -> ImportReport {
+/// Returns a report that nobody reads.
+pub(crate) fn discarded_report() -> ImportReport {
     ImportReport::new("", "")
 }

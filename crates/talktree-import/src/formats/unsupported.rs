@@ -1,14 +1,14 @@
-//! Records of programs whose files are not read, by what makes each unique.
+//! Unsupported formats, by what makes the records of each unique.
 //!
 //! Many of them resemble a format that is read: they have `sessionId` and `type`, or `messages` and `role`. Without this
-//! list their text would end up in metadata, under ids that a later reader would find taken.
+//! list their texts would end up in metadata, under ids that a later import could no longer use.
 
 use talktree::Json;
 
 use crate::fields::{self, Fields};
 
-/// Returns what a file beginning with these bytes is, if it is no text of records.
-pub(crate) fn neighbour_of_bytes(start: &[u8]) -> Option<&'static str> {
+/// Returns the format of a file that begins with these bytes, if it does not hold records.
+pub(crate) fn unsupported_bytes(start: &[u8]) -> Option<&'static str> {
     const STARTS: &[(&[u8], &str)] = &[
         (b"SQLite format 3\0", "an SQLite database"),
         (b"# aider chat started at", "a chat history of Aider"),
@@ -20,8 +20,8 @@ pub(crate) fn neighbour_of_bytes(start: &[u8]) -> Option<&'static str> {
     STARTS.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| *name)
 }
 
-/// Returns which program wrote a record, if it is one whose files are not read.
-pub(crate) fn neighbour_of(record: &Fields) -> Option<&'static str> {
+/// Returns the format of a record, if it is unsupported.
+pub(crate) fn unsupported(record: &Fields) -> Option<&'static str> {
     of_event(record).or_else(|| of_conversation(record)).or_else(|| of_message(record))
 }
 

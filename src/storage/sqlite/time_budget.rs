@@ -1,7 +1,7 @@
-//! How long a search may take.
+//! The time that a search may take.
 //!
-//! A budget is spent in *phases*: each may use it up to a share, so that a later phase has some left. Looking at the
-//! budget is what spends it in a test: there it counts looks, not time.
+//! A search has *phases*. Each ends at a share of the budget, so that something is left for the next one. In tests a budget
+//! counts checks instead of time, so that a search can be stopped at each of them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -16,16 +16,16 @@ pub(crate) enum Phase {
     Ranking,
     /// It lists matches without ranking them, up to the end.
     Listing,
-    /// It does what must not be stopped half way, whatever that takes.
+    /// It does what must not be stopped half way. No limit.
     Finishing,
 }
 
 /// The share of the budget at which each phase ends.
 const ENDS: [f64; 3] = [0.5, 0.75, 1.0];
 
-/// How much a search may spend.
+/// How long a search may take.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct TimeBudget {
     meter: Meter,
     phase: AtomicU8,
 }
@@ -37,22 +37,22 @@ enum Meter {
         limit: Duration,
     },
     #[cfg(test)]
-    Looks {
+    Checks {
         used: std::sync::atomic::AtomicU64,
         limit: u64,
     },
 }
 
-impl Budget {
-    /// Returns a budget of time, from now on.
+impl TimeBudget {
+    /// Returns a budget that begins now.
     pub(crate) fn of_time(limit: Duration) -> Self {
         Self::new(Meter::Time { began: Instant::now(), limit })
     }
 
-    /// Returns a budget of this many looks at it.
+    /// Returns a budget that is spent after this many checks.
     #[cfg(test)]
-    pub(crate) fn of_looks(limit: u64) -> Self {
-        Self::new(Meter::Looks { used: 0.into(), limit })
+    pub(crate) fn of_checks(limit: u64) -> Self {
+        Self::new(Meter::Checks { used: 0.into(), limit })
     }
 
     fn new(meter: Meter) -> Self {
@@ -71,7 +71,7 @@ impl Budget {
         let (used, limit) = match &self.meter {
             Meter::Time { began, limit } => (began.elapsed().as_secs_f64(), limit.as_secs_f64()),
             #[cfg(test)]
-            Meter::Looks { used, limit } => {
+            Meter::Checks { used, limit } => {
                 (used.fetch_add(1, Ordering::Relaxed) as f64, *limit as f64)
             }
         };
@@ -85,21 +85,21 @@ mod tests {
 
     #[test]
     fn each_phase_ends_at_its_share() {
-        let budget = Budget::of_looks(8);
-        let looks = |phase| {
+        let budget = TimeBudget::of_checks(8);
+        let checks = |phase| {
             budget.enter(phase);
             (0..20).take_while(|_| !budget.is_spent()).count()
         };
-        assert_eq!(looks(Phase::Indexing), 4);
-        assert_eq!(looks(Phase::Ranking), 1); // The look that ended the phase before is counted, too.
-        assert_eq!(looks(Phase::Listing), 1);
-        assert_eq!(looks(Phase::Finishing), 20);
+        assert_eq!(checks(Phase::Indexing), 4);
+        assert_eq!(checks(Phase::Ranking), 1); // The check that ended the phase before counts, too.
+        assert_eq!(checks(Phase::Listing), 1);
+        assert_eq!(checks(Phase::Finishing), 20);
     }
 
     #[test]
     fn a_budget_of_no_time_is_spent_at_once_and_a_long_one_is_not() {
         for (limit, is_spent) in [(Duration::ZERO, true), (Duration::MAX, false)] {
-            let budget = Budget::of_time(limit);
+            let budget = TimeBudget::of_time(limit);
             assert!(!budget.is_spent());
             budget.enter(Phase::Listing);
             assert_eq!(budget.is_spent(), is_spent);

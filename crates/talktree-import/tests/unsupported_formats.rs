@@ -1,4 +1,4 @@
-//! Logs of programs whose files are not read, though they look like those that are.
+//! Unsupported formats that look like supported ones.
 //!
 //! Logs of Qwen Code and Gemini CLI have `sessionId` and `type`, as those of Claude Code have. They were taken for them:
 //! their text came into the metadata of blank messages, under ids that a later import would have found taken, and a
@@ -10,7 +10,7 @@ use talktree::{Error, Result, Store};
 use talktree_import::{Format, ImportOptions, import_reader};
 
 /// A file in the shape of each program: our words in the fields that it writes.
-const NEIGHBOURS: &[(&str, &str)] = &[
+const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "Qwen Code",
         r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T03:04:05Z","type":"user","cwd":"/w","version":"0.9.0","message":{"role":"user","parts":[{"text":"list the files"}]}}
@@ -111,10 +111,10 @@ fn refusal(store: &Store, file: &str, options: &ImportOptions) -> Option<String>
 }
 
 #[test]
-fn a_neighbouring_format_is_refused_by_its_name() -> Result<()> {
+fn an_unsupported_format_is_refused_by_its_name() -> Result<()> {
     let store = Store::open_in_memory()?;
     let mut taken = Vec::new();
-    for (name, file) in NEIGHBOURS {
+    for (name, file) in UNSUPPORTED {
         match refusal(&store, file, &ImportOptions::default()) {
             Some(why) if why.contains(name) => {
                 assert!(why.contains("claude-code, pi, chatgpt"), "the formats are named: {why}");
@@ -128,10 +128,10 @@ fn a_neighbouring_format_is_refused_by_its_name() -> Result<()> {
 }
 
 #[test]
-fn a_format_given_for_a_neighbour_is_refused_if_its_messages_would_be_blank() -> Result<()> {
+fn a_given_format_is_refused_if_most_messages_would_be_blank() -> Result<()> {
     let store = Store::open_in_memory()?;
     let options = ImportOptions { format: Some(Format::ClaudeCode), ..ImportOptions::default() };
-    let why = refusal(&store, NEIGHBOURS[0].1, &options).expect("refused");
+    let why = refusal(&store, UNSUPPORTED[0].1, &options).expect("refused");
     assert!(why.contains("nothing to show") && why.contains("Qwen Code"), "{why}");
     assert!(store.sessions()?.is_empty());
     Ok(())
@@ -166,7 +166,7 @@ fn one_entry_of_another_program_does_not_make_a_file_its_own() -> Result<()> {
             r#"{{"type":"user","uuid":"{id}","parentUuid":null,"sessionId":"s","message":{{"role":"user","content":"hi"}}}}"#
         )
     };
-    let (_, qwen) = NEIGHBOURS[0];
+    let (_, qwen) = UNSUPPORTED[0];
     let first = qwen.lines().next().unwrap_or_default();
     let file = format!("{first}\n{}\n{}", claude("a"), claude("b"));
     let store = Store::open_in_memory()?;

@@ -1,8 +1,8 @@
-//! The rules for tools that the provider runs itself.
+//! The rules for server tools, which the provider runs itself.
 //!
-//! A turn lasts until a user says something; results of the program's tools do not end it. A result comes after its call, once. A call
-//! without a result is accepted in the last turn only: at the end of the model's message, or while its code waits for
-//! a tool of the program. Whoever is named as the caller of a tool has called before.
+//! A turn lasts until a user says something; results of the program's tools do not end it. Each call has one result, after it. A
+//! call without a result is accepted in the last turn only: at the end of the model's message, or while its code waits for
+//! a tool of the program. The caller of a tool is a call before it.
 
 use std::collections::BTreeSet;
 
@@ -129,7 +129,7 @@ pub(super) fn caller(place: &str, caller: &Value, report: &mut Report) {
     }
 }
 
-/// A call of the provider's tools that has no result yet.
+/// A call of a server tool that has no result yet.
 struct Open<'a> {
     place: String,
     id: &'a str,
@@ -141,7 +141,7 @@ struct Open<'a> {
 pub(super) fn check(messages: &[Value], report: &mut Report) {
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut called: BTreeSet<&str> = BTreeSet::new();
-    // Those that wait for a tool that they called, by the newest message of the model.
+    // The calls whose code called a tool in the newest message of the model, and waits for it.
     let mut waits: BTreeSet<&str> = BTreeSet::new();
     let mut newest = 0;
     for (at, message) in messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Blocks of tools that the provider runs itself: searches, code, tools of MCP servers.
+//! Blocks of server tools, which the provider runs itself: searches, code, tools of MCP servers.
 //!
 //! Such a call and its result are in the same turn of the model, which may pause between them: the conversation then ends
 //! with the call, and the provider goes on where it stopped. Code that runs there may call tools of the program; then their
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::request::Blocks;
 
-/// The names of the tools that the provider runs.
+/// The names of the server tools.
 const TOOLS: [&str; 8] = [
     "advisor",
     "bash_code_execution",
@@ -23,7 +23,7 @@ const TOOLS: [&str; 8] = [
     "web_search",
 ];
 
-/// The results of its tools; `tool_search` has two tools.
+/// The types of their results; `tool_search` has two tools.
 const RESULTS: [&str; 8] = [
     "advisor_tool_result",
     "bash_code_execution_tool_result",
@@ -38,7 +38,8 @@ const RESULTS: [&str; 8] = [
 /// The types of blocks that name who called.
 const CALLED: [&str; 3] = ["server_tool_use", "web_fetch_tool_result", "web_search_tool_result"];
 
-/// Returns the block as the provider accepts it again. `seen` holds the ids of calls so far, of which none may occur twice.
+/// Returns the block as the provider accepts it again; `None` if it does not. `seen` holds the ids of the calls so far: none may
+/// occur twice.
 pub(super) fn block(mut block: Value, seen: &mut HashSet<String>) -> Option<Value> {
     let kind = block["type"].as_str()?.to_owned();
     let is_sound = match kind.as_str() {
@@ -97,7 +98,7 @@ pub(super) fn caller(caller: &Value) -> Option<Value> {
     kind.starts_with("code_execution_").then(|| json!({"type": kind, "tool_id": id}))
 }
 
-/// Removes calls and results of the provider's tools whose other half is missing, and callers that are.
+/// Removes calls without a result, results without a call, and callers that are missing.
 pub(super) fn pair(messages: &mut [(&'static str, Blocks)]) {
     let count = messages.len();
     let mut start = 0;
@@ -112,7 +113,7 @@ pub(super) fn pair(messages: &mut [(&'static str, Blocks)]) {
     }
 }
 
-/// The same for one turn. In the last one of the conversation, a call may wait for its result.
+/// Does this for one turn. In the last turn of the conversation a call may wait for its result.
 fn pair_turn(turn: &mut [(&'static str, Blocks)], is_last: bool) {
     let mut called = HashSet::new();
     let mut answered = HashSet::new();

@@ -15,9 +15,9 @@ const MAX_WHOLE: usize = 16;
 const MAX_COMPARED: u64 = 20_000;
 
 /// The short forms of some ids, by session.
-pub(crate) struct ShortMessages(HashMap<(SessionId, MessageId), String>);
+pub(crate) struct ShortMessageIds(HashMap<(SessionId, MessageId), String>);
 
-impl ShortMessages {
+impl ShortMessageIds {
     /// Returns the short forms of the messages of these sessions.
     pub(crate) fn of<'a>(
         store: &Store,
@@ -92,7 +92,7 @@ mod tests {
         chat.append_all(ids.map(|id| Message::user("x").with_id(id)))?;
         chat.label("a-88888888", &ids[5].into())?;
         let ids = ids.map(MessageId::from);
-        let short = ShortMessages::of(&store, ids.iter().map(|id| (chat.id(), id)))?;
+        let short = ShortMessageIds::of(&store, ids.iter().map(|id| (chat.id(), id)))?;
         let forms = ids.each_ref().map(|id| short.get(chat.id(), id));
         let expected = [
             "…122223333",

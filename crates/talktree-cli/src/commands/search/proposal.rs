@@ -1,4 +1,4 @@
-//! What a search that found nothing could be instead. Each answer was tried and finds something.
+//! Searches to propose instead of one that found nothing. Each was tried and finds something.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::{Args, Scope};
 use crate::failure::Result;
 use crate::shell::quote;
 
-/// How long the answers may be looked for.
+/// How long each attempt to find a proposal may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A search that finds something.
 #[derive(Serialize)]
-pub(super) struct Instead {
+pub(super) struct Proposal {
     widening: Wider,
     query: String,
     session: Option<SessionId>,
     branch: Option<MessageId>,
 }
 
-/// How it differs from the search that found nothing.
+/// How a proposal differs from the search that found nothing.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 enum Wider {
@@ -37,9 +37,9 @@ enum WiderScope {
     AllSessions,
 }
 
-/// Returns searches that find something: in the scope, in the next wider one in which the query itself finds something,
-/// or as the last choice in the whole store.
-pub(super) fn instead(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
+/// Returns searches that find something: other queries in the same scope, and the query itself in the next wider scope where
+/// it finds something. If there are none, other queries in the whole store.
+pub(super) fn proposals(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> {
     let mut all = alternatives(scope, text)?;
     let whole = scope.leaf.map(|_| (WiderScope::WholeSession, Scope { leaf: None, ..*scope }));
     let store = Scope { leaf: None, session: None, ..*scope };
@@ -48,7 +48,7 @@ pub(super) fn instead(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
         if !wider.search(text).limit(1).timeout(TIMEOUT).run()?.hits.is_empty() {
             let session = wider.session.map(|session| session.id().clone());
             let (widening, query) = (Wider::Scope(widening), text.to_owned());
-            all.push(Instead { widening, query, session, branch: None });
+            all.push(Proposal { widening, query, session, branch: None });
             break;
         }
     }
@@ -58,24 +58,24 @@ pub(super) fn instead(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
     Ok(all)
 }
 
-fn alternatives(scope: &Scope<'_>, text: &str) -> Result<Vec<Instead>> {
+fn alternatives(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> {
     let found = scope.search(text).timeout(TIMEOUT).alternatives()?;
-    let instead = |other: Alternative| Instead {
+    let proposal = |other: Alternative| Proposal {
         widening: Wider::Query(other.widening),
         query: other.query,
         session: scope.session.map(|session| session.id().clone()),
         branch: scope.leaf.cloned(),
     };
-    Ok(found.into_iter().map(instead).collect())
+    Ok(found.into_iter().map(proposal).collect())
 }
 
-/// Returns what people are told.
-pub(super) fn text(instead: &[Instead], args: &Args) -> String {
+/// Returns the text for people.
+pub(super) fn text(proposals: &[Proposal], args: &Args) -> String {
     let mut text = "nothing found".to_owned();
-    if !instead.is_empty() {
+    if !proposals.is_empty() {
         text += "; this finds something:";
     }
-    for Instead { widening, query, session, branch } in instead {
+    for Proposal { widening, query, session, branch } in proposals {
         let widening = match widening {
             Wider::Query(widening) => widening.to_string(),
             Wider::Scope(WiderScope::WholeSession) => "in the whole session".to_owned(),

@@ -1,0 +1,78 @@
+//! Chooses the key of a document that is given none.
+
+use super::provider::Document;
+use super::slug::{self, Candidates};
+use crate::error::Result;
+use crate::storage::context::Entry;
+
+/// How many keys with a hash are tried; each is taken only if someone chose it for another document.
+const MAX_CANDIDATES: usize = 1_000;
+
+/// The document that has a key.
+pub(super) struct Holder {
+    key: String,
+    title: Option<String>,
+    content: String,
+    /// `None` if it is not yet in the store.
+    version: Option<u64>,
+}
+
+impl Holder {
+    /// A document that is written in the same call.
+    pub(super) fn of(document: &Document) -> Self {
+        let Document { key, title, content, .. } = document.clone();
+        Self { key, title, content, version: None }
+    }
+
+    /// Returns whether a document without a key replaces this one: both have the same title or, without titles, the same
+    /// content.
+    fn is_of(&self, document: &Document) -> bool {
+        let own = slug::titled(self.title.as_deref());
+        match slug::titled(document.title.as_deref()) {
+            Some(title) => own.unwrap_or(&self.key) == title,
+            None => own.is_none() && self.content == document.content,
+        }
+    }
+}
+
+impl From<Entry> for Holder {
+    fn from(entry: Entry) -> Self {
+        let Entry { key, title, content, version, .. } = entry;
+        Self { key, title, content, version: Some(version) }
+    }
+}
+
+/// Returns the key for a document without one, and the version that is stored under it (0: none).
+///
+/// If the document is stored already, its key; else the readable key if that is free; else one with a hash. The key with a
+/// hash is looked up first: the document got it if the readable key was taken then, and that may be free by now.
+pub(super) fn choose(
+    document: &Document,
+    look: impl Fn(&str) -> Result<Option<Holder>>,
+) -> Result<(String, Option<u64>)> {
+    let version = |holder: &Option<Holder>| match holder {
+        Some(holder) => holder.version,
+        None => Some(0),
+    };
+    let candidates = Candidates::of(document.title.as_deref(), &document.content);
+    let mut long = candidates.long();
+    let hashed = long.next().unwrap_or_default();
+    let at_hashed = look(&hashed)?;
+    let is_own = at_hashed.as_ref().is_some_and(|holder| holder.is_of(document));
+    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own) {
+        let at_short = look(short)?;
+        if at_short.as_ref().is_none_or(|holder| holder.is_of(document)) {
+            return Ok((short.clone(), version(&at_short)));
+        }
+    }
+    if is_own || at_hashed.is_none() {
+        return Ok((hashed, version(&at_hashed)));
+    }
+    for key in long.take(MAX_CANDIDATES) {
+        let holder = look(&key)?;
+        if holder.as_ref().is_none_or(|holder| holder.is_of(document)) {
+            return Ok((key, version(&holder)));
+        }
+    }
+    Ok((hashed, None))
+}
