@@ -62,7 +62,14 @@ pub(crate) fn call<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
 /// Calls a callback at any depth.
 pub(crate) fn caught<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
     // No transaction and no lock of ours is open while it runs, so a panic breaks nothing.
-    catch_unwind(AssertUnwindSafe(callback)).map_err(|panic| Failed::Panicked(text_of(&*panic)))
+    catch_unwind(AssertUnwindSafe(callback)).map_err(|panic| {
+        let text = text_of(&*panic);
+        // The payload is the callback's, too, and may panic when it is dropped.
+        if let Err(other) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(other);
+        }
+        Failed::Panicked(text)
+    })
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
@@ -74,6 +81,20 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct PanicsWhenDropped;
+
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            std::panic::panic_any(Self);
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_when_it_is_dropped_does_not_escape() {
+        let failed = caught(|| std::panic::panic_any(PanicsWhenDropped));
+        assert_eq!(failed, Err::<(), _>(Failed::Panicked("no message".to_owned())));
+    }
 
     fn nested(depth: usize) -> Result<usize, Failed> {
         match depth {

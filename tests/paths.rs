@@ -131,7 +131,7 @@ fn opening_restores_the_journal_mode_that_another_program_changed() -> Result<()
 type Strike = fn(&Path) -> std::io::Result<()>;
 
 /// What can happen to the file of a store while it is open.
-const ATTACKS: [(&str, Strike); 4] = [
+const ATTACKS: [(&str, Strike); 5] = [
     ("unlinked", |path| std::fs::remove_file(path)),
     ("renamed", |path| std::fs::rename(path, path.with_extension("old"))),
     ("replaced", |path| {
@@ -141,6 +141,8 @@ const ATTACKS: [(&str, Strike); 4] = [
     }),
     // Others would write to a new log, and this process to one that nobody can reach.
     ("without its log", |path| std::fs::remove_file(path.with_extension("db-wal"))),
+    // Others would lock each other out by a new lock file, and not this process.
+    ("without its lock file", |path| std::fs::remove_file(path.with_extension("db-shm"))),
 ];
 
 /// Writes were acknowledged into files that nobody could reach.

@@ -89,7 +89,6 @@ impl Session {
         to: &MessageId,
         options: &CompactionOptions,
     ) -> Result<Option<BranchSummaryPlan>> {
-        let origin = self.plan_origin()?;
         let Some(from) = self.provider.head()? else {
             return self.message(to)?.map(|_| None).ok_or_else(|| self.unknown(to));
         };
@@ -97,6 +96,7 @@ impl Session {
             return Ok(None);
         }
         let view = self.provider.history(Some(&from))?;
+        let origin = self.plan_origin()?;
         let left = &view[self.first_unshared(&view, to)?..];
         let counter = self.compaction.counter();
         let items: Vec<Item<'_>> = left.iter().map(|message| Item::of(message, counter)).collect();

@@ -200,7 +200,6 @@ impl Path {
     /// [`Session::plan_compaction`].
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
         let session = &self.session;
-        let origin = session.plan_origin()?;
         let leaf = match self.leaf() {
             Some(leaf) => leaf.clone(),
             None => session.provider.head()?.unwrap_or_else(MessageId::new),
@@ -209,6 +208,8 @@ impl Path {
         // a summary ends. If the head moves between the two reads, the commit compares with the view at
         // that time.
         let view = session.provider.history(self.leaf())?;
+        // Asked after the read: before it, another writer may not have created the session yet.
+        let origin = session.plan_origin()?;
         let prompt = session.prompt_tokens()?;
         let counter = session.compaction.counter();
         Ok(match CompactionPlan::of(&view, leaf, prompt, options, counter) {

@@ -30,14 +30,16 @@ const CHECKS_BETWEEN: u64 = 16;
 pub(super) struct StoreFile {
     path: PathBuf,
     log: PathBuf,
+    /// SQLite's index of the log, through which connections lock each other out.
+    lock_file: PathBuf,
     id: Option<FileId>,
     folder: PathBuf,
     folder_id: Option<FileId>,
     /// The time of the last change of the folder with which everything was in its place, in nanoseconds; 0 if unknown.
     settled: AtomicU64,
     checks: AtomicU64,
-    /// The log of the writer; it lasts as long as the writer.
-    log_id: OnceLock<FileId>,
+    /// The log of the writer and its lock file; they last as long as the writer.
+    log_ids: OnceLock<[FileId; 2]>,
     /// What the file was when it was opened without locks; `None` if it was opened with locks.
     unlocked: Option<Stamp>,
     number: u64,
@@ -59,7 +61,8 @@ impl StoreFile {
             folder,
             settled: AtomicU64::new(0),
             checks: AtomicU64::new(0),
-            log_id: OnceLock::new(),
+            lock_file: beside(&path, "-shm"),
+            log_ids: OnceLock::new(),
             unlocked: None,
             number,
             path,
@@ -95,9 +98,9 @@ impl StoreFile {
 
     /// Remembers the log, which the writer has open.
     pub(super) fn remember_log(&self) {
-        if let Some(id) = FileId::of(&self.log) {
-            // The writer stays the same, so the log does.
-            let _ = self.log_id.set(id);
+        if let (Some(log), Some(lock_file)) = (FileId::of(&self.log), FileId::of(&self.lock_file)) {
+            // The writer stays the same, so both do.
+            let _ = self.log_ids.set([log, lock_file]);
         }
         if let Some(open) = registry().iter_mut().find(|open| open.number == self.number) {
             let ids = ["-wal", "-shm"].map(|suffix| FileId::of(&beside(&self.path, suffix)));
@@ -105,9 +108,10 @@ impl StoreFile {
         }
     }
 
-    /// Checks that the path still leads to the file, and to the log that the writer has open.
+    /// Checks that the path still leads to the file, and to the log and the lock file that the writer has open.
     ///
-    /// What is written to a log without a name is lost to others, and the file without its log is old.
+    /// What is written to a log without a name is lost to others, and the file without its log is old. Without the lock file,
+    /// the next process creates another one, and both write at once.
     ///
     /// A change of a name changes the time of its folder, so most calls read only that. They do not read the time of the log:
     /// some systems then record the exact time of its next change on disk, which makes each sync slower.
@@ -128,7 +132,9 @@ impl StoreFile {
     }
 
     fn check_names(&self) -> BackendResult<()> {
-        let is_log_moved = self.log_id.get().is_some_and(|id| FileId::of(&self.log) != Some(*id));
+        let is_log_moved = self.log_ids.get().is_some_and(|[log, lock_file]| {
+            FileId::of(&self.log) != Some(*log) || FileId::of(&self.lock_file) != Some(*lock_file)
+        });
         if is_log_moved || FileId::of(&self.path) != self.id {
             return Err(self.moved());
         }
