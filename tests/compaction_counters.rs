@@ -1,7 +1,7 @@
 //! Custom token counters: each handle's figures are those of its own counter, whatever counted before.
 //!
-//! A counter may fail. One that answered NaN once stamped 0 under its name for good, so automatic compaction was off and
-//! nobody heard of it; one that panicked lost the append.
+//! A counter may fail. One that returned NaN once was stored as 0 under its name forever, so automatic compaction was off
+//! without an error. One that panicked lost the append.
 
 mod common;
 
@@ -149,7 +149,7 @@ fn a_message_that_changes_while_it_is_counted_is_counted_again() -> Result<()> {
     Ok(())
 }
 
-/// Counts letters, or gives another answer while it has one; "panic" is an answer, too.
+/// Counts letters, or answers as it is set to.
 #[derive(Clone, Default)]
 struct Fragile(Arc<Mutex<Option<Answer>>>);
 
@@ -189,7 +189,7 @@ impl TokenCounter for Fragile {
     }
 }
 
-/// Says what the handler heard.
+/// The errors that the handler got.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<String>>>);
 
@@ -214,7 +214,7 @@ fn said(id: usize) -> Message {
 }
 
 #[test]
-fn a_count_that_fails_is_estimated_and_heard_and_counted_again_later() -> Result<()> {
+fn a_count_that_fails_is_estimated_and_reported_and_counted_again_later() -> Result<()> {
     for bad in Fragile::BAD {
         let scratch = Scratch::new()?;
         let (counter, heard) = (Fragile::default(), Heard::default());
@@ -308,7 +308,7 @@ fn a_counter_that_never_works_leaves_automatic_compaction_on() -> Result<()> {
     Ok(())
 }
 
-/// Counts a part that it cannot count as NaN, which the default sum hid.
+/// The default sum hid the NaN of a part.
 #[test]
 fn a_part_that_cannot_be_counted_makes_the_count_of_its_message_invalid() {
     let counter = Fragile::default();
@@ -336,7 +336,7 @@ fn recount_tokens_makes_a_counter_count_its_messages_again() -> Result<()> {
     Ok(())
 }
 
-/// The name was read twice: the second one was neither checked nor the one that was.
+/// The name was read twice, and only the first one was checked.
 #[test]
 fn the_name_of_a_counter_is_read_once() -> Result<()> {
     #[derive(Default)]

@@ -437,7 +437,7 @@ fn tokens(chat: &Session) -> Result<u64> {
     Ok(chat.history()?.iter().map(each).sum())
 }
 
-/// It lost the append, and left the session uncompacted.
+/// A panic of the counter lost the append, and left the session uncompacted.
 #[test]
 fn a_counter_that_panics_fails_no_verb() -> Result<()> {
     let scratch = Scratch::new()?;

@@ -150,7 +150,7 @@ fn two_writers_of_one_key_do_not_overwrite_each_other() -> Result<()> {
 }
 
 #[test]
-fn a_model_writes_by_title_and_is_told_the_key() -> Result<()> {
+fn a_model_writes_by_title_and_gets_the_key() -> Result<()> {
     let context = open(&Store::open_in_memory()?)?;
     let tools = context.tools();
     let write = |title: &str, action: &str| {

@@ -164,7 +164,7 @@ fn a_listener_that_panics_is_no_failure_of_the_change() -> Result<()> {
     Ok(())
 }
 
-/// A listener that owned a subscription dropped it under the lock that its own was removed under.
+/// A listener was dropped under the lock of the subscriptions. If it owned one, that was a deadlock.
 #[test]
 fn a_listener_may_own_a_subscription() -> Result<()> {
     let (sender, done) = std::sync::mpsc::channel();
@@ -205,7 +205,7 @@ fn long_session(store: &Store, answer: fn() -> Answer) -> Result<Session> {
 
 type Answer = std::result::Result<&'static str, BoxError>;
 
-/// Subscribers heard nothing of an explicit compaction but the end, without figures.
+/// Of an explicit compaction, subscribers received only the end, without counts.
 #[test]
 fn every_compaction_sends_the_same_events_with_figures() -> Result<()> {
     let compacting = |tokens: u64| {
@@ -244,7 +244,7 @@ fn every_compaction_sends_the_same_events_with_figures() -> Result<()> {
 }
 
 #[test]
-fn a_compaction_that_fails_is_told_whoever_started_it() -> Result<()> {
+fn a_compaction_that_fails_sends_the_same_events_whoever_started_it() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = long_session(&store, || Err("out of credit".into()))?;
     let (ear, _subscription) = Ear::on(&chat);
@@ -261,7 +261,7 @@ fn a_compaction_that_fails_is_told_whoever_started_it() -> Result<()> {
     Ok(())
 }
 
-/// They changed the window in silence.
+/// Only appends sent the size of the window.
 #[test]
 fn every_change_of_the_window_sends_its_size() -> Result<()> {
     type Work = fn(&Session) -> Result<()>;

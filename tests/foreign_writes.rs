@@ -1,7 +1,7 @@
 //! What other programs write into the file of a store: each case is a named error, with the offender and the limit.
 //!
-//! A number 0 was acknowledged at an address that no read finds, an exhausted key was reported as a full disk, and a
-//! process that had the store open went on writing after another one had raised the format.
+//! Three such cases failed: an append with the number 0 was acknowledged, and no read found it; used-up keys were reported as
+//! a full disk; a process that had the store open went on writing after another one had raised the format.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Whole sessions imported in one transaction: equal to the same sessions imported step by step, and none that is
-//! refused takes its neighbours with it.
+//! Whole sessions imported in one transaction: equal to the same sessions imported step by step. If one is refused, the
+//! others are stored.
 
 use std::error::Error as StdError;
 
@@ -82,7 +82,7 @@ fn a_session_imported_as_a_whole_equals_one_imported_step_by_step() -> Outcome {
 }
 
 #[test]
-fn a_session_that_is_refused_leaves_nothing_and_its_neighbours_are_stored() -> Outcome {
+fn a_session_that_is_refused_leaves_nothing_and_the_others_are_stored() -> Outcome {
     let faults: Vec<(&str, Spoil)> = vec![
         ("no message", Box::new(|s| s.records = records("a bx"))),
         ("no message", Box::new(|s| s.head = Some("x".into()))),
@@ -120,7 +120,7 @@ fn a_session_that_is_refused_leaves_nothing_and_its_neighbours_are_stored() -> O
 }
 
 #[test]
-fn subscribers_hear_of_each_session() -> Result<()> {
+fn subscribers_receive_an_event_of_each_session() -> Result<()> {
     let store = Store::open_in_memory()?;
     let (sender, heard) = std::sync::mpsc::channel();
     let _subscription = store.subscribe(move |event| drop(sender.send(event.session.clone())));

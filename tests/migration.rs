@@ -1,7 +1,7 @@
 //! Raising the format of a store: from a file of each former version, killed at random moments.
 //!
-//! A migration is one transaction with the raise of the version, so a file is wholly of the old version or of the new
-//! one. The next opening goes on. [`child`] is what the killed processes run.
+//! A migration raises the version in its own transaction, so a file is wholly of the old version or of the new one. The next
+//! opening completes it. [`child`] is what the killed processes run.
 
 mod common;
 

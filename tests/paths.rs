@@ -189,7 +189,7 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
     let store = Store::options().durability(Durability::Normal).open(&link)?;
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let longest = std::thread::scope(|threads| -> Result<u64> {
-        // There is always one that reads, so SQLite by itself never restarts the log.
+        // One connection always reads, so SQLite by itself never restarts the log.
         for _ in 0..4 {
             threads.spawn(|| {
                 let conn = Connection::open(&path).unwrap();
@@ -221,7 +221,7 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
     Ok(())
 }
 
-/// SQLite takes paths of 504 bytes and has no words for longer ones.
+/// SQLite refuses a path of over 504 bytes without saying why.
 #[test]
 fn a_path_that_is_too_long_is_refused_with_the_limit() -> Result<()> {
     let folder = common::folder()?;

@@ -130,7 +130,7 @@ fn one_unreadable_file_leaves_the_prompt_and_the_other_skills() -> Outcome {
 
 #[cfg(unix)]
 #[test]
-fn what_is_left_out_is_told_once_with_its_path() -> Outcome {
+fn the_handler_gets_each_notice_once_with_its_path() -> Outcome {
     use std::os::unix::fs::symlink;
 
     let (_outer, path) = folder(&[("a.md", "one")])?;

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_stand_under_their_names() {
+    fn hits_are_listed_below_their_names() {
         assert_eq!(found("tea", Matched::All, &[]), "Nothing found for \"tea\".");
         let hit = |name: &str, text| Entry::within(100, name.to_owned(), text);
         let hits = [hit("tea", "green\n[cut: all]\n"), hit("coffee", "black")];

@@ -1,5 +1,5 @@
-//! Many short conversations: each was synced to disk by itself, four times, and 1 800 of them took 12.6 s where 1.6 s were
-//! enough without the disk. They are stored together, and one that fails takes no other with it.
+//! Many short conversations are stored together; if one fails, the others are stored. Each was once synced to disk by
+//! itself, four times: 1 800 of them took 12.6 s, of which 11 s were spent waiting for the disk.
 
 use std::fmt::Write as _;
 use std::io::Cursor;
@@ -73,7 +73,7 @@ fn a_second_import_of_many_conversations_commits_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_conversation_that_fails_takes_no_other_with_it() -> Result<()> {
+fn if_a_conversation_fails_the_others_are_stored() -> Result<()> {
     let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
     let long = format!("answer 1{}", "!".repeat(2_000));
     let file = chats(0..3).replace("answer 1", &long);
@@ -102,7 +102,7 @@ fn a_session_that_another_writes_meanwhile_is_not_merged() -> Result<()> {
 }
 
 #[test]
-fn a_file_that_fails_keeps_the_others_of_the_folder() -> Result<()> {
+fn if_a_file_fails_the_others_of_the_folder_are_imported() -> Result<()> {
     let store = Store::open_in_memory()?;
     let mut importer = Importer::new(&store, ImportOptions::default());
     importer.add("a.json", Cursor::new(chats(0..1)), |_| {})?;

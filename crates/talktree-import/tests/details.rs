@@ -1,4 +1,4 @@
-//! The name and times of imported sessions: all were dated on the day of the import, and had no name.
+//! The name and times of imported sessions. All once had the time of the import, and no name.
 
 use std::io::Cursor;
 

@@ -1,7 +1,7 @@
 //! Pi 1.5: context edits, usage entries and prompt sections.
 //!
-//! An edit hides or replaces what came before it. It became a hidden message of its own, so a history showed what Pi no
-//! longer sends. System messages with sections came in blank.
+//! An edit hides or replaces an earlier message. It was imported as a hidden message, so a history showed what Pi no longer
+//! sends. System messages with sections were imported blank.
 
 use std::io::Cursor;
 
@@ -76,7 +76,7 @@ fn an_omitted_message_is_hidden() -> Result<()> {
 }
 
 #[test]
-fn a_replacement_stands_where_its_message_was() -> Result<()> {
+fn a_replacement_takes_the_place_of_its_message() -> Result<()> {
     let file = talk()
         + &edit("e1", "a2", "u1", r#"{"content":"first"}"#)
         + &edit("e2", "e1", "u1", r#"{"content":[{"type":"text","text":"second"}]}"#)

@@ -1,8 +1,8 @@
 //! Files that are rewritten while they are imported.
 //!
-//! A conversation of many records is read twice: once for the ids, once for the texts. When a file was rotated or
-//! rewritten in between, whatever stood at the old places was stored under the old ids, without a word: up to 49 806
-//! of 60 000 messages had the text of another.
+//! A conversation of many records is read twice: once for the ids, once for the texts. If a file was rotated or
+//! rewritten in between, the texts at the old places were stored under the old ids, without an error: up to 49 806 of
+//! 60 000 messages had the text of another.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
