@@ -72,7 +72,7 @@ pub fn session_hash(session: &Session) -> Result<String> {
         hash = Uuid::new_v5(&hash, canonical(&value.text()?).as_bytes());
         Ok(())
     };
-    // A write that is reverted changes the time of the last write.
+    // The time of the last write is not content: a change that is undone leaves the same content and a later time.
     let info = session.info()?.map(|info| SessionInfo { updated_at: info.created_at, ..info });
     add(&info.as_ref().map(session_record))?;
     each_record(session, &mut |record| match record {

@@ -1,6 +1,6 @@
 //! Exports a conversation as Markdown, for people.
 //!
-//! Invariant: no text reads as the heading of a message or as the line above a fence. Such a line begins with `> `. A fence that
+//! Invariant: no text looks like the heading of a message or like the line above a fence. Such a line begins with `> `. A fence that
 //! a text leaves open is closed below it.
 
 use std::borrow::Cow;

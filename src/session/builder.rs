@@ -161,10 +161,10 @@ impl SessionBuilder {
     }
 
     /// Calls `handler` with each failure that no verb returns: of an automatic compaction (its
-    /// summarizer, commit or storage), of the token counter, of a listener. What the verb returned is
-    /// true, whatever the handler receives.
+    /// summarizer, commit or storage), of the token counter, of a listener. Such a failure does not
+    /// change the result of the verb.
     ///
-    /// The handler may use the library: no lock is held. If it panics, nobody is told.
+    /// The handler may use the library: no lock is held. Its own panic is caught and not reported.
     ///
     /// ```
     /// use std::sync::mpsc;

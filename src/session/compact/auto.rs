@@ -20,7 +20,7 @@ impl Session {
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>, appended: usize) {
         let Some(threshold) = self.compaction.threshold() else { return };
         self.compaction.note_appended(appended);
-        // The append is committed: a panic, of the program's own storage for one, must not make it look failed.
+        // The append is committed: a panic here, such as one of a caller's storage, must not make it look failed.
         let kept = caught(|| self.try_keep_within(threshold, visible));
         let kept = kept.unwrap_or_else(|failed| {
             Err(Error::Callback { what: "automatic compaction", why: failed.to_string() })

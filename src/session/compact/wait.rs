@@ -1,8 +1,8 @@
 //! Waiting: when automatic compaction is tried again.
 //!
 //! After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If there
-//! was nothing to compact, the wait ends as soon as something has changed that could change the answer: as many messages
-//! or tokens as a plan lacks were appended, the history changed otherwise, or the prompt did.
+//! was nothing to compact, the wait ends when a plan may exist: when as many messages or tokens were appended as the last
+//! plan lacked, or when the history or the prompt changed in another way.
 
 use crate::compaction::policy::{CompactionOptions, NothingToCompact, WindowUsage};
 

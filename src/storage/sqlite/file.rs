@@ -35,7 +35,7 @@ pub(super) struct StoreFile {
     id: Option<FileId>,
     folder: PathBuf,
     folder_id: Option<FileId>,
-    /// The time of the last change of the folder with which everything was in its place, in nanoseconds; 0 if unknown.
+    /// When the folder was last changed before the last check that found every name in place, in nanoseconds; 0 if unknown.
     settled: AtomicU64,
     checks: AtomicU64,
     /// The log of the writer and its lock file; they last as long as the writer.

@@ -4,7 +4,7 @@
 //! the lines and branches of the tree. Then follows a message (dot, role, short id, head and labels, preview), the
 //! summary of a compaction, or a count of omitted messages. [`Renderer`] chooses between Unicode and ASCII.
 //!
-//! Invariant: a line is one line, whatever names and ids are: those that could be taken for something else are quoted.
+//! Invariant: each line of a tree is one line of text. Names and ids that could be read as another part of it are quoted.
 
 use std::fmt;
 
