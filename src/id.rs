@@ -23,7 +23,7 @@ pub const MAX_ID_BYTES: usize = 1024;
 
 /// The prefix of a summary's id in a history. No message id may start with it.
 ///
-/// Where an id names a place, that of a summary stands for the last message of its range: for
+/// Where an id names a place, the id of a summary means the last message of its range: for
 /// [`at`](crate::Session::at), [`append_to`](crate::Session::append_to), [`checkout`](crate::Session::checkout),
 /// [`fork`](crate::Session::fork), [`branches`](crate::Session::branches), labels, search scopes and exports. It keeps this
 /// place when that message is deleted. Only [`update`](crate::Session::update) and [`delete`](crate::Session::delete),

@@ -37,7 +37,7 @@ pub(crate) use cursor::VecCursor;
 /// that is made for the same id then begins a new session.
 ///
 /// Where an id names a place (a parent, a leaf, a fork point, the target of a checkout or a label), the id of a summary
-/// stands for the last message of its compaction, even if that message was deleted: what is appended there follows the
+/// means the last message of its compaction, even if that message was deleted: what is appended there follows the
 /// summary. Where an id names content ([`update`](Self::update), [`delete`](Self::delete),
 /// [`delete_branch`](Self::delete_branch)), it is unknown.
 ///

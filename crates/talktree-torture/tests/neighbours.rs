@@ -17,9 +17,7 @@ fn what_other_programs_write_is_refused_by_name_and_found_by_verify() -> Result<
     ] {
         let count: u64 =
             report.value(name).and_then(|value| value.parse().ok()).unwrap_or_default();
-        // How often a client gets its turn beside writers depends on the machine.
-        let least = if name.ends_with("during writes") { 1 } else { 6 };
-        assert!(count >= least, "{name}: {count}");
+        assert!(count > 5, "{name}: {count}");
     }
     Ok(())
 }
