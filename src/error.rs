@@ -3,7 +3,7 @@
 //! Each variant is something that a caller can act on; every other failure is [`Error::Storage`]. Each text names the place,
 //! the offender and the limit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::compaction::{Stale, SummaryRefused};
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -310,6 +310,15 @@ pub enum Error {
         /// The path that the store was opened under, without symbolic links.
         path: PathBuf,
     },
+    /// The file has another name, a hard link. By each name it would have a log of its own, and acknowledged writes would
+    /// be lost. Remove the other name, or open a copy.
+    #[error("{}", hard_linked(path, other.as_deref()))]
+    HardLinked {
+        /// The name by which it was opened, without symbolic links.
+        path: PathBuf,
+        /// The other name, if it is in the same folder.
+        other: Option<PathBuf>,
+    },
     /// The store has a log or is written by others, and its log cannot be read: SQLite needs lock files
     /// beside it, and cannot create them. What could be read would be an old state.
     #[error(
@@ -405,6 +414,18 @@ fn made_elsewhere(planned: &SessionId, session: &SessionId) -> String {
         ),
         false => format!("the plan was made in session {planned:?}, not in {session:?}"),
     }
+}
+
+fn hard_linked(path: &Path, other: Option<&Path>) -> String {
+    let path = path.display();
+    let other = match other {
+        Some(other) => format!("the hard link {}", other.display()),
+        None => "a hard link in another folder (`find -samefile` finds it)".to_owned(),
+    };
+    format!(
+        "{path} has another name, {other}; each name would have a log of its own, and messages would be lost: remove \
+         one of the names, or open a copy"
+    )
 }
 
 fn of_document(key: Option<&str>) -> String {

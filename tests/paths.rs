@@ -221,6 +221,53 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
     Ok(())
 }
 
+/// Each name had a log of its own: of two programs that wrote by two names, one lost what it had acknowledged.
+#[test]
+fn a_file_with_two_names_is_refused_by_both() -> Result<()> {
+    let folder = common::folder()?;
+    let (one, two) = (folder.path().join("one.db"), folder.path().join("two.db"));
+    let store = open(&one)?;
+    say(&store, "first")?;
+    std::fs::hard_link(&one, &two).unwrap();
+    for (name, other) in [(&one, "two.db"), (&two, "one.db")] {
+        for refused in [open(name).map(drop), Store::open_read_only(name).map(drop)] {
+            let text = refused.as_ref().unwrap_err().to_string();
+            assert!(matches!(refused, Err(Error::HardLinked { .. })), "{text}");
+            assert!(text.contains(other) && text.contains("open a copy"), "{text}");
+        }
+        assert!(!name.with_extension("db-journal").exists());
+    }
+    assert!(!two.with_extension("db-wal").exists());
+    // The store that was open before goes on: nobody else can open the file.
+    say(&store, "second")?;
+    assert_eq!(store.session("s")?.path_length()?, 2);
+    store.verify(|_| {})?;
+
+    std::fs::remove_file(&two).unwrap();
+    assert_eq!(count(&one)?, 2);
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::hard_link(&one, elsewhere.join("bot.db")).unwrap();
+    let text = open(&one).unwrap_err().to_string();
+    assert!(text.contains("in another folder"), "{text}");
+    Ok(())
+}
+
+/// A backup is named by a hard link; a crash leaves the first name beside it.
+#[test]
+fn a_backup_opens_beside_the_name_that_a_crash_left() -> Result<()> {
+    let folder = common::folder()?;
+    let copy = folder.path().join("copy.db");
+    let store = open(folder.path().join("bot.db"))?;
+    say(&store, "first")?;
+    store.backup(&copy, |_| {})?;
+    let partial = folder.path().join("talktree-0199.partial");
+    std::fs::hard_link(&copy, &partial).unwrap();
+    assert!(matches!(open(&partial), Err(Error::HardLinked { .. })));
+    assert_eq!(count(&copy)?, 1);
+    Ok(())
+}
+
 /// SQLite refuses a path of over 504 bytes without saying why.
 #[test]
 fn a_path_that_is_too_long_is_refused_with_the_limit() -> Result<()> {

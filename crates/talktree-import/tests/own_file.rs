@@ -53,10 +53,13 @@ fn the_files_of_an_open_store_are_refused_before_they_are_opened() -> Result<()>
                 "{what}: {refused:?}"
             );
         }
+        // With a second name the store cannot be opened again.
+        let _ = std::fs::remove_file(at("hard.jsonl"));
         visit(&at("bot.db"));
         store.session("s")?.append(Message::user("more"))?;
         assert!(at("bot.db-wal").exists(), "{what}: the log was removed under the store");
         assert_eq!(Store::open(at("bot.db"))?.session("s")?.path_length()?, n as u64 + 2, "{what}");
+        std::fs::hard_link(at("bot.db"), at("hard.jsonl")).unwrap();
     }
     drop((store, other));
     let refused =

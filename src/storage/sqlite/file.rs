@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{BackendError, BackendResult};
+use super::names;
 use crate::error::{Error, Result};
 use crate::id::shorten;
 
@@ -51,6 +52,7 @@ impl StoreFile {
         require_regular_file(path)?;
         let path = resolve(path)?;
         check_length(&path)?;
+        names::require_one(&path)?;
         let id = FileId::of(&path);
         let number = register(&path);
         let folder = path.parent().unwrap_or(&path).to_owned();
@@ -292,7 +294,7 @@ fn resolve(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|source| io(path, source))
 }
 
-fn io(path: &Path, source: std::io::Error) -> Error {
+pub(super) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), source }
 }
 

@@ -31,6 +31,7 @@ mod import_sessions;
 mod interrupt;
 mod label;
 mod message;
+mod names;
 mod outline;
 mod partial_file;
 mod path;

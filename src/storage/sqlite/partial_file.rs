@@ -7,13 +7,22 @@ use rusqlite::{Connection, OpenFlags};
 use super::file::{self, SUFFIXES};
 use crate::error::Result;
 
+const PREFIX: &str = "talktree-";
+const SUFFIX: &str = ".partial";
+
+/// Returns whether a path has a name as [`PartialFile::create`] makes them.
+pub(super) fn is_partial(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
 /// A new database file, removed on drop with SQLite's files beside it: after an error, and after a panic of a callback.
 pub(super) struct PartialFile(PathBuf);
 
 impl PartialFile {
     /// Creates an empty file, which only its owner can read, with a name that ends in `.partial`.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let name = format!("talktree-{}.partial", uuid::Uuid::now_v7());
+        let name = format!("{PREFIX}{}{SUFFIX}", uuid::Uuid::now_v7());
         let file = Self(folder.join(name));
         file::make_private(&file.0)?;
         Ok(file)

@@ -84,6 +84,14 @@ impl Attack {
             Self::AddNames => {
                 std::fs::hard_link(&path, &spare)?;
                 link(&path, &beside(&spare, "-link"))?;
+                for name in [&path, &spare, &beside(&spare, "-link")] {
+                    for refused in [Store::open(name), Store::open_read_only(name)] {
+                        if !matches!(&refused, Err(Error::HardLinked { .. })) {
+                            return Err(format!("{}: {refused:?}", name.display()).into());
+                        }
+                    }
+                }
+                round.further.push(spare);
             }
             Self::ImportItself => {
                 std::fs::hard_link(&path, &spare)?;
@@ -98,12 +106,16 @@ impl Attack {
                         return Err(format!("{} was opened: {refused:?}", name.display()).into());
                     }
                 }
+                // With two names the store cannot be opened.
+                std::fs::remove_file(&spare)?;
+                round.remove_further()?;
                 Worker::start(round.program.as_deref(), visit::args(&path))?.wait()?;
                 if !beside(&path, "-wal").exists() {
                     return Err("another process has removed the log".into());
                 }
             }
             Self::Visit => {
+                round.remove_further()?;
                 let id = format!("m{}", round.acknowledged.len());
                 let args = visit::args(&path).into_iter().chain(["--append", &id]);
                 Worker::start(round.program.as_deref(), args)?.wait()?;

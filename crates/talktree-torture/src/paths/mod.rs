@@ -97,6 +97,8 @@ struct Round {
     acknowledged: Vec<String>,
     /// Where the file is, once it was moved; `None` inside if it has no name any more.
     moved: Option<Option<PathBuf>>,
+    /// Hard links of the file.
+    further: Vec<PathBuf>,
 }
 
 impl Round {
@@ -123,7 +125,13 @@ impl Round {
         let options = Store::options().durability(durability).idle_readers(dice.usize(..3));
         let store = options.open(&given)?;
         let program = args.program.clone();
-        Ok(Self { folder, program, store, path, given, acknowledged: Vec::new(), moved: None })
+        let (acknowledged, further) = (Vec::new(), Vec::new());
+        Ok(Self { folder, program, store, path, given, acknowledged, moved: None, further })
+    }
+
+    /// Removes all names but the one that the store was opened by.
+    fn remove_further(&mut self) -> Result<()> {
+        self.further.drain(..).try_for_each(std::fs::remove_file).map_err(Into::into)
     }
 
     fn root(&self) -> Result<PathBuf> {
@@ -145,6 +153,7 @@ impl Round {
                 break;
             }
         }
+        self.remove_further()?;
         let Self { folder, store, path, acknowledged, moved, .. } = self;
         drop(store);
         let place = match moved {
