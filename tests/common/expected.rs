@@ -22,6 +22,8 @@ pub struct Call {
     spot: Spot,
     pub mark: String,
     pub outcome: Option<Outcome>,
+    /// Where the result is, if it is another part.
+    answer: Option<Spot>,
     /// Whether the result must directly follow the call: the model said nothing between them, and no call came
     /// after another speaker.
     pub is_direct: bool,
@@ -82,7 +84,7 @@ impl Expected {
                 call.outcome = Some(Outcome::Nothing(next.map(|(_, message)| message.id.clone())));
             }
         }
-        all.find_direct(view, &said, events);
+        all.find_direct(&said, events);
         all
     }
 
@@ -100,6 +102,7 @@ impl Expected {
                 mark: mark(input).unwrap(),
                 is_direct: outcome.is_some(),
                 outcome,
+                answer: None,
             }),
             (None, Some(outcome)) => {
                 // The first waiting call of the newest message that has one.
@@ -108,7 +111,7 @@ impl Expected {
                 let call =
                     self.calls.iter_mut().find(|call| waits(call) && Some(call.spot.0) == newest);
                 match call {
-                    Some(call) => call.outcome = Some(outcome),
+                    Some(call) => (call.outcome, call.answer) = (Some(outcome), Some(spot)),
                     None => self.strays += 1,
                 }
             }
@@ -117,20 +120,9 @@ impl Expected {
     }
 
     /// Sets `is_direct` of the calls whose result is another part.
-    fn find_direct(&mut self, view: &[Message], said: &[Spot], mut events: Vec<(Spot, bool)>) {
-        let result_of = |mark: &str| -> Spot {
-            let has = |part: &Part| marks(&value(part)).iter().any(|found| found == mark);
-            let mut shown = view.iter().enumerate().filter(|(_, message)| !message.is_hidden);
-            let spot =
-                shown.find_map(|(at, message)| Some((at, message.parts.iter().position(has)?)));
-            spot.unwrap()
-        };
-        let mut waiting: Vec<(Spot, &mut Call)> = Vec::new();
-        for call in self.calls.iter_mut().filter(|call| !call.is_direct) {
-            if let Some(Outcome::Result(Some(mark))) = &call.outcome {
-                waiting.push((result_of(mark), call));
-            }
-        }
+    fn find_direct(&mut self, said: &[Spot], mut events: Vec<(Spot, bool)>) {
+        let waiting = self.calls.iter_mut().filter_map(|call| Some((call.answer?, call)));
+        let mut waiting: Vec<(Spot, &mut Call)> = waiting.collect();
         waiting.sort_unstable_by_key(|(result, _)| *result);
         for (result, call) in waiting {
             let between = |at: &Spot| *at > call.spot && *at < result;
