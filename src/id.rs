@@ -223,6 +223,33 @@ impl MessageId {
     }
 }
 
+/// What stands for the head in the command and in other tools.
+const HEAD: &str = "head";
+
+/// Checks what a label may be called, whatever its session holds.
+pub(crate) fn check_label(name: &str) -> Result<()> {
+    check_name("label", name)?;
+    if name == HEAD {
+        return Err(refused_label(name, "it always means the head"));
+    }
+    if name.starts_with(COMPACTION_PREFIX) {
+        return Err(refused_label(
+            name,
+            "names that start with \"compaction_\" are those of summaries",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the error for a label that has the id of a message.
+pub(crate) fn label_is_id(name: &str) -> Error {
+    refused_label(name, "it is the id of a message of this session")
+}
+
+fn refused_label(name: &str, why: &str) -> Error {
+    Error::InvalidName { what: "label", given: shorten(name).into_owned(), why: why.to_owned() }
+}
+
 /// Checks that a name is not empty and has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
     if text.is_empty() {

@@ -189,7 +189,7 @@ fn any_text_is_safe_everywhere() -> Result<()> {
         message.extra.insert(format!("x{text}"), json!(text).into());
         chat.append(message)?;
         let id = MessageId::from(*text);
-        chat.label(text, &id)?;
+        chat.label(&format!("{text}!"), &id)?;
         chat.append(Message::assistant("reply").with_id("reply"))?;
         chat.fork_as(&format!("fork {text}").into(), &"reply".into(), text)?;
         let compacted = chat.add_compaction(*text, &id, &id);
@@ -205,7 +205,7 @@ fn any_text_is_safe_everywhere() -> Result<()> {
         assert_eq!((message.text(), message.role.as_str()), ((*text).to_owned(), *text));
         assert_eq!(message.metadata.as_ref().map(Json::value), Some(json!({*text: text})));
         assert_eq!(message.extra[&format!("x{text}")].value(), json!(text));
-        assert_eq!(chat.labelled(text)?, Some((*text).into()));
+        assert_eq!(chat.labelled(&format!("{text}!"))?, Some((*text).into()));
         let fork = scratch.store.session(format!("fork {text}"))?;
         assert_eq!(fork.raw_history()?[0], message);
         let info = fork.info()?;

@@ -9,7 +9,7 @@ use super::record::{Placed, Ranged, Tombstone, derive};
 use super::report::ImportReport;
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
-use crate::id::{CompactionId, MessageId};
+use crate::id::{CompactionId, MessageId, label_is_id};
 use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported, Label, SessionDetails};
 use crate::session::Session;
@@ -377,10 +377,19 @@ impl Incoming {
                 report.remark(line, format!("label {name:?} is on {known:?} and stays there"));
                 Ok(())
             }
+            None if label.check().is_err() => reason(label.check()),
+            None if self.mode == Mode::Rehearse
+                && self.entries.contains_key(&MessageId::from(name.as_str())) =>
+            {
+                reason(Err(label_is_id(name)))
+            }
             None if self.mode == Mode::Rehearse => Ok(()),
             // A label that was removed since it was imported is not set again.
             None if self.session.is_imported(&record)? => Ok(()),
-            None => refusal(self.session.label(name, id))?,
+            None => match self.session.label(name, id) {
+                Err(error) if !error.is_refused() => return Err(error),
+                set => reason(set),
+            },
         };
         match set {
             Ok(()) => {
@@ -609,6 +618,14 @@ impl Incoming {
         }
         id.cloned()
     }
+}
+
+/// Returns the reason of a refusal, without the name that the report has before it.
+fn reason(result: Result<()>) -> std::result::Result<(), String> {
+    result.map_err(|error| match error {
+        Error::InvalidName { why, .. } => why,
+        error => error.to_string(),
+    })
 }
 
 /// Turns an error of one record alone into the reason why it is dropped.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::id::MessageId;
+use crate::error::Result;
+use crate::id::{MessageId, check_label};
 
 /// A named pointer to a message.
 ///
@@ -31,6 +32,21 @@ impl Label {
     #[must_use]
     pub fn new(name: impl Into<String>, id: MessageId) -> Self {
         Self { name: name.into(), id }
+    }
+
+    /// Checks that the name can be one of a label in any session; its session may have a message of this id.
+    ///
+    /// ```
+    /// use talktree::Label;
+    ///
+    /// assert!(Label::new("best", "m1".into()).check().is_ok());
+    /// assert!(Label::new("head", "m1".into()).check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if it is empty or too long, `head`, or the name of a summary.
+    pub fn check(&self) -> Result<()> {
+        check_label(&self.name)
     }
 }
 

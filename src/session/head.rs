@@ -3,7 +3,7 @@
 use super::Session;
 use crate::error::Result;
 use crate::event::Change;
-use crate::id::{MessageId, check_name};
+use crate::id::{MessageId, check_label};
 use crate::outcome::{HeadEntry, Label};
 
 impl Session {
@@ -163,6 +163,9 @@ impl Session {
 
     /// Sets a label on a message; an existing label of this name moves there.
     ///
+    /// A label cannot be called `head`, nor as a message or a summary of this session: who types it would get that. If a
+    /// message with the name of a label is appended later, both stay; the command then takes the name as the id.
+    ///
     /// ```
     /// use talktree::{Message, Store};
     ///
@@ -177,10 +180,10 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty or too long,
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty, too long or means something else,
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn label(&self, name: &str, id: &MessageId) -> Result<()> {
-        check_name("label", name)?;
+        check_label(name)?;
         self.provider.label(name, Some(id))
     }
 

@@ -4,7 +4,7 @@ use super::Store;
 use crate::compaction::is_blank;
 use crate::error::{Error, Result};
 use crate::event::Change;
-use crate::id::check_name;
+use crate::id::check_label;
 use crate::outcome::{Imported, SessionImport};
 
 impl Store {
@@ -77,5 +77,5 @@ fn check(session: &SessionImport) -> Result<()> {
             return Err(Error::SummaryRefused { why: crate::SummaryRefused::Blank });
         }
     }
-    session.labels.iter().try_for_each(|label| check_name("label", &label.name))
+    session.labels.iter().try_for_each(|label| check_label(&label.name))
 }

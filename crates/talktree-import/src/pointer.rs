@@ -2,53 +2,102 @@
 
 use std::collections::HashMap;
 
-use talktree::{Error, MessageId, Result};
+use talktree::{Error, Label, MessageId, Result};
 
 use crate::draft::DraftLabel;
 use crate::noted::label_note;
 use crate::work::{Fate, Work};
-use crate::write::{Writer, refusal};
+use crate::write::Writer;
 
 impl Writer<'_> {
-    pub(crate) fn set_labels(&mut self, work: &mut Work<'_>, labels: &[DraftLabel]) -> Result<()> {
-        if labels.is_empty() {
+    pub(crate) fn set_labels(&mut self, work: &mut Work<'_>, drafts: &[DraftLabel]) -> Result<()> {
+        if drafts.is_empty() {
             return Ok(());
         }
         let known = work.session.labels()?;
-        let mut seen: HashMap<&str, &MessageId> = HashMap::new();
-        for DraftLabel { name, target, line } in labels {
-            let line = *line;
+        for (draft, fault) in work.checked_labels(drafts) {
+            let DraftLabel { name, target, line } = draft;
             let present = known.iter().find(|label| label.name == *name);
-            if let Some(other) = seen.insert(name, target)
-                && other != target
-            {
-                let why = format!("label {name:?} was on {other:?} before; it is moved");
-                work.report.remark(line, why);
-            }
-            let is_known_target = work.fate_of(target).is_some();
-            let result = match present {
-                _ if !is_known_target => Err("the message it names is not in the file".to_owned()),
-                Some(present) if present.id == *target => Ok(()),
-                Some(present) => {
-                    let why = format!("label {name:?} is on {:?} and stays there", present.id);
-                    work.report.remark(line, why);
+            let result = match (fault, present) {
+                (Some(why), _) => Err(why),
+                (None, Some(present)) => {
+                    if present.id != *target {
+                        let why = format!("label {name:?} is on {:?} and stays there", present.id);
+                        work.report.remark(*line, why);
+                    }
                     Ok(())
                 }
-                None if self.is_dry => Ok(()),
+                (None, None) if self.is_dry => Ok(()),
                 // A label that was removed since it was imported is not set again.
-                None if work.is_remembered(&label_note(name, target))? => Ok(()),
-                None => refusal(work.session.label(name, target))?,
+                (None, None) if work.is_remembered(&label_note(name, target))? => Ok(()),
+                (None, None) => match work.session.label(name, target) {
+                    Err(error) if !error.is_refused() => return Err(error),
+                    set => set.map_err(reason),
+                },
             };
             match result {
                 Ok(()) => work.notes.push(label_note(name, target)),
-                Err(why) => work.report.fault(line, format!("label {name:?}: {why}")),
+                Err(why) => work.report.fault(*line, format!("label {name:?}: {why}")),
             }
         }
         Ok(())
     }
 }
 
+/// Returns the reason of a refusal, without the name that the report has before it.
+fn reason(error: Error) -> String {
+    match error {
+        Error::InvalidName { why, .. } => why,
+        error => error.to_string(),
+    }
+}
+
 impl Work<'_> {
+    /// Returns the labels of a new session.
+    pub(crate) fn whole_labels(&mut self, drafts: &[DraftLabel]) -> Vec<Label> {
+        let mut labels = Vec::new();
+        for (DraftLabel { name, target, line }, fault) in self.checked_labels(drafts) {
+            match fault {
+                None => {
+                    labels.push(Label::new(name.as_str(), target.clone()));
+                    self.notes.push(label_note(name, target));
+                }
+                Some(why) => self.report.fault(*line, format!("label {name:?}: {why}")),
+            }
+        }
+        labels
+    }
+
+    /// Returns each label with the reason why it is left out, and notes those that the file moves.
+    fn checked_labels<'d>(
+        &mut self,
+        drafts: &'d [DraftLabel],
+    ) -> Vec<(&'d DraftLabel, Option<String>)> {
+        let mut seen: HashMap<&str, &MessageId> = HashMap::new();
+        let mut checked = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let DraftLabel { name, target, line } = draft;
+            if let Some(other) = seen.insert(name, target)
+                && other != target
+            {
+                let why = format!("label {name:?} was on {other:?} before; it is moved");
+                self.report.remark(*line, why);
+            }
+            checked.push((draft, self.label_fault(name, target)));
+        }
+        checked
+    }
+
+    fn label_fault(&self, name: &str, target: &MessageId) -> Option<String> {
+        if matches!(self.fate_of(target), None | Some(Fate::Gone)) {
+            return Some("the message it names is not in the file".to_owned());
+        }
+        if self.fate_of(&MessageId::from(name)).is_some_and(|fate| fate != Fate::Gone) {
+            return Some("it is the id of a message of this session".to_owned());
+        }
+        Label::new(name, target.clone()).check().err().map(reason)
+    }
+
     /// Returns where the head is to be: at `head`, or at the node that is stored last.
     pub(crate) fn target(&self, head: Option<&MessageId>) -> Option<MessageId> {
         let is_there = |at: &u32| self.fates[*at as usize] != Fate::Gone;

@@ -1,14 +1,11 @@
 //! A whole new session, to be stored together with others.
 
-use std::collections::HashMap;
-
 use talktree::import::ImportReport;
-use talktree::{Compaction, ImportRecord, Label, MessageId, SessionId, SessionImport};
+use talktree::{Compaction, ImportRecord, SessionId, SessionImport};
 
-use crate::draft::DraftLabel;
-use crate::noted::{compaction_note, label_note};
+use crate::noted::compaction_note;
 use crate::order::Shape;
-use crate::work::{Batch, Fate, Remainder, Work};
+use crate::work::{Batch, Remainder, Work};
 
 impl Work<'_> {
     /// Returns a new session with all that the draft says of it; notes go into the report of this work.
@@ -66,30 +63,6 @@ impl Work<'_> {
             }
         }
         compactions
-    }
-
-    fn whole_labels(&mut self, drafts: &[DraftLabel]) -> Vec<Label> {
-        let mut seen: HashMap<&str, &MessageId> = HashMap::new();
-        let mut labels: Vec<Label> = Vec::new();
-        for DraftLabel { name, target, line } in drafts {
-            if let Some(other) = seen.insert(name, target)
-                && other != target
-            {
-                let why = format!("label {name:?} was on {other:?} before; it is moved");
-                self.report.remark(*line, why);
-            }
-            match self.fate_of(target) {
-                None | Some(Fate::Gone) => {
-                    let why = format!("label {name:?}: the message it names is not in the file");
-                    self.report.fault(*line, why);
-                }
-                Some(_) => {
-                    labels.push(Label::new(name.as_str(), target.clone()));
-                    self.notes.push(label_note(name, target));
-                }
-            }
-        }
-        labels
     }
 }
 

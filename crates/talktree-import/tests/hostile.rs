@@ -248,6 +248,33 @@ fn a_removed_compaction_or_label_stays_removed() -> Result<()> {
     Ok(())
 }
 
+/// A label that means something else failed for the step that set it, after all messages were stored.
+#[test]
+fn a_label_that_means_something_else_is_left_out() -> Result<()> {
+    let label = |name: &str| {
+        format!(
+            "\n{{\"type\":\"label\",\"id\":\"l-{name}\",\"parentId\":\"b\",\"targetId\":\"a\",\"label\":\"{name}\"}}"
+        )
+    };
+    let file = format!("{}{}{}{}", pi("s", "a- ba"), label("b"), label("head"), label("x"));
+    // Pi keeps one label of a message, the last one.
+    for (name, is_kept) in [("b", false), ("head", false), ("x", true)] {
+        let end = file.find(&label(name)).unwrap() + label(name).len();
+        for is_dry_run in [true, false] {
+            let store = Store::open_in_memory()?;
+            let options = ImportOptions { is_dry_run, ..ImportOptions::default() };
+            let report = try_import(&store, &file[..end], &options)?;
+            assert_eq!(report.first_fault().is_none(), is_kept, "{name}: {report:#?}");
+            assert_eq!(report.added, 2, "{name}: {report:#?}");
+            if !is_dry_run {
+                let labels = store.session("s")?.labels()?;
+                assert_eq!(labels.len(), usize::from(is_kept), "{name}: {labels:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn two_sources_that_claim_one_session_are_not_merged() -> Result<()> {
     let store = Store::open_in_memory()?;

@@ -191,7 +191,7 @@ fn copy_labels(
 ) -> BackendResult<()> {
     for (found, address) in label::all(conn, source)? {
         if let Some(number) = number(copies, address) {
-            label::set(conn, target.key, &found.name, Address::new(target.key, number))?;
+            label::copy(conn, target.key, &found.name, Address::new(target.key, number))?;
         }
     }
     Ok(())

@@ -2,13 +2,33 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::BackendResult;
-use crate::id::MessageId;
+use super::error::{BackendError, BackendResult};
+use super::message;
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::id::{MessageId, check_label, label_is_id};
 use crate::outcome::Label;
 use crate::tree::Address;
 
 /// Sets a label on a message, moving it if it exists.
+///
+/// # Errors
+/// [`Error::InvalidName`] if the name means something else already: whoever types it would get that.
 pub(super) fn set(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+    address: Address,
+) -> BackendResult<()> {
+    check_label(name)?;
+    if message::find(conn, session, &MessageId::from(name))?.is_some() {
+        return Err(BackendError::Own(label_is_id(name)));
+    }
+    copy(conn, session, name, address)
+}
+
+/// Sets a label that another session has, whatever it is called: a fork never fails for the label of an older build.
+pub(super) fn copy(
     conn: &Connection,
     session: i64,
     name: &str,

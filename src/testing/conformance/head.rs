@@ -1,7 +1,7 @@
 //! The head and labels.
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn heads(probe: &Probe) -> Result<()> {
@@ -37,6 +37,11 @@ pub(super) fn labels(probe: &Probe) -> Result<()> {
     provider.label("x", Some(&id("b")))?;
     provider.label("y", Some(&id("c")))?;
     assert_unknown(provider.label("z", Some(&id("x"))));
+    let taken = provider.label("b", Some(&id("c")));
+    assert!(
+        matches!(taken, Err(Error::InvalidName { .. })),
+        "a label was given the id of a message: {taken:?}"
+    );
     let all = || -> Result<String> {
         let labels = provider.labels()?;
         let names: Vec<_> =

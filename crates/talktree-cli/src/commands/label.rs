@@ -1,6 +1,6 @@
 //! `talktree label`: sets, removes and lists the labels of a session.
 
-use talktree::{Label, MessageId, Session};
+use talktree::Label;
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -68,7 +68,6 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ])?);
     }
     if let (Some(name), Some(message)) = (&args.name, &args.message) {
-        refuse_taken(&session, name)?;
         let id = lookup::message(&session, message)?;
         session.label(name, &id)?;
         if context.is_json {
@@ -86,21 +85,6 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             (style::PLAIN, " points at "),
             (style::ID, id.as_str()),
         ])?;
-    }
-    Ok(())
-}
-
-/// Refuses a label that lookup would never reach: `head` and message ids come first.
-fn refuse_taken(session: &Session, name: &str) -> Result<()> {
-    if name == lookup::HEAD {
-        return Err(Failure::Usage(
-            "\"head\" cannot be a label: it always means the head".to_owned(),
-        ));
-    }
-    if session.message(&MessageId::from(name))?.is_some() {
-        return Err(Failure::Usage(format!(
-            "{name:?} cannot be a label: it is the id of a message of this session"
-        )));
     }
     Ok(())
 }

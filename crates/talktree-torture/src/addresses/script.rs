@@ -179,8 +179,12 @@ impl World {
                 ("delete_branch", session.delete_branch(&id).map(drop), known(slot))
             }
             13 => {
-                let expected =
-                    if !is_valid_name(&two) { Expected::InvalidName } else { known(slot) };
+                let expected = match known(slot) {
+                    _ if !is_valid_id(&two) || two == "head" => Expected::InvalidName,
+                    // It would mean the message.
+                    Expected::Done if model.find(&two).is_some() => Expected::InvalidName,
+                    expected => expected,
+                };
                 if expected == Expected::Done {
                     model.label(&two, slot);
                 }
