@@ -35,6 +35,19 @@ fn everything() -> SessionDetails {
     }
 }
 
+/// The figure was looked up by the id, so an old handle had that of another conversation.
+#[test]
+fn the_handle_of_a_removed_session_counts_no_tokens_of_the_next() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let old = store.session("s")?;
+    old.append(Message::user("Hello world"))?;
+    assert_eq!(old.visible_tokens()?, 7);
+    store.remove(old.id())?;
+    store.session("s")?.append(Message::user("Hello world, and all who live in it"))?;
+    assert_eq!((old.history()?.len(), old.visible_tokens()?), (0, 0));
+    Ok(())
+}
+
 #[test]
 fn a_session_is_created_with_all_details() -> Result<()> {
     let store = Store::open_in_memory()?;

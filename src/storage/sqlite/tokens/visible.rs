@@ -10,12 +10,12 @@ use rusqlite::{Connection, params};
 use super::super::connection::Database;
 use super::super::context::elision;
 use super::super::error::BackendResult;
+use super::super::handle::Handle;
 use super::super::row::message::{Content, StoredMessage};
-use super::super::row::session::{self, SessionRow};
+use super::super::row::session::SessionRow;
 use super::super::{compaction, message, path, row};
 use super::{HEURISTIC_KEY, TokenCount, counter_key, counter_key_to_write};
 use crate::error::Result;
-use crate::id::SessionId;
 use crate::message::Message;
 use crate::tokens::Counter;
 use crate::tree::{Address, Plan, Stretch};
@@ -55,12 +55,12 @@ impl Database {
     /// updated.
     pub(in super::super) fn visible_tokens(
         &self,
-        id: &SessionId,
+        handle: &Handle,
         counter: &Counter,
     ) -> Result<Option<u64>> {
         let (mut counted, mut takes_estimates) = (None, false);
         for _ in 0..MAX_ATTEMPTS {
-            match self.read(|conn| read_count(conn, id, counter, takes_estimates))? {
+            match self.read(|conn| read_count(conn, handle, counter, takes_estimates))? {
                 Count::Known(tokens) => return Ok(Some(tokens)),
                 Count::Uncounted(_) if self.is_read_only() => return Ok(None),
                 Count::Uncounted(plan) => takes_estimates = !self.recount_all(plan, counter)?,
@@ -155,11 +155,11 @@ const RECOUNT: &str = concat!(
 
 fn read_count(
     conn: &Connection,
-    id: &SessionId,
+    handle: &Handle,
     counter: &Counter,
     takes_estimates: bool,
 ) -> BackendResult<Count> {
-    let Some(session) = session::find(conn, id)? else { return Ok(Count::Known(0)) };
+    let Some(session) = handle.find(conn)? else { return Ok(Count::Known(0)) };
     let key = counter_key(conn, counter)?;
     if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
         return Ok(Count::Known(tokens));
