@@ -107,16 +107,25 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Returns the answer to a search.
-pub(crate) fn found(query: &str, matched: Matched, hits: &[Entry]) -> String {
+const OUT_OF_TIME: &str =
+    "The search ran out of time, so there may be more. Rarer words take less time.";
+
+/// Returns the answer to a search; one that ran out of time is partial.
+pub(crate) fn found(query: &str, matched: Matched, is_partial: bool, hits: &[Entry]) -> String {
     let hits: Vec<_> = hits.iter().take(MAX_HITS).map(Entry::to_string).collect();
     if hits.is_empty() {
-        return format!("Nothing found for {}.", quoted(query));
+        let note = if is_partial { format!(" {OUT_OF_TIME}") } else { String::new() };
+        return format!("Nothing found for {}.{note}", quoted(query));
     }
-    let note = match matched {
+    let mut note = match matched {
         Matched::All => "",
         Matched::Relaxed => "Nothing has all the words; these have some of them.\n\n",
-    };
+    }
+    .to_owned();
+    if is_partial {
+        note += OUT_OF_TIME;
+        note += "\n\n";
+    }
     format!("{note}{}", hits.join("\n\n"))
 }
 

@@ -1,5 +1,7 @@
 //! Running a call: do what the model asks for, and say what came of it.
 
+use std::time::Duration;
+
 use super::answer;
 use super::call::{Action, Call, Target};
 use super::nearest::suggestion;
@@ -13,6 +15,9 @@ use crate::search::{Hit, Scope, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
+
+/// How long a search for messages takes at most. A model waits for the answer, and so does whoever waits for the model.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many places with branches are listed; the newest ones.
 const MAX_PLACES: usize = 20;
@@ -87,7 +92,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
                 answer::Entry::within(share, name(&found.key).into_owned(), &found.content)
             };
             let hits: Vec<_> = documents.iter().map(hit).collect();
-            Ok(answer::found(&query, matched, &hits))
+            Ok(answer::found(&query, matched, false, &hits))
         }
         Call::SessionSearch { query } => messages(context, &query, Scope::Store),
         Call::HistorySearch { query, is_on_path } => {
@@ -138,7 +143,9 @@ fn written(context: &Context, label: &str, key: &str) -> Result<String> {
 
 fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
     let is_everywhere = scope == Scope::Store;
-    let request = SearchRequest { limit: answer::MAX_HITS, ..SearchRequest::new(query, scope) };
+    let mut request = SearchRequest::new(query, scope);
+    request.limit = answer::MAX_HITS;
+    request.timeout = Some(SEARCH_TIMEOUT);
     let found = match is_everywhere {
         true => context.backing().store()?.search_sessions(&request)?,
         false => context.backing().conversation()?.search(&request)?,
@@ -147,7 +154,7 @@ fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
         answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())
     };
     let hits: Vec<_> = found.hits.iter().map(hit).collect();
-    Ok(answer::found(query, found.matched, &hits))
+    Ok(answer::found(query, found.matched, found.is_partial, &hits))
 }
 
 /// Returns what the bracket of a hit says.
