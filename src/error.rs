@@ -168,6 +168,13 @@ pub enum Error {
         /// The session.
         session: SessionId,
     },
+    /// The session's summarizer already writes a summary of this session in this process. Nothing was done; the caller may
+    /// try again, unless it is the summarizer itself.
+    #[error("session {session:?} is being compacted already; wait until that is done")]
+    CompactionInProgress {
+        /// The session.
+        session: SessionId,
+    },
     /// A text is larger than the limit of its context block. The block is unchanged.
     #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
     BlockOverLimit {
@@ -440,6 +447,7 @@ impl Error {
             self,
             Self::Busy { .. }
                 | Self::BlockBusy { .. }
+                | Self::CompactionInProgress { .. }
                 | Self::DiskFull
                 | Self::Interrupted
                 | Self::HeadMoved { .. }

@@ -3,7 +3,8 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use common::{Scratch, drawn};
@@ -779,6 +780,54 @@ fn a_change_of_the_history_ends_the_wait_for_growth() -> Result<()> {
         chat.append_all((24..27).map(message))?;
         assert!(observed.asked() > 0, "{name}");
         assert!(chat.visible_tokens()? <= THRESHOLD, "{name}");
+    }
+    Ok(())
+}
+
+/// A summarizer waited for a thread that compacted its session, whose summarizer did the same: neither ever ended, until
+/// there was no memory for another thread.
+#[test]
+fn a_summarizer_that_compacts_its_own_session_is_refused() -> Result<()> {
+    type Call = fn(&Session) -> Result<()>;
+    let calls: [(&str, Call); 3] = [
+        ("compact", |chat| chat.compact().map(drop)),
+        ("compact a path", |chat| chat.at(&"7".into()).compact().map(drop)),
+        ("check out with a summary", |chat| chat.checkout_summarized(&"1".into()).map(drop)),
+    ];
+    for (outer, start) in calls {
+        for (inner, call) in calls {
+            let store = Store::open_in_memory()?;
+            let chat: Arc<OnceLock<Session>> = Arc::default();
+            let (inside, asked) = (Arc::clone(&chat), Arc::new(AtomicUsize::new(0)));
+            let times = Arc::clone(&asked);
+            let summarizer = move |_: &str| -> Result<&'static str, BoxError> {
+                assert!(times.fetch_add(1, Ordering::SeqCst) == 0, "{outer}: {inner} asked again");
+                let chat = inside.get().unwrap();
+                let answer = thread::scope(|scope| scope.spawn(|| call(chat)).join().unwrap());
+                assert!(
+                    matches!(&answer, Err(Error::CompactionInProgress { session }) if session == chat.id()),
+                    "{inner} in {outer}: {answer:?}"
+                );
+                // An append goes on without a compaction.
+                chat.append(Message::user("meanwhile"))?;
+                Ok("Short.")
+            };
+            let options = CompactionOptions::default().keep_recent_tokens(0);
+            let opened = store.session_builder("s").summarizer(summarizer);
+            let opened = opened.compaction_options(options).open()?;
+            opened.append_all((0..9).map(message))?;
+            let chat = chat.get_or_init(|| opened);
+            match start(chat) {
+                Ok(()) | Err(Error::HeadMoved { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            assert_eq!(asked.load(Ordering::SeqCst), 1, "{outer}");
+            // The next one may begin.
+            let again = store
+                .session_builder("s")
+                .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("Again.") });
+            again.open()?.compact()?;
+        }
     }
     Ok(())
 }

@@ -170,16 +170,19 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
-    /// [`checkout_with_summary`](Self::checkout_with_summary). The head does not move
+    /// [`Error::NoSummarizer`]; [`Error::CompactionInProgress`] if the session is being compacted in this process;
+    /// [`Error::Summarizer`] if the summarizer fails or panics; as [`checkout_with_summary`](Self::checkout_with_summary). The head does not move
     /// then.
     pub fn checkout_summarized(&self, to: &MessageId) -> Result<Option<Appended>> {
         let summarizer = self.summarizer()?;
+        let guard = self.begin_compaction()?;
         match self.plan_branch_summary(to, self.compaction.options())? {
             Some(plan) => {
                 self.emit_window_in(Phase::Compacting);
-                let appended = ask(summarizer, plan.prompt())
-                    .and_then(|summary| self.checkout_with_summary(plan, summary));
+                let asked = ask(summarizer, plan.prompt());
+                // The append may compact.
+                drop(guard);
+                let appended = asked.and_then(|summary| self.checkout_with_summary(plan, summary));
                 // With a threshold, the append has sent the size of the window.
                 if appended.is_err() || self.compaction.threshold().is_none() {
                     self.emit_window_in(Phase::Idle);

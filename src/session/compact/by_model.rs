@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::in_progress::Guard;
 use super::{Path, Session};
 use crate::compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, ask, judge,
@@ -153,11 +154,21 @@ impl Session {
     /// [`CompactionOutcome`] has an example.
     ///
     /// # Errors
-    /// [`Error::NoSummarizer`]; [`Error::Summarizer`] if it fails or panics; as
-    /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
+    /// [`Error::NoSummarizer`]; [`Error::CompactionInProgress`] if the session is being compacted in this process, also
+    /// automatically; [`Error::Summarizer`] if the summarizer fails or panics; as [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
     /// unchanged then.
     pub fn compact(&self) -> Result<CompactionOutcome> {
         self.path().compact()
+    }
+
+    /// Begins a compaction by the session's summarizer.
+    ///
+    /// # Errors
+    /// [`Error::CompactionInProgress`] if one runs in this process: a summarizer that waits for another compaction of its
+    /// own session would wait for ever, and one that starts another in a new thread each time would never end.
+    pub(super) fn begin_compaction(&self) -> Result<Guard> {
+        let in_progress = || Error::CompactionInProgress { session: self.id().clone() };
+        self.compaction.in_progress().enter(self.id()).ok_or_else(in_progress)
     }
 
     /// Returns what binds a plan to this session.
@@ -241,10 +252,14 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as [`Session::compact`].
     pub fn compact(&self) -> Result<CompactionOutcome> {
         let summarizer = self.session.summarizer()?;
+        // Before the plan: one that is made while another compaction runs would be stale.
+        let guard = self.session.begin_compaction()?;
         match self.plan_compaction(self.session.compaction.options())? {
             Planned::Nothing(why) => Ok(CompactionOutcome::Nothing(why)),
             Planned::Compact(plan) => {
                 let compacted = self.session.announced(|| {
+                    // A listener that hears of the end may compact again.
+                    let _guard = guard;
                     let summary = ask(summarizer, plan.prompt())?;
                     self.session.commit_silently(plan, summary)
                 });

@@ -1,4 +1,4 @@
-//! One automatic compaction of a session at a time.
+//! One compaction of a session by its summarizer at a time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
