@@ -565,6 +565,32 @@ fn everything_shown(store: &Store) -> Result<Vec<String>> {
     Ok(shown)
 }
 
+/// Checks that a fork shows on its path what the source shows there, also at summaries whose ends were deleted.
+fn check_forks(store: &Store) -> Result<()> {
+    for info in store.sessions()? {
+        let chat = store.session(&info.id)?;
+        let mut leaves = chat.leaves()?;
+        leaves.extend(chat.compactions()?.iter().map(|compaction| compaction.id.as_message()));
+        for leaf in leaves {
+            let path = chat.at(&leaf);
+            let fork = chat.fork(&leaf, "copy")?;
+            assert_eq!(fork.history()?, path.history()?, "at {leaf}");
+            assert_eq!(fork.raw_history()?, path.raw_history()?, "at {leaf}");
+            for message in path.raw_history()? {
+                let (here, there) = (chat.at(&message.id), fork.at(&message.id));
+                assert_eq!(there.history()?, here.history()?, "at {} below {leaf}", message.id);
+            }
+            for compaction in fork.compactions()? {
+                assert_eq!(chat.compaction(&compaction.id)?, compaction);
+                let (here, there) = (chat.expand(&compaction.id)?, fork.expand(&compaction.id)?);
+                assert_eq!(there, here, "{:?}", compaction.id);
+            }
+            store.remove(fork.id())?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs the steps, and compares the store with its copy; then changes the copy and compares hashes and views.
 fn check(steps: &[Step], more: &[Step]) -> Result<()> {
     let store = Store::open_in_memory()?;
@@ -578,6 +604,8 @@ fn check(steps: &[Step], more: &[Step]) -> Result<()> {
         assert_eq!(here.compactions()?, there.compactions()?);
     }
     assert_eq!(copy.verify(|_| {})?.damages, vec![]);
+
+    check_forks(&store)?;
 
     let mut seen = vec![(copy.content_hash()?, shown)];
     for (number, step) in more.iter().enumerate() {
@@ -599,4 +627,63 @@ proptest! {
     ) {
         check(&steps, &more).unwrap();
     }
+}
+
+/// An output that deletes and appends messages while it is written to.
+struct Meddling<'a> {
+    chat: &'a talktree::Session,
+    ids: Vec<MessageId>,
+    written: Vec<u8>,
+}
+
+impl std::io::Write for Meddling<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(id) = self.ids.pop() {
+            self.chat.delete([&id]).map_err(std::io::Error::other)?;
+            self.chat.append(Message::user("late")).map_err(std::io::Error::other)?;
+        }
+        self.written.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An export consisted of many reads: it failed when a message was deleted meanwhile, or mixed several states.
+#[test]
+fn an_export_is_a_snapshot_while_others_delete() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [Store::open_in_memory()?, Store::open(folder.path().join("bot.db"))?] {
+        let chat = store.session("s")?;
+        chat.append_all((0..3_000).map(|n| Message::user("hello").with_id(format!("m{n}"))))?;
+        for n in [0, 1_000, 2_998] {
+            let id = format!("m{n}").as_str().into();
+            chat.add_compaction("Short.", &id, &id)?;
+            chat.label(&format!("label {n}"), &id)?;
+        }
+        let ids = || -> Vec<MessageId> {
+            [2_999, 2_998, 2_500, 1_500, 1_000, 0].map(|n| format!("m{n}").as_str().into()).into()
+        };
+        let mut expected = Vec::new();
+        store.export_jsonl(&mut expected)?;
+        let mut output = Meddling { chat: &chat, ids: ids(), written: Vec::new() };
+        store.export_jsonl(&mut output)?;
+        assert!(output.ids.is_empty() && output.written == expected);
+
+        for id in ids() {
+            chat.append(Message::user("again").with_id(id))?;
+        }
+        let mut expected = Vec::new();
+        chat.export_jsonl(&mut expected)?;
+        let mut output = Meddling { chat: &chat, ids: ids(), written: Vec::new() };
+        chat.export_jsonl(&mut output)?;
+        assert!(output.written == expected);
+        let mut output = Meddling { chat: &chat, ids: Vec::new(), written: Vec::new() };
+        let skipped = |id: &_, error: &_| panic!("{id}: {error}");
+        store.export_readable_jsonl(&mut output, skipped)?;
+        assert!(output.written != expected);
+    }
+    Ok(())
 }

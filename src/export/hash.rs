@@ -18,8 +18,8 @@ use crate::store::Store;
 /// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
 /// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on
 /// every path. Addresses, the log of the head and the time of the last write are not
-/// included. So an export that is imported into another store keeps the hash. The hash is computed in many reads: if
-/// others write meanwhile, it may mix several states.
+/// included. So an export that is imported into another store keeps the hash. It is the hash of a snapshot:
+/// what others write meanwhile is not in it.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -39,19 +39,20 @@ use crate::store::Store;
 /// # Errors
 /// Those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
+    let store = store.snapshot()?;
     let mut sessions: Vec<SessionId> =
         store.sessions()?.into_iter().map(|session| session.id).collect();
     sessions.sort();
     let mut hash = Uuid::nil();
     for id in sessions {
-        hash = Uuid::new_v5(&hash, session_hash(&store.session(id)?)?.as_bytes());
+        hash = Uuid::new_v5(&hash, hash_of(&store.session(id)?)?.as_bytes());
     }
     Ok(hash.to_string())
 }
 
 /// Returns a hash of the content of one session.
 ///
-/// The hash is computed in many reads: if others write meanwhile, it may mix several states.
+/// It is the hash of a snapshot, as that of a store.
 ///
 /// ```
 /// use talktree::{Message, Store, export::session_hash};
@@ -67,6 +68,10 @@ pub fn content_hash(store: &Store) -> Result<String> {
 /// # Errors
 /// Those of every read.
 pub fn session_hash(session: &Session) -> Result<String> {
+    hash_of(&session.snapshot()?)
+}
+
+fn hash_of(session: &Session) -> Result<String> {
     let mut hash = Uuid::nil();
     let mut add = |value: &dyn erased::Json| -> Result<()> {
         hash = Uuid::new_v5(&hash, canonical(&value.text()?).as_bytes());

@@ -50,7 +50,9 @@ impl Session {
     /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels and the head, and
     /// the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path. It does
     /// not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
-    /// It omits what only matters inside a store: the log of the head, and import records. It consists of many reads: if another handle deletes messages meanwhile, it may mix several states.
+    /// It omits what only matters inside a store: the log of the head, and import records.
+    /// It is a snapshot: what others write meanwhile is not in it. The write-ahead log grows until it is written. Over a
+    /// storage of your own it consists of many reads, and may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -67,18 +69,23 @@ impl Session {
     /// [`Error::UnknownSession`] if the session was never written to; [`Error::Io`] if a write to `output` fails; and
     /// those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
-        let info = self.info()?;
-        let info = info.ok_or_else(|| Error::UnknownSession { id: self.id().clone() })?;
+        let session = self.snapshot()?;
+        let info = info_of(&session)?;
         let mut lines = Lines::begin(output)?;
-        lines.session(self, &info)?;
+        lines.session(&session, &info)?;
         lines.end()
     }
+}
+
+fn info_of(session: &Session) -> Result<SessionInfo> {
+    session.info()?.ok_or_else(|| Error::UnknownSession { id: session.id().clone() })
 }
 
 impl Store {
     /// Writes every session in talktree's own format, the oldest first.
     ///
-    /// See [`Session::export_jsonl`] for what is written, and for concurrent deletes.
+    /// See [`Session::export_jsonl`] for what is written. All sessions are from one snapshot. A snapshot of a store in memory
+    /// is a copy of it.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -95,13 +102,14 @@ impl Store {
     /// # Errors
     /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
-        let mut sessions = self.sessions()?;
+        let store = self.snapshot()?;
+        let mut sessions = store.sessions()?;
         sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         let watch = self.interrupt_signal().watch();
         let mut lines = Lines::begin(output)?;
         for info in &sessions {
             watch.check()?;
-            lines.session(&self.session(&info.id)?, info)?;
+            lines.session(&store.session(&info.id)?, info)?;
         }
         lines.end()
     }
@@ -135,14 +143,15 @@ impl Store {
         let mut lines = Lines::begin(output)?;
         for id in self.session_ids()? {
             watch.check()?;
-            let session = self.session(&id)?;
+            let session = self.session(&id)?.snapshot()?;
             // A first pass without output: an export must not contain half a session.
-            match session.export_jsonl(&mut std::io::sink()) {
-                Ok(()) => {
-                    let info = session.info()?;
-                    let info = info.ok_or_else(|| Error::UnknownSession { id: id.clone() })?;
-                    lines.session(&session, &info)?;
-                }
+            let mut nowhere = std::io::sink();
+            let read = info_of(&session).and_then(|info| {
+                Lines::begin(&mut nowhere)?.session(&session, &info)?;
+                Ok(info)
+            });
+            match read {
+                Ok(info) => lines.session(&session, &info)?,
                 Err(error @ Error::Interrupted) => return Err(error),
                 Err(error) => skipped(&id, &error),
             }

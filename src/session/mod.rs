@@ -261,6 +261,19 @@ impl Session {
         })
     }
 
+    /// Returns the session as it is now, for reads only; over a storage that has no snapshots, the session itself.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        let Some(store) = self.context.store() else { return Ok(self.clone()) };
+        let (provider, store) = store.snapshot()?;
+        let backing = Backing { store: Some(store), conversation: Some(Arc::clone(&provider)) };
+        Ok(Self {
+            provider,
+            events: Events::default(),
+            context: Context::empty(backing),
+            compaction: CompactionSettingsBuilder::default().with(Counter::default()),
+        })
+    }
+
     /// Returns a session over another storage of the same store, with the same settings.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
         let store = self.context.store().map(|store| store.of(provider.id()));

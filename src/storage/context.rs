@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
+use crate::storage::SessionProvider;
 
 /// How many versions of a text are kept, the current one included; the oldest are removed first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
@@ -135,6 +136,9 @@ pub(crate) trait ContextStore: Send + Sync {
 
     /// Returns how long a write waits for other writers.
     fn busy_timeout(&self) -> Duration;
+
+    /// Returns this session and its context as they are now; later writes do not change them.
+    fn snapshot(&self) -> Result<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>;
 
     /// Returns the context of another session.
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore>;

@@ -148,6 +148,11 @@ impl Store {
         StoreOptions::default()
     }
 
+    /// Returns the store as it is now, for reads only.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        Ok(Self { database: self.database.snapshot()?, ..self.clone() })
+    }
+
     fn over(database: Database) -> Self {
         Self {
             database: Arc::new(database),

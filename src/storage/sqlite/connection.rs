@@ -15,6 +15,7 @@ use super::catch_up::Deferred;
 use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
+use super::snapshot::Pinned;
 use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
@@ -65,6 +66,8 @@ pub(crate) struct Database {
     file: Option<StoreFile>,
     log: Wal,
     signal: InterruptSignal,
+    /// Set in a snapshot, which has no other connection.
+    pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
 }
@@ -141,7 +144,17 @@ impl Database {
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),
             signal: InterruptSignal::default(),
+            pinned: None,
             deferred: Deferred::default(),
+        }
+    }
+
+    /// Returns the snapshot that a connection reads.
+    pub(super) fn pinned_at(&self, pinned: Pinned) -> Self {
+        Self {
+            pinned: Some(pinned),
+            signal: self.signal.clone(),
+            ..Self::new(self.config.clone(), None, None)
         }
     }
 
@@ -160,6 +173,10 @@ impl Database {
 
     pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
         self.signal.clone()
+    }
+
+    pub(super) fn is_without_locks(&self) -> bool {
+        self.file.as_ref().is_some_and(StoreFile::is_without_locks)
     }
 
     /// Returns whether the database was opened for reading only.
@@ -194,13 +211,19 @@ impl Database {
         conn: &Connection,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        transaction::read(conn, |conn| {
-            self.check_version(conn)?;
-            work(conn)
-        })
+        match self.pinned {
+            Some(_) => work(conn),
+            None => transaction::read(conn, |conn| {
+                self.check_version(conn)?;
+                work(conn)
+            }),
+        }
     }
 
     fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
+        if let Some(pinned) = &self.pinned {
+            return pinned.read(work).map_err(|error| error.into_error(busy_ms(&self.config)));
+        }
         let answer = match (&self.file, &self.writer) {
             (None, Some(writer)) => {
                 work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
@@ -331,7 +354,7 @@ impl Database {
     }
 
     /// Returns an error unless the format is still that of this build: another process may have raised it.
-    fn check_version(&self, conn: &Connection) -> BackendResult<()> {
+    pub(super) fn check_version(&self, conn: &Connection) -> BackendResult<()> {
         self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
     }
 
@@ -448,7 +471,7 @@ pub(super) fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     Ok(())
 }
 
-fn busy_ms(config: &Config) -> u64 {
+pub(super) fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 

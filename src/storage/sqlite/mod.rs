@@ -43,6 +43,7 @@ mod schema;
 mod search;
 mod search_index;
 mod session;
+mod snapshot;
 mod sql_functions;
 mod stats;
 mod time_budget;

@@ -55,6 +55,12 @@ impl SqliteSession {
         Self { database, handle: Arc::new(Handle::new(id)), counter: Counter::default() }
     }
 
+    /// Returns the session of a handle in another database with the same content.
+    pub(super) fn of_handle(database: &Arc<Database>, handle: &Arc<Handle>) -> Self {
+        let (database, handle) = (Arc::clone(database), Arc::clone(handle));
+        Self { database, handle, counter: Counter::default() }
+    }
+
     /// Returns the storage of this session's context, bound to the same session.
     pub(crate) fn context(&self) -> Arc<dyn ContextStore> {
         self.database.context_of(&self.handle)
@@ -470,7 +476,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn visible_tokens(&self) -> Result<Option<u64>> {
-        self.database.visible_tokens(self.id(), &self.counter)
+        self.database.visible_tokens(&self.handle, &self.counter)
     }
 
     fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {

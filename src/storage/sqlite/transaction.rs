@@ -45,6 +45,13 @@ pub(super) fn run(conn: &Connection, sql: &str) -> BackendResult<()> {
     Ok(())
 }
 
+/// Returns the error of a transaction that SQLite rolled back by itself.
+pub(super) fn rolled_back() -> BackendError {
+    let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+    let what = "a system call failed, and SQLite rolled the transaction back".to_owned();
+    BackendError::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what)))
+}
+
 /// A transaction on this connection, rolled back on drop unless it was committed.
 struct Transaction<'c>(&'c Connection);
 
@@ -57,9 +64,7 @@ impl Transaction<'_> {
         // A system call that fails below one of FTS5's own statements rolls the transaction back, and the statement
         // that ran it may still succeed.
         if self.0.is_autocommit() {
-            let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
-            let what = "a system call failed, and SQLite rolled the transaction back".to_owned();
-            return Err(BackendError::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what))));
+            return Err(rolled_back());
         }
         run(self.0, "COMMIT")?;
         Ok(answer)

@@ -25,9 +25,11 @@ use super::catalog;
 use super::connection::Database;
 use super::error::BackendResult;
 use super::handle::{Handle, Named};
+use super::session::SqliteSession;
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
+use crate::storage::SessionProvider;
 use crate::storage::context::{
     ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
     StoredLabel,
@@ -171,6 +173,12 @@ impl ContextStore for SqliteContext {
 
     fn busy_timeout(&self) -> Duration {
         self.database.config.busy_timeout
+    }
+
+    fn snapshot(&self) -> Result<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)> {
+        let database = self.database.snapshot()?;
+        let session = SqliteSession::of_handle(&database, &self.handle);
+        Ok((Arc::new(session), database.context_of(&self.handle)))
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
