@@ -110,12 +110,40 @@ fn fill(conn: &Connection) -> BackendResult<()> {
 }
 
 fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
-    for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
-        conn.execute_batch(step)?;
+    transaction::run(conn, "SAVEPOINT migration")?;
+    match run_migrations(conn, version) {
+        // The index is made of the messages: it is made again, if it is what is damaged. FTS5 reports that in many ways.
+        Err(error)
+            if version < UNINDEXED_IN_SESSIONS
+                && !error.is_of_system()
+                && !error.is_busy()
+                && !conn.is_autocommit() =>
+        {
+            transaction::run(conn, "ROLLBACK TO migration")?;
+            // If that fails too, something else is damaged.
+            let emptied = conn.execute_batch(EMPTY_FORMER_INDEX).map_err(BackendError::from);
+            emptied.and_then(|()| run_migrations(conn, version)).map_err(|_| error)?;
+        }
+        migrated => migrated?,
     }
+    transaction::run(conn, "RELEASE migration")?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())
 }
+
+fn run_migrations(conn: &Connection, version: u32) -> BackendResult<()> {
+    for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
+        conn.execute_batch(step)?;
+    }
+    Ok(())
+}
+
+/// The version since which a session says which of its messages are not in the search index.
+const UNINDEXED_IN_SESSIONS: u32 = 3;
+
+/// Empties the search index of an older version. Every message is pending then.
+const EMPTY_FORMER_INDEX: &str = "INSERT INTO search (search) VALUES ('delete-all');
+ INSERT OR IGNORE INTO search_pending SELECT address FROM message WHERE id IS NOT NULL;";
 
 fn identify(conn: &Connection) -> BackendResult<Found> {
     let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -166,5 +194,28 @@ fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
                 }));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::OpenFlags;
+
+    use super::*;
+
+    /// SQLite answers with the mode that it keeps, and writers in that mode would block every reader.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_system_without_shared_memory_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bot.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        // This layer locks by files, and has no shared memory.
+        let conn = Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile").unwrap();
+        let refused = create_or_migrate(&conn, &path, &Config::default());
+        let text = refused.map_err(|error| error.into_error(0)).unwrap_err().to_string();
+        assert_eq!(text, "this storage does not support a write-ahead log on this file system");
+        // Nothing was written.
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }
