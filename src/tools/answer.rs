@@ -248,17 +248,17 @@ mod tests {
 
     #[test]
     fn hits_are_listed_below_their_names() {
-        assert_eq!(found("tea", Matched::All, &[]), "Nothing found for \"tea\".");
+        assert_eq!(found("tea", Matched::All, false, &[]), "Nothing found for \"tea\".");
         let hit = |name: &str, text| Entry::within(100, name.to_owned(), text);
         let hits = [hit("tea", "green\n[cut: all]\n"), hit("coffee", "black")];
         let text = "[tea]\n  green\n  [cut: all]\n\n[coffee]\n  black";
-        assert_eq!(found("x", Matched::All, &hits), text);
-        let relaxed = found("x", Matched::Relaxed, &hits);
+        assert_eq!(found("x", Matched::All, false, &hits), text);
+        let relaxed = found("x", Matched::Relaxed, false, &hits);
         assert!(
             relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
         );
         let many: Vec<_> = (0..20).map(|_| hit("k", "v")).collect();
-        assert_eq!(found("x", Matched::All, &many).matches("[k]").count(), MAX_HITS);
+        assert_eq!(found("x", Matched::All, false, &many).matches("[k]").count(), MAX_HITS);
         let long = hit("k", &"word ".repeat(200)).to_string();
         assert!(estimate_tokens(&long) <= 100 && long.lines().count() == 3, "{long}");
         assert!(long.ends_with(" tokens are left out]"), "{long}");
