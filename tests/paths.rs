@@ -316,3 +316,54 @@ fn the_name_of_a_backup_is_never_a_uri() -> Result<()> {
     assert_eq!(count(&folder.path().join("file:copies?mode=memory&x=/copy.db"))?, 1);
     Ok(())
 }
+
+/// The error had no name of a file, and what SQLite says of a file that was cut off: "malformed".
+#[test]
+fn a_file_that_was_cut_off_is_named_and_measured() -> Result<()> {
+    let folder = common::folder()?;
+    let (path, cut) = (folder.path().join("bot.db"), folder.path().join("cut.db"));
+    let store = open(&path)?;
+    for _ in 0..50 {
+        say(&store, &"hello ".repeat(100))?;
+    }
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    for bytes in [1, 16, 99, 100, 4_095, 4_096, whole.len() / 8192 * 4096, whole.len() - 4096] {
+        std::fs::write(&cut, &whole[..bytes]).unwrap();
+        for answer in [open(&cut).map(drop), Store::open_read_only(&cut).map(drop)] {
+            let text = answer.as_ref().unwrap_err().to_string();
+            assert!(
+                text.contains("cut.db") && text.contains(&format!("has {bytes} bytes")),
+                "{text}"
+            );
+            assert!(
+                matches!(answer, Err(Error::Corrupt { .. } | Error::NotAStore { .. })),
+                "{text}"
+            );
+        }
+        assert_eq!(std::fs::read(&cut).unwrap(), whole[..bytes], "{bytes}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_path_that_cannot_hold_a_store_is_named_with_the_reason() -> Result<()> {
+    let folder = common::folder()?;
+    let at = |name: &str| folder.path().join(name);
+    symlink("nowhere/x.db", at("link.db")).unwrap();
+    std::fs::create_dir(at("folder")).unwrap();
+    for (path, why) in [
+        (at("nodir/x.db"), "there is no folder"),
+        (at("link.db"), "a symbolic link to nowhere/x.db"),
+        (at("folder"), "it is a directory"),
+    ] {
+        let text = open(&path).unwrap_err().to_string();
+        assert!(text.contains(why) && text.contains(&*path.to_string_lossy()), "{text}");
+        let text = Store::open_read_only(&path).unwrap_err().to_string();
+        assert!(text.contains(&*path.to_string_lossy()), "{text}");
+    }
+    let store = open(at("bot.db"))?;
+    let text = store.search("x").on_path().run().unwrap_err().to_string();
+    assert!(text.contains("Search::session"), "{text}");
+    Ok(())
+}

@@ -90,7 +90,8 @@ impl Search {
         self
     }
 
-    /// Narrows a search of one session to the path to its head.
+    /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one first with
+    /// [`session`](Self::session); otherwise [`run`](Self::run) is [`Error::Unsupported`].
     ///
     /// [`Path::search`](crate::Path::search) searches the path to another message.
     ///
@@ -107,7 +108,8 @@ impl Search {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn on_path(mut self) -> Self {
-        let refusal = Some("a search of the path of several sessions");
+        let refusal =
+            Some("a path without one session; name it before `on_path`, with `Search::session`");
         self.request.scope = match self.request.scope {
             Scope::Store => {
                 self.refusal = refusal;

@@ -475,7 +475,8 @@ pub(super) fn busy_ms(config: &Config) -> u64 {
     u64::try_from(config.busy_timeout.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// SQLite reports another kind of file, or a damaged header, as "not a database"; the error here names the file.
+/// SQLite reports another kind of file, or a damaged header, as "not a database", and a file that was cut off as
+/// "malformed"; the error here names the file.
 fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
     match error {
         BackendError::Sqlite(error)
@@ -487,7 +488,13 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
             };
             Error::NotAStore { path: path.to_owned(), why }
         }
-        error => error.into_error(busy_ms),
+        error => match error.into_error(busy_ms) {
+            Error::Corrupt { what } => {
+                let what = file::cut_off(path).unwrap_or(what);
+                Error::Corrupt { what: format!("{}: {what}", path.display()) }
+            }
+            error => error,
+        },
     }
 }
 

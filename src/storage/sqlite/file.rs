@@ -21,6 +21,9 @@ const MAX_PATH_BYTES: usize = 504;
 /// What SQLite appends to the name of a database.
 pub(super) const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
+/// The length of the header of a database. A shorter file is no database, though SQLite takes some for empty ones.
+const HEADER_BYTES: u64 = 100;
+
 /// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
 /// 10 ms.
 const FRESH: Duration = Duration::from_millis(50);
@@ -268,8 +271,23 @@ pub(super) fn make_private(path: &Path) -> Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(io(path, source)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.exists() => Ok(()),
+        Err(source) => Err(io(path, explained(path, source))),
+    }
+}
+
+/// Says why a file cannot be created, where the system's own words do not.
+fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
+    let missing = |why: String| std::io::Error::new(std::io::ErrorKind::NotFound, why);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match (std::fs::read_link(path), folder) {
+        (Ok(target), _) => {
+            missing(format!("it is a symbolic link to {}, which does not exist", target.display()))
+        }
+        (_, Some(folder)) if !folder.exists() => {
+            missing(format!("there is no folder {} for it", folder.display()))
+        }
+        _ => error,
     }
 }
 
@@ -313,23 +331,50 @@ fn check_length(path: &Path) -> Result<()> {
 fn require_regular_file(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|source| io(path, source))?;
     let why = match file.file_type() {
-        kind if kind.is_file() => return Ok(()),
-        kind if kind.is_dir() => "it is a directory",
+        kind if kind.is_file() => match file.len() {
+            bytes @ 1..HEADER_BYTES => {
+                format!("it has {bytes} bytes, less than the header of a database")
+            }
+            _ => return Ok(()),
+        },
+        kind if kind.is_dir() => "it is a directory".to_owned(),
         // Opening a pipe blocks until someone writes into it.
-        _ => "it is not a regular file",
+        _ => "it is not a regular file".to_owned(),
     };
-    Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() })
+    Err(Error::NotAStore { path: path.to_owned(), why })
 }
 
 /// Returns whether a file has another header than SQLite's; `false` if a store of this process has it open.
 pub(super) fn has_other_header(path: &Path) -> bool {
+    header(path).is_some_and(|header| !header.starts_with(b"SQLite format 3\0"))
+}
+
+/// Returns how a file was cut off, by its header; `None` if it was not, or if a store of this process has it open.
+pub(super) fn cut_off(path: &Path) -> Option<String> {
+    let header = header(path)?;
+    let bytes = std::fs::metadata(path).ok()?.len();
+    let number =
+        |at: usize| Some(u64::from(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?)));
+    let told = match (number(16), number(28)) {
+        (Some(page), Some(pages)) => match page >> 16 {
+            1 => pages << 16,
+            page => page * pages,
+        },
+        _ => HEADER_BYTES,
+    };
+    let why = format!("it was cut off: it has {bytes} bytes, and its header says {told}");
+    (bytes < told).then_some(why)
+}
+
+/// Returns the header of a database; `None` if a store of this process has the file open.
+fn header(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read;
     if is_open(path) {
-        return false;
+        return None;
     }
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
-    read.is_ok() && start != b"SQLite format 3\0"
+    let mut header = Vec::new();
+    std::fs::File::open(path).ok()?.take(HEADER_BYTES).read_to_end(&mut header).ok()?;
+    Some(header)
 }
 
 /// Returns the URI that makes SQLite read a file without locks.
