@@ -226,18 +226,18 @@ pub(crate) fn guarded(text: &str, mut is_ours: impl FnMut(&str) -> bool) -> Cow<
 pub(crate) fn has_line_with(text: &str, start: char) -> bool {
     text.match_indices(start).any(|(at, _)| {
         let mut before = text[..at].chars().rev();
-        before.find(|c| is_break(*c) || !is_blank(*c)).is_none_or(is_break)
+        before.find(|c| is_break(*c) || !is_unseen(*c)).is_none_or(is_break)
     })
 }
 
 /// Returns whether nothing is seen of the character.
-fn is_blank(c: char) -> bool {
+pub(crate) fn is_unseen(c: char) -> bool {
     c.is_whitespace() || is_invisible(c) || c == '\u{2800}'
 }
 
 /// Returns a line as a reader sees it.
 fn visible(line: &str) -> Cow<'_, str> {
-    let line = line.trim_matches(is_blank);
+    let line = line.trim_matches(is_unseen);
     match line.contains(is_invisible) {
         false => line.into(),
         true => line.chars().filter(|c| !is_invisible(*c)).collect::<String>().into(),

@@ -1,5 +1,6 @@
 //! The reasons why a summary is refused or a plan is stale.
 
+use crate::foreign::is_unseen;
 use crate::id::{CompactionId, MessageId};
 
 /// The reason why a summary is refused. The history is unchanged.
@@ -29,13 +30,6 @@ pub enum SummaryRefused {
 /// Returns whether a summary has no visible character.
 pub(crate) fn is_blank(summary: &str) -> bool {
     summary.chars().all(is_unseen)
-}
-
-/// Matches white space, control characters, and the zero-width characters that models emit.
-fn is_unseen(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}')
 }
 
 /// The reason why a plan is stale: its range changed since it was made.
@@ -90,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_summary_that_nobody_would_see_is_blank() {
-        for text in ["", " \n\t\u{A0}\u{3000}", "\u{200B}\u{FEFF}\0"] {
+        for text in ["", " \n\t\u{A0}\u{3000}", "\u{200B}\u{FEFF}\0", "\u{2800}\u{3164}\u{E0020}"] {
             assert!(is_blank(text), "{text:?}");
         }
         assert!(!is_blank("\u{200B}好"));

@@ -242,27 +242,10 @@ impl<'a> Driver<'a> {
         let Some(session) = &mut self.session else {
             return Ok(Err("it comes before any session".to_owned()));
         };
-        let report = &mut self.report;
-        let taken = match kind {
-            Kind::Message => record::message(text, self.version)
-                .map(|message| session.message(line, text.len(), message, report)),
-            Kind::Tombstone => {
-                record::tombstone(text).map(|found| session.tombstone(line, found, report))
-            }
-            Kind::Compaction => record::compaction(text)
-                .map(|compaction| session.compaction(line, &compaction, report)),
-            Kind::Elision => {
-                record::elision(text).map(|elision| session.elision(line, &elision, report))
-            }
-            Kind::Label => record::label(text).map(|label| session.label(line, &label, report)),
-            Kind::Head => record::head(text).map(|head| {
-                session.head(head);
-                report.converted += 1;
-                Ok(())
-            }),
-            Kind::Session | Kind::Unknown => Err("a record of an unknown type".to_owned()),
-        };
-        taken.map_or_else(|why| Ok(Err(why)), |stored| stored.map(Ok))
+        match record::part(kind, text, self.version) {
+            Ok(part) => session.take(line, text.len(), part, &mut self.report).map(Ok),
+            Err(why) => Ok(Err(why)),
+        }
     }
 
     fn open_session(&mut self, line: u64, text: &str) -> Result<std::result::Result<(), String>> {

@@ -181,14 +181,27 @@ pub(super) struct Ranged {
     pub(super) last: Option<u64>,
 }
 
-/// Parses the tombstone of a line.
-pub(super) fn tombstone(line: &str) -> Result<Tombstone, String> {
-    read(line)
+/// A record of a session, parsed.
+pub(super) enum Part {
+    Message(Placed),
+    Tombstone(Tombstone),
+    Compaction(Ranged),
+    Elision(Elision),
+    Label(Label),
+    Head(Option<MessageId>),
 }
 
-/// Parses the elision of a line.
-pub(super) fn elision(line: &str) -> Result<Elision, String> {
-    read(line)
+/// Parses a record of a session that is not its first; the error says why it is invalid.
+pub(super) fn part(kind: Kind, line: &str, version: u32) -> Result<Part, String> {
+    match kind {
+        Kind::Message => message(line, version).map(Part::Message),
+        Kind::Tombstone => read(line).map(Part::Tombstone),
+        Kind::Compaction => compaction(line).map(Part::Compaction),
+        Kind::Elision => read(line).map(Part::Elision),
+        Kind::Label => label(line).map(Part::Label),
+        Kind::Head => head(line).map(Part::Head),
+        Kind::Session | Kind::Unknown => Err("a record of an unknown type".to_owned()),
+    }
 }
 
 /// Parses the message of a line.
@@ -218,7 +231,7 @@ pub(super) fn message(line: &str, version: u32) -> Result<Placed, String> {
 }
 
 /// Reads the compaction of a line.
-pub(super) fn compaction(line: &str) -> Result<Ranged, String> {
+fn compaction(line: &str) -> Result<Ranged, String> {
     #[derive(Deserialize)]
     struct Line {
         id: CompactionId,
@@ -254,7 +267,7 @@ pub(super) fn compaction(line: &str) -> Result<Ranged, String> {
 }
 
 /// Reads the label of a line.
-pub(super) fn label(line: &str) -> Result<Label, String> {
+fn label(line: &str) -> Result<Label, String> {
     #[derive(Deserialize)]
     struct Line {
         name: String,
@@ -264,7 +277,7 @@ pub(super) fn label(line: &str) -> Result<Label, String> {
 }
 
 /// Parses the position of the head.
-pub(super) fn head(line: &str) -> Result<Option<MessageId>, String> {
+fn head(line: &str) -> Result<Option<MessageId>, String> {
     #[derive(Deserialize)]
     struct Line {
         id: Option<MessageId>,
