@@ -10,14 +10,16 @@ mod context;
 mod failure;
 mod input;
 mod lookup;
+mod new_file;
 mod output;
 mod progress;
 mod session_title;
 mod shell;
 mod short_ids;
 mod short_message_ids;
-mod stdin;
+mod signals;
 mod style;
+mod suggestion;
 mod summarizer;
 mod table;
 mod text;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         };
     }
     let cli = cli::Cli::parse();
+    suggestion::set_store(cli.store.as_deref());
     let mut context = context::Context::new(&cli);
     let done = commands::run(cli.command, &mut context).and_then(|done| {
         context.out.flush()?;

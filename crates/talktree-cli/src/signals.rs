@@ -1,0 +1,32 @@
+//! Ctrl-C and SIGTERM, for commands that clean up before they stop.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::failure::{Failure, Result};
+
+/// The signal that arrived, if one did. From its creation on a signal no longer ends talktree by itself.
+#[derive(Clone)]
+pub(crate) struct Signals(Arc<AtomicUsize>);
+
+impl Signals {
+    pub(crate) fn catch() -> io::Result<Self> {
+        let arrived = Arc::new(AtomicUsize::new(0));
+        for number in [SIGINT, SIGTERM] {
+            let flag = Arc::clone(&arrived);
+            signal_hook::flag::register_usize(number, flag, number.unsigned_abs() as usize)?;
+        }
+        Ok(Self(arrived))
+    }
+
+    /// Fails if a signal arrived.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(Failure::Stopped(u8::try_from(signal).unwrap_or_default())),
+        }
+    }
+}
