@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use talktree::{Error, MessageId, Result};
 
 use crate::draft::DraftLabel;
-use crate::noted::label_note;
+use crate::record_names::label_record;
 use crate::work::{Fate, Work};
 use crate::write::{Writer, refusal};
 
@@ -36,11 +36,11 @@ impl Writer<'_> {
                 }
                 None if self.is_dry => Ok(()),
                 // A label that was removed since it was imported is not set again.
-                None if work.is_remembered(&label_note(name, target))? => Ok(()),
+                None if work.is_remembered(&label_record(name, target))? => Ok(()),
                 None => refusal(work.session.label(name, target))?,
             };
             match result {
-                Ok(()) => work.notes.push(label_note(name, target)),
+                Ok(()) => work.record_names.push(label_record(name, target)),
                 Err(why) => work.report.fault(line, format!("label {name:?}: {why}")),
             }
         }

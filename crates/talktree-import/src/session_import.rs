@@ -6,8 +6,8 @@ use talktree::import::ImportReport;
 use talktree::{Compaction, ImportRecord, Label, MessageId, SessionId, SessionImport};
 
 use crate::draft::DraftLabel;
-use crate::noted::{compaction_note, label_note};
 use crate::order::Shape;
+use crate::record_names::{compaction_record, label_record};
 use crate::work::{Batch, Fate, Remainder, Work};
 
 impl Work<'_> {
@@ -27,8 +27,8 @@ impl Work<'_> {
         let records: Vec<ImportRecord> = batch.into_iter().map(place).collect();
         let compactions = self.whole_compactions(remainder);
         let labels = self.whole_labels(&remainder.labels);
-        let mut marks = std::mem::take(&mut self.notes);
-        marks.extend(remainder.notes.iter().cloned());
+        let mut marks = std::mem::take(&mut self.record_names);
+        marks.extend(remainder.record_names.iter().cloned());
         marks.push(self.ended());
         let mut details = self.derived.complete(remainder.details.clone());
         details.updated_at = self.derived.last_write(None, true);
@@ -59,7 +59,7 @@ impl Work<'_> {
                     }
                     let id = |at: u32| self.nodes[at as usize].id.clone();
                     compactions.push(draft.between(id(first), id(last)));
-                    self.notes.push(compaction_note(&draft.id));
+                    self.record_names.push(compaction_record(&draft.id));
                 }
                 Ok(None) => self.leave_out(draft.line, "all messages it covers are gone"),
                 Err(why) => self.leave_out(draft.line, &why),
@@ -85,7 +85,7 @@ impl Work<'_> {
                 }
                 Some(_) => {
                     labels.push(Label::new(name.as_str(), target.clone()));
-                    self.notes.push(label_note(name, target));
+                    self.record_names.push(label_record(name, target));
                 }
             }
         }
