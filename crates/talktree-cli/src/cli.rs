@@ -55,7 +55,8 @@ Exit codes:
   5    an input file cannot be read or imported
   6    the output cannot be written
   7    no summary was made, or the messages to compact changed
-  130  stopped by Ctrl-C";
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Colour {

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::new_file::named;
 use crate::progress::Bar;
+use crate::signals::Signals;
 use crate::style;
 
 /// Copy the store to a new file; the copy is a snapshot, and writers may continue
@@ -28,10 +29,13 @@ struct Answer {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
+    let signals = Signals::catch().map_err(|error| Failure::Output(named(&args.file, &error)))?;
+    signals.interrupt(&store);
     let bar = Bar::of_steps("copying");
     let copied = store.backup(&args.file, |progress| bar.show(progress));
     drop(bar);
     copied.map_err(|error| match error {
+        Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
         Error::Io { path, source } if source.kind() == ErrorKind::AlreadyExists => {
             Failure::Usage(format!("{} already exists; nothing was copied", path.display()))
         }

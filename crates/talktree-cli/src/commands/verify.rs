@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::failure::{Damage, Failure, Result};
 use crate::input::open_input;
 use crate::progress::Bar;
+use crate::signals::Signals;
 use crate::style;
 use crate::text::plural;
 
@@ -25,9 +26,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    // A check of a large store makes a copy, which a signal must not leave behind.
+    let signals = Signals::catch()?;
     let verified = context
         .searcher()
-        .and_then(|store| Ok(check(&args, &store)?))
+        .and_then(|store| {
+            signals.interrupt(&store);
+            check(&args, &store).map_err(|error| match error {
+                Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
+                error => error.into(),
+            })
+        })
         .map_err(|failure| of_verify(failure, context))?;
     if context.is_json {
         context.out.json(&verified)?;
