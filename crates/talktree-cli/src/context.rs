@@ -11,9 +11,12 @@ use crate::input::dangling;
 use crate::output::Output;
 use crate::suggestion::command;
 
+/// The environment variable that names the store.
+const VARIABLE: &str = "TALKTREE_STORE";
+
 /// What every command needs.
 pub(crate) struct Context {
-    /// The value of `--store`.
+    /// The value of `--store`, or of the variable.
     pub(crate) store_option: Option<PathBuf>,
     pub(crate) out: Output,
     pub(crate) is_json: bool,
@@ -24,7 +27,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(cli: &Cli) -> Self {
         Self {
-            store_option: cli.store.clone(),
+            store_option: cli.store.clone().or_else(from_environment),
             out: Output::stdout(cli.color.into()),
             is_json: cli.json,
             is_tour: false,
@@ -122,6 +125,10 @@ impl Context {
             ),
         }
     }
+}
+
+fn from_environment() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the folder that a path names, if it names one.

@@ -10,14 +10,9 @@ use crate::shell::quote;
 /// The option that names the store, with a blank after it.
 static STORE: OnceLock<String> = OnceLock::new();
 
-/// The environment variable that names the store.
-const VARIABLE: &str = "TALKTREE_STORE";
-
 /// Notes the store of this command line. One that the environment names is found by a copied command, too.
 pub(crate) fn set_store(store: Option<&Path>) {
-    let named =
-        store.filter(|path| std::env::var_os(VARIABLE).as_deref() != Some(path.as_os_str()));
-    if let Some(path) = named {
+    if let Some(path) = store {
         // It is set once, at the start.
         let _ = STORE.set(format!("--store {} ", quote(&path.to_string_lossy())));
     }

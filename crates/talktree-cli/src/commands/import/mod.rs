@@ -5,7 +5,7 @@ mod spool;
 mod walk;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,6 +17,7 @@ use self::spool::{Limit, spool};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::input::{dangling, is_stdin, open_input};
+use crate::output::Output;
 use crate::progress::Bar;
 use crate::style;
 
@@ -144,7 +145,13 @@ fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) 
             true => total.add(report),
             false => total.fail(total.named.contains(&report.path)),
         }
-        write(context, report)?;
+        match write(context, report) {
+            // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
+            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                context.out = Output::nowhere();
+            }
+            written => written?,
+        }
     }
     Ok(())
 }
