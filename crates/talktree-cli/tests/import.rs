@@ -66,8 +66,11 @@ fn an_empty_variable_names_no_store() -> Outcome {
 #[test]
 fn an_import_goes_on_if_nobody_reads_its_reports() -> Outcome {
     let rig = Rig::empty();
+    // Files of talktree's own format are reported one by one.
+    let header = r#"{"format":"talktree","version":1}"#;
     for n in 0..300 {
-        rig.file(&format!("chats/{n}.json"), CHAT.replace("chat", &format!("chat{n}")));
+        let session = format!("{header}\n{{\"type\":\"session\",\"id\":\"s{n}\"}}\n");
+        rig.file(&format!("chats/{n}.jsonl"), session);
     }
     let mut command = rig.command(["import", &text(&rig.path("chats"))]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
