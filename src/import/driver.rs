@@ -11,6 +11,7 @@ use super::lines::{Lines, ReadSeek};
 use super::look_ahead::look_ahead;
 use super::record::{self, Kind, Record};
 use super::report::ImportReport;
+use super::whole::{Gathered, Queue, Start};
 use super::{FORMAT, JsonlOptions};
 use crate::error::{Error, Result};
 use crate::export::{Counts, FORMAT_VERSION, chain};
@@ -78,7 +79,10 @@ struct Driver<'a> {
     checksum: Uuid,
     /// Whether a line could not be read; then the checksum cannot match.
     is_damaged: bool,
+    /// The session being read: one that is stored step by step, or one that is gathered to wait for others.
     session: Option<Incoming>,
+    gathered: Option<Gathered>,
+    queue: Queue,
     /// The sessions of the report.
     named: HashSet<SessionId>,
     sessions: u64,
@@ -110,6 +114,8 @@ impl<'a> Driver<'a> {
             checksum: Uuid::nil(),
             is_damaged: false,
             session: None,
+            gathered: None,
+            queue: Queue::default(),
             named: HashSet::new(),
             sessions: 0,
         })
@@ -117,6 +123,19 @@ impl<'a> Driver<'a> {
 
     /// Reads the file; returns the report and how many sessions it holds.
     fn run(mut self) -> Result<(ImportReport, u64)> {
+        let last_line = match self.read() {
+            // What was read before the file failed is stored, as it would be in a longer file.
+            Err(error @ Error::Io { .. }) => return self.flush().and(Err(error)),
+            read => read?,
+        };
+        self.flush()?;
+        self.warn_if_cut(last_line);
+        (self.progress)(Progress::new(self.lines.size(), self.lines.size()));
+        Ok((self.report, self.sessions))
+    }
+
+    /// Reads all lines; returns the number of the last one.
+    fn read(&mut self) -> Result<u64> {
         let failed = |source| Error::Io { path: self.path.to_owned(), source };
         let (mut told, mut last_line) = (0, 1);
         while let Some(line) = self.lines.next().map_err(failed)? {
@@ -136,9 +155,7 @@ impl<'a> Driver<'a> {
             }
         }
         self.close_session()?;
-        self.warn_if_cut(last_line);
-        (self.progress)(Progress::new(self.lines.size(), self.lines.size()));
-        Ok((self.report, self.sessions))
+        Ok(last_line)
     }
 
     fn lose_damaged(&mut self, line: u64, why: String) {
@@ -172,13 +189,18 @@ impl<'a> Driver<'a> {
             (Record::Of(kind, text), Position::Inside) => {
                 self.checksum = chain(self.checksum, text);
                 self.count(kind);
-                if let Err(why) = self.take_of_session(line, kind, text)? {
-                    let kind = kind.as_str();
-                    self.report.lose(line, format!("{kind} record left out: {why}"));
-                }
+                let taken = self.take_of_session(line, kind, text)?;
+                self.lose_left_out(line, kind, taken);
             }
         }
         Ok(())
+    }
+
+    fn lose_left_out(&mut self, line: u64, kind: Kind, taken: std::result::Result<(), String>) {
+        if let Err(why) = taken {
+            let kind = kind.as_str();
+            self.report.lose(line, format!("{kind} record left out: {why}"));
+        }
     }
 
     fn begin(&mut self, line: u64, text: &str, version: f64) {
@@ -239,6 +261,25 @@ impl<'a> Driver<'a> {
             self.close_session()?;
             return self.open_session(line, text);
         }
+        if let Some(gathered) = &mut self.gathered {
+            if gathered.take(line, kind, text) {
+                return Ok(Ok(()));
+            }
+            if let Some(gathered) = self.gathered.take() {
+                self.flush()?;
+                self.read_again(gathered.into_start())?;
+            }
+        }
+        self.take_step(line, kind, text)
+    }
+
+    /// Stores a record of a session that is stored step by step.
+    fn take_step(
+        &mut self,
+        line: u64,
+        kind: Kind,
+        text: &str,
+    ) -> Result<std::result::Result<(), String>> {
         let Some(session) = &mut self.session else {
             return Ok(Err("it comes before any session".to_owned()));
         };
@@ -264,12 +305,30 @@ impl<'a> Driver<'a> {
             self.report.fault(line, error.to_string());
             details.name = None;
         }
+        if self.queue.holds(&id) {
+            self.flush()?;
+        }
+        let place = self.lines.place();
+        let version = self.version;
+        let start = Start { id, details, line, last_line: line, place, version };
+        let is_whole = !self.is_dry && self.options.session.is_none();
+        if is_whole && self.store.session(&start.id)?.info()?.is_none() {
+            self.gathered = Some(Gathered::new(start));
+            return Ok(Ok(()));
+        }
+        self.begin_steps(start)?;
+        Ok(Ok(()))
+    }
+
+    /// Begins to store a session step by step.
+    fn begin_steps(&mut self, start: Start) -> Result<()> {
+        let Start { id, details, line, version, .. } = start;
         let session = self.store.session(&id)?;
         let has_messages = session.latest_leaf()?.is_some();
         let stored = Some(&session).filter(|_| has_messages && self.options.session.is_none());
         let path = self.path;
         let failed = |source: io::Error| Error::Io { path: path.to_owned(), source };
-        let ahead = look_ahead(&mut self.lines, self.version, stored, self.check, &failed)?;
+        let ahead = look_ahead(&mut self.lines, version, stored, self.check, &failed)?;
         let session = match ahead.conflict {
             None => Incoming::open(session, has_messages, &details, ahead.mark, self.is_dry)?,
             Some(why) => {
@@ -283,10 +342,57 @@ impl<'a> Driver<'a> {
             }
         };
         self.session = Some(session);
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    /// Reads the lines of a session again that were gathered, and stores it step by step.
+    fn read_again(&mut self, start: Start) -> Result<()> {
+        let path = self.path;
+        let failed = |source: io::Error| Error::Io { path: path.to_owned(), source };
+        let (here, version) = (self.lines.place(), self.version);
+        let last_line = start.last_line;
+        self.lines.go_back(start.place).map_err(failed)?;
+        self.version = start.version;
+        self.begin_steps(start)?;
+        while let Some(line) = self.lines.next().map_err(failed)?
+            && line.number <= last_line
+        {
+            (self.check)()?;
+            let Ok(text) = line.text else { continue };
+            // A damaged line between these was reported when it was read first.
+            if let Ok(Record::Of(kind, text)) = Record::of(&text) {
+                let taken = self.take_step(line.number, kind, text)?;
+                self.lose_left_out(line.number, kind, taken);
+            }
+        }
+        self.version = version;
+        self.lines.go_back(here).map_err(failed)
+    }
+
+    /// Stores the sessions that wait; one that is refused is stored step by step, which says what is wrong with it.
+    fn flush(&mut self) -> Result<()> {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
+        let outcomes = self.store.import_sessions(self.queue.imports())?;
+        for start in self.queue.settle(outcomes, &mut self.report) {
+            self.read_again(start)?;
+            self.close_steps()?;
+        }
+        Ok(())
     }
 
     fn close_session(&mut self) -> Result<()> {
+        let Some(gathered) = self.gathered.take() else { return self.close_steps() };
+        if let Err(start) = self.queue.add(gathered) {
+            self.flush()?;
+            self.read_again(*start)?;
+            return self.close_steps();
+        }
+        if self.queue.is_full() { self.flush() } else { Ok(()) }
+    }
+
+    fn close_steps(&mut self) -> Result<()> {
         match self.session.take() {
             Some(session) => session.close(&mut self.report),
             None => Ok(()),

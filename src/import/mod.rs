@@ -19,6 +19,7 @@ mod lines;
 mod look_ahead;
 mod record;
 mod report;
+mod whole;
 
 use std::io::{Read, Seek};
 use std::path::Path;

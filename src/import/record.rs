@@ -267,7 +267,7 @@ fn compaction(line: &str) -> Result<Ranged, String> {
 }
 
 /// Reads the label of a line.
-fn label(line: &str) -> Result<Label, String> {
+pub(super) fn label(line: &str) -> Result<Label, String> {
     #[derive(Deserialize)]
     struct Line {
         name: String,
@@ -277,7 +277,7 @@ fn label(line: &str) -> Result<Label, String> {
 }
 
 /// Parses the position of the head.
-fn head(line: &str) -> Result<Option<MessageId>, String> {
+pub(super) fn head(line: &str) -> Result<Option<MessageId>, String> {
     #[derive(Deserialize)]
     struct Line {
         id: Option<MessageId>,

@@ -14,15 +14,9 @@ use crate::commands::Command;
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(override_usage = "talktree [OPTIONS] <COMMAND>", subcommand_required = true)]
 pub(crate) struct Cli {
-    /// The store file [default: talktree/talktree.db in your data folder].
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "TALKTREE_STORE",
-        hide_env_values = true,
-        global = true,
-        help_heading = GLOBAL_OPTIONS
-    )]
+    /// The store file [env: TALKTREE_STORE] [default: talktree/talktree.db in your data folder].
+    // The parser does not read the variable: it would refuse an empty one, which is none.
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL_OPTIONS)]
     pub(crate) store: Option<PathBuf>,
 
     /// Print JSON, one object per line.
@@ -55,7 +49,8 @@ Exit codes:
   5    an input file cannot be read or imported
   6    the output cannot be written
   7    no summary was made, or the messages to compact changed
-  130  stopped by Ctrl-C";
+  130  stopped by Ctrl-C
+  143  stopped by SIGTERM";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Colour {

@@ -1,16 +1,22 @@
 //! What every command needs: the store, the output and its format.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use talktree::{Error, Store};
 
 use crate::cli::Cli;
 use crate::failure::{Failure, Result};
+use crate::input::dangling;
 use crate::output::Output;
+use crate::suggestion::command;
+
+/// The environment variable that names the store.
+const VARIABLE: &str = "TALKTREE_STORE";
 
 /// What every command needs.
 pub(crate) struct Context {
-    /// The value of `--store`.
+    /// The value of `--store`, or of the variable.
     pub(crate) store_option: Option<PathBuf>,
     pub(crate) out: Output,
     pub(crate) is_json: bool,
@@ -21,7 +27,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(cli: &Cli) -> Self {
         Self {
-            store_option: cli.store.clone(),
+            store_option: cli.store.clone().or_else(from_environment),
             out: Output::stdout(cli.color.into()),
             is_json: cli.json,
             is_tour: false,
@@ -73,8 +79,10 @@ impl Context {
     /// Only the folder of the default store is created: a folder that the user named may be mistyped.
     pub(crate) fn maker(&self) -> Result<Store> {
         let path = self.store_path()?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        if let Some(why) = dangling(&path) {
+            return Err(Failure::Store(format!("there is no store at {}: {why}", path.display())));
+        }
+        if let Some(folder) = folder_of(&path).filter(|folder| !folder.is_dir()) {
             if self.store_option.is_some() {
                 return Err(Failure::Store(format!(
                     "there is no folder {} for a new store; create it, or name another store with --store",
@@ -88,19 +96,44 @@ impl Context {
 
     fn existing(&self) -> Result<PathBuf> {
         let path = self.store_path()?;
-        // Opening an empty file would turn it into a store.
-        let is_there = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0);
-        match is_there {
-            true => Ok(path),
-            false if path.is_dir() => {
-                Err(Failure::Store(format!("{} is a folder, not a store", path.display())))
+        let name = path.display();
+        let why = match std::fs::metadata(&path) {
+            // Opening an empty file would turn it into a store.
+            Ok(file) if file.is_file() && file.len() > 0 => return Ok(path),
+            Ok(file) if file.is_file() => format!("{name} is empty, not a store"),
+            Ok(file) if file.is_dir() => format!("{name} is a folder, not a store"),
+            Ok(_) => format!("{name} is a pipe, a device or a socket, not a store"),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                format!("there is no store at {name}{}", self.missing(&path))
             }
-            false => Err(Failure::Store(format!(
-                "there is no store at {}; create one with `talktree import FILE`, or name another with --store",
-                path.display()
-            ))),
+            Err(error) => format!("{name}: {error}"),
+        };
+        Err(Failure::Store(why))
+    }
+
+    /// Returns why there is no store at a path, or how to create it.
+    fn missing(&self, path: &Path) -> String {
+        let folder = folder_of(path).filter(|folder| !folder.is_dir());
+        match (dangling(path), folder) {
+            (Some(why), _) => format!(": {why}"),
+            (None, Some(folder)) if self.store_option.is_some() => {
+                format!(": there is no folder {}", folder.display())
+            }
+            (None, _) => format!(
+                "; create one with `{}`, or name another with --store",
+                command("import FILE")
+            ),
         }
     }
+}
+
+fn from_environment() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the folder that a path names, if it names one.
+fn folder_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
 
 fn no_folder(folder: &Path, error: &std::io::Error) -> Failure {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use talktree::Error;
 
+use crate::suggestion::command;
 use crate::text::escape;
 
 /// The result of a command.
@@ -43,14 +44,6 @@ pub(crate) enum Damage {
 }
 
 impl Failure {
-    /// Returns the failure as `verify` reports it: it cannot advise to run `verify`.
-    pub(crate) fn of_verify(self) -> Self {
-        match self {
-            Self::Damaged(Damage::Met(what)) => Self::Damaged(Damage::StopsVerify(what)),
-            failure => failure,
-        }
-    }
-
     /// Returns the exit code; `--help` and docs/command.md document each.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
@@ -77,10 +70,10 @@ impl Failure {
             | Self::Input(why)
             | Self::Summary(why) => tell(why),
             Self::Damaged(Damage::Met(what)) => {
-                tell(&format!("the store is damaged: {what}\n{VERIFY}"));
+                tell(&format!("the store is damaged: {what}\n{}", verify()));
             }
             Self::Damaged(Damage::StopsVerify(what)) => {
-                tell(&format!("the store is damaged: {what}\n{RESTORE}"));
+                tell(&format!("the store is damaged: {what}\n{}", restore()));
             }
             Self::Damaged(Damage::Printed) => {}
             Self::Stopped(_) => tell("stopped"),
@@ -90,11 +83,18 @@ impl Failure {
     }
 }
 
-/// The advice for damage that a command meets.
-const VERIFY: &str = "`talktree verify` lists every damage and its remedy";
+/// Returns the advice for damage that a command meets.
+fn verify() -> String {
+    format!("`{}` lists every damage and its remedy", command("verify"))
+}
 
-/// The advice for damage that stops `verify`.
-const RESTORE: &str = "restore a backup; or save the readable sessions with `talktree export --all --skip-damaged -o FILE` and import FILE into a new store";
+/// Returns the advice for damage that stops `verify`.
+fn restore() -> String {
+    let export = command("export --all --skip-damaged -o FILE");
+    format!(
+        "restore a backup; or save the readable sessions with `{export}` and import FILE into a new store"
+    )
+}
 
 /// Writes a message for people to stderr.
 pub(crate) fn tell(text: &str) {
@@ -138,7 +138,7 @@ impl From<Error> for Failure {
             Error::Import { .. } => Self::Input(text),
             Error::Stale { .. } => Self::Summary(format!("{text}; run the command again")),
             Error::OlderStore { .. } => {
-                Self::Store(format!("{text}, for example with `talktree verify`"))
+                Self::Store(format!("{text}, for example with `{}`", command("verify")))
             }
             // The store or its disk is at fault: full, busy, read-only, missing, newer.
             _ => Self::Store(text),

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store};
 
 use crate::failure::{Failure, Result};
+use crate::shell::quote;
+use crate::suggestion::command;
 use crate::text::one_line;
 
 /// The maximum number of candidates in an error.
@@ -45,7 +47,8 @@ fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     match found[..] {
         [info] => Ok(info.id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "no session has the id or name {given:?} or an id that starts or ends with it; `talktree sessions` lists all"
+            "no session has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
+            command("sessions")
         ))),
         _ => Err(ambiguous("session", given, found.iter().map(|info| id_and_name(info)))),
     }
@@ -105,9 +108,9 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             Err(ambiguous("message", given, [first, second].into_iter().chain(found)))
         }
         (None, _) => Err(Failure::NotFound(format!(
-            "session {:?} has no message or label {given:?} and no message id that starts or ends with it; `talktree tree {}` shows the messages",
+            "session {:?} has no message or label {given:?} and no message id that starts or ends with it; `{}` shows the messages",
             session.id(),
-            session.id()
+            command(&format!("tree {}", quote(session.id().as_str())))
         ))),
     }
 }
@@ -152,9 +155,9 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
     match found[..] {
         [id] => Ok(id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "session {:?} has no compaction {given:?}; `talktree compact {} --list` lists all",
+            "session {:?} has no compaction {given:?}; `{}` lists all",
             session.id(),
-            session.id()
+            command(&format!("compact {} --list", quote(session.id().as_str())))
         ))),
         _ => Err(ambiguous("compaction", given, found)),
     }

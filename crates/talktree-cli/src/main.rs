@@ -10,14 +10,16 @@ mod context;
 mod failure;
 mod input;
 mod lookup;
+mod new_file;
 mod output;
 mod progress;
 mod session_title;
 mod shell;
 mod short_ids;
 mod short_message_ids;
-mod stdin;
+mod signals;
 mod style;
+mod suggestion;
 mod summarizer;
 mod table;
 mod text;
@@ -27,18 +29,20 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
-    // A bare `talktree` is a question. The parser would answer it with an error if the store is named by a variable.
+    // A bare `talktree` is a question.
     if std::env::args_os().len() < 2 {
-        return match cli::Cli::command().print_help() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                let failure = failure::Failure::Output(error);
-                failure.report();
-                failure.exit_code()
-            }
-        };
+        return printed(cli::Cli::command().print_help());
     }
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are errors to the parser, too.
+        Err(error) if error.use_stderr() => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+        Err(help) => return printed(help.print()),
+    };
+    suggestion::set_store(cli.store.as_deref());
     let mut context = context::Context::new(&cli);
     let done = commands::run(cli.command, &mut context).and_then(|done| {
         context.out.flush()?;
@@ -50,6 +54,18 @@ fn main() -> ExitCode {
             // Output from before the failure is still written. If that fails too, the first failure
             // is the one to report.
             let _ = context.out.flush();
+            failure.report();
+            failure.exit_code()
+        }
+    }
+}
+
+/// Returns the exit code of a text that was printed.
+fn printed(result: std::io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let failure = failure::Failure::Output(error);
             failure.report();
             failure.exit_code()
         }

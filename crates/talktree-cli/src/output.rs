@@ -47,6 +47,12 @@ impl Output {
         Self { writer, is_coloured, is_terminal, width: width(is_terminal) }
     }
 
+    /// Returns an output that nobody reads.
+    pub(crate) fn nowhere() -> Self {
+        let writer = Box::new(io::sink());
+        Self { writer, is_coloured: false, is_terminal: false, width: None }
+    }
+
     /// Returns an output to memory, with the buffer it writes to.
     pub(crate) fn memory() -> (Self, Rc<RefCell<Vec<u8>>>) {
         let memory = Rc::new(RefCell::new(Vec::new()));

@@ -1,6 +1,7 @@
 //! The title of a session in lists: its name, or what a user said first.
 
-use talktree::{Role, Session, SessionInfo};
+use talktree::{Session, SessionInfo};
+use talktree_import::Title;
 
 use crate::failure::Result;
 use crate::text::{cut, one_line};
@@ -10,28 +11,22 @@ const MAX_WIDTH: usize = 60;
 /// How many of the first messages are read for a title.
 const MAX_MESSAGES: usize = 16;
 
-/// Returns the name of a session, or else the first line that a user wrote, in quotes.
-///
-/// Programs put tagged text of their own into messages of a user, so a line that starts with `<` is the last choice.
+/// Returns the name of a session; else, in quotes, the title that an import would give it, or the first line that anyone wrote.
 pub(crate) fn of(session: &Session, info: &SessionInfo) -> Result<String> {
     if let Some(name) = info.name.as_deref().map(one_line).filter(|name| !name.is_empty()) {
         return Ok(name);
     }
-    let mut tagged = None;
+    let (mut title, mut first) = (Title::default(), None);
     for message in session.path().raw().iter().take(MAX_MESSAGES) {
         let message = message?;
-        let text = message.text();
-        let Some(line) = text.lines().map(str::trim).find(|line| !line.is_empty()) else {
-            continue;
-        };
-        if message.role == Role::User && !line.starts_with('<') {
-            return Ok(quoted(line));
+        title.add(&message);
+        if title.is_final() {
+            break;
         }
-        tagged.get_or_insert_with(|| quoted(line));
+        let text = message.text();
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        first = first.or_else(|| line.map(str::to_owned));
     }
-    Ok(tagged.unwrap_or_default())
-}
-
-fn quoted(line: &str) -> String {
-    format!("\"{}\"", cut(&one_line(line), MAX_WIDTH))
+    let line = title.line().or(first.as_deref());
+    Ok(line.map(|line| format!("\"{}\"", cut(&one_line(line), MAX_WIDTH))).unwrap_or_default())
 }

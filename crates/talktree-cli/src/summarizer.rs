@@ -5,18 +5,17 @@
 //! last three send [`Event`]s to the caller's thread, which alone decides when to stop. So a command
 //! that does not read its stdin, or leaves its pipes open, cannot block the caller.
 //!
-//! Invariant: a command that is stopped is killed together with all processes it started.
+//! Invariant: a command that is stopped is killed together with the processes of its group: all that it started, except
+//! those that left the group, as `setsid` does. Such a process is not waited for, and its pipes are closed when talktree
+//! ends.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-
 use crate::failure::{Failure, Result};
+use crate::signals::Signals;
 use crate::text::plural;
 
 /// The maximum length of an answer, in bytes: many times the largest context window of a model.
@@ -35,8 +34,7 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Summarizer {
     command: String,
     time_limit: Option<Duration>,
-    /// The number of the signal that arrived, or 0.
-    signal: Arc<AtomicUsize>,
+    signals: Signals,
 }
 
 /// An event of a running command.
@@ -51,20 +49,15 @@ enum Event {
 impl Summarizer {
     /// Returns the summarizer; from now on a signal stops its command first, then talktree.
     pub(crate) fn new(command: String, time_limit: Option<Duration>) -> Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM] {
-            let flag = Arc::clone(&signal);
-            signal_hook::flag::register_usize(number, flag, number.unsigned_abs() as usize)
-                .map_err(|error| {
-                    Failure::Summary(format!("no signal handler can be installed: {error}"))
-                })?;
-        }
-        Ok(Self { command, time_limit, signal })
+        let signals = Signals::catch().map_err(|error| {
+            Failure::Summary(format!("no signal handler can be installed: {error}"))
+        })?;
+        Ok(Self { command, time_limit, signals })
     }
 
     /// Runs the command on the prompt and returns its answer.
     pub(crate) fn ask(&self, prompt: &str) -> Result<String> {
-        self.check_signal()?;
+        self.signals.check()?;
         let child = shell(&self.command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -81,13 +74,6 @@ impl Summarizer {
         }
         let (status, captured) = answered?;
         captured.into_answer(status)
-    }
-
-    fn check_signal(&self) -> Result<()> {
-        match self.signal.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            signal => Err(Failure::Stopped(u8::try_from(signal).unwrap_or_default())),
-        }
     }
 
     fn check_time(&self, start: Instant, captured: &Captured) -> Result<()> {
@@ -108,7 +94,7 @@ impl Summarizer {
         let mut captured = Captured::default();
         let mut exited: Option<(ExitStatus, Instant)> = None;
         loop {
-            self.check_signal()?;
+            self.signals.check()?;
             match exited {
                 Some((status, at))
                     if captured.is_complete(status) || at.elapsed() >= PIPE_GRACE =>
@@ -256,7 +242,7 @@ fn forward(
     });
 }
 
-/// Stops a command and all processes it started: terminates them, then kills what still runs.
+/// Stops a command and the processes of its group: terminates them, then kills what still runs.
 fn stop(group: u32, events: &Receiver<Event>) {
     signal(group, Stop::Terminate);
     let start = Instant::now();

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::process::Stdio;
+
 use common::{Outcome, Rig, text};
 
 #[test]
@@ -165,7 +167,11 @@ fn a_truncated_store_is_four_for_every_command() -> Outcome {
             // Each command gets its own copy: the one before may have left lock files.
             let store = text(&rig.file(&format!("{length}-{}.db", args[0]), &whole[..length]));
             let printed = rig.fails(4, ["--store", &store].iter().chain(args));
-            assert_eq!(printed.contains("talktree verify"), args[0] != "verify", "{printed}");
+            assert_eq!(
+                printed.contains(" verify` lists every damage"),
+                args[0] != "verify",
+                "{printed}"
+            );
         }
     }
     // Damages the header, which is in the first page.
@@ -199,9 +205,10 @@ fn a_file_that_cannot_be_imported_is_five() {
 fn output_that_cannot_be_written_is_six() -> Outcome {
     let rig = Rig::toured();
     let full = std::fs::File::options().write(true).open("/dev/full")?;
-    let status =
-        rig.command(["log", "tour"]).stdout(full).stderr(std::process::Stdio::null()).status()?;
-    assert_eq!(status.code(), Some(6));
+    for args in [&["log", "tour"][..], &["--help"], &["help", "log"], &["--version"], &[]] {
+        let status = rig.command(args).stdout(full.try_clone()?).stderr(Stdio::null()).status()?;
+        assert_eq!(status.code(), Some(6), "{args:?}");
+    }
     Ok(())
 }
 

@@ -46,6 +46,41 @@ fn the_default_store_is_in_the_data_folder() -> Outcome {
     Ok(())
 }
 
+/// An empty variable used to be refused as a value that `--store` lacks.
+#[test]
+fn an_empty_variable_names_no_store() -> Outcome {
+    let rig = Rig::empty();
+    let mut command = rig.command(["sessions"]);
+    let output = command
+        .env("TALKTREE_STORE", "")
+        .env("XDG_DATA_HOME", rig.path("data"))
+        .env("HOME", rig.path("home"))
+        .output()?;
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(answer.stderr.contains("there is no store at "), "{answer:?}");
+    Ok(())
+}
+
+/// `import FOLDER | head` used to end without an error after the files whose reports fit into a buffer.
+#[test]
+fn an_import_goes_on_if_nobody_reads_its_reports() -> Outcome {
+    let rig = Rig::empty();
+    // Files of talktree's own format are reported one by one.
+    let header = r#"{"format":"talktree","version":1}"#;
+    for n in 0..300 {
+        let session = format!("{header}\n{{\"type\":\"session\",\"id\":\"s{n}\"}}\n");
+        rig.file(&format!("chats/{n}.jsonl"), session);
+    }
+    let mut command = rig.command(["import", &text(&rig.path("chats"))]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    drop(child.stdout.take());
+    let answer = Answer::of(child.wait_with_output()?);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(rig.json(["sessions", "--limit", "1000"]).len(), 300);
+    Ok(())
+}
+
 #[test]
 fn a_dry_run_writes_nothing() {
     let rig = Rig::empty();

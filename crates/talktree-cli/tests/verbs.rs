@@ -309,7 +309,7 @@ fn a_search_with_no_hit_says_what_would_have_some() {
         ),
         (
             &["planetarum", "--session", "Unrelated"],
-            "with a shorter word: talktree search 'planetar*'",
+            "with a shorter word, in all sessions: talktree search 'planetar*'",
         ),
         (&["planetarium -planetariums", "--sessions"], "talktree search --sessions planetarium"),
     ] {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use talktree::{Compaction, MessageId, Result, Summary};
 
 use crate::draft::DraftCompaction;
-use crate::noted::{Past, compaction_note};
 use crate::order::Shape;
+use crate::record_names::{Past, compaction_record};
 use crate::work::{Fate, Work};
 use crate::write::{Writer, refusal};
 
@@ -26,18 +26,18 @@ impl Writer<'_> {
         for compaction in compactions {
             (self.check)()?;
             let line = compaction.line;
-            let note = compaction_note(&compaction.id);
+            let record = compaction_record(&compaction.id);
             let is_marker_new = work.fate_of(&compaction.marker) == Some(Fate::Added);
             // A compaction that was removed since it was imported is not added again.
             let is_done = known.contains(&compaction.id)
                 || (!past.is_open && !is_marker_new)
-                || (!self.is_dry && work.is_remembered(&note)?);
+                || (!self.is_dry && work.is_remembered(&record)?);
             let added = match is_done {
                 true => Ok(()),
                 false => work.compact(compaction, &shape, self.is_dry)?,
             };
             match added {
-                Ok(()) => work.notes.push(note),
+                Ok(()) => work.record_names.push(record),
                 Err(why) => work.leave_out(line, &why),
             }
         }

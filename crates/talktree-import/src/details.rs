@@ -1,22 +1,15 @@
 //! The name and times of a session, derived from its messages where the source has none.
 
 use chrono::{DateTime, Utc};
-use talktree::{Message, Result, Role, Session, SessionDetails, SessionInfo};
+use talktree::{Message, Result, Session, SessionDetails, SessionInfo};
 
-use crate::draft::name;
-use crate::fields::Fields;
-use crate::noted::Past;
-
-/// The longest name that is made of what a person wrote, in characters.
-const MAX_NAME_CHARS: usize = 80;
+use crate::record_names::Past;
+use crate::title::Title;
 
 /// The details that are derived from messages.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    /// The first line that a person wrote ..
-    line: Option<String>,
-    /// .. or that a program wrote in their name, in tags.
-    tagged_line: Option<String>,
+    title: Title,
     oldest: Option<DateTime<Utc>>,
     newest: Option<DateTime<Utc>>,
 }
@@ -26,31 +19,13 @@ impl Derived {
         let time = message.created_at;
         self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
         self.newest = Some(self.newest.map_or(time, |newest| newest.max(time)));
-        if self.line.is_some() || message.is_hidden || message.role != Role::User {
-            return;
-        }
-        let Some(line) = name(&message.text()) else { return };
-        let line = match line.char_indices().nth(MAX_NAME_CHARS) {
-            None => line,
-            // At the end of a word, if it has words.
-            Some((end, _)) => {
-                let cut = &line[..end];
-                cut.rsplit_once(' ').map_or(cut, |(words, _)| words.trim_end()).to_owned()
-            }
-        };
-        let about = message.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
-        // Agents write tagged notes in the name of the user.
-        match line.starts_with('<') || about.is_true("isMeta") || about.has("kind") {
-            true => drop(self.tagged_line.get_or_insert(line)),
-            false => self.line = Some(line),
-        }
+        self.title.add(message);
     }
 
     /// Returns the details with the name and the time of creation that they lack.
     pub(crate) fn complete(&self, details: SessionDetails) -> SessionDetails {
-        let line = self.line.as_ref().or(self.tagged_line.as_ref());
         SessionDetails {
-            name: details.name.or_else(|| line.cloned()),
+            name: details.name.or_else(|| self.title.line().map(str::to_owned)),
             created_at: details.created_at.or(self.oldest),
             ..details
         }

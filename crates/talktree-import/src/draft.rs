@@ -75,7 +75,7 @@ pub(crate) struct Node {
     pub(crate) parent: Option<MessageId>,
     pub(crate) line: u64,
     /// Distinguishes this content from other content under the same id.
-    pub(crate) mark: u64,
+    pub(crate) fingerprint: u64,
     /// Whether it belongs to a side chain, apart from the conversation.
     pub(crate) is_side: bool,
     /// Whether a later entry hides it.
@@ -192,7 +192,7 @@ pub(crate) fn canonical(json: &str) -> String {
 }
 
 /// Returns a hash that distinguishes this content from other content.
-pub(crate) fn mark(text: &str) -> u64 {
+pub(crate) fn fingerprint(text: &str) -> u64 {
     derive(&[text]).as_u64_pair().0
 }
 

@@ -48,15 +48,16 @@ mod edits;
 mod fields;
 mod formats;
 mod importer;
-mod noted;
+
 mod order;
 mod pointer;
 mod queue;
+mod record_names;
 mod records;
 mod session_import;
 mod sniff;
+mod title;
 mod unnamed;
-
 mod work;
 mod write;
 
@@ -69,6 +70,7 @@ use talktree::{Error, Progress, Result, SessionId, Store};
 
 pub use formats::Format;
 pub use importer::Importer;
+pub use title::Title;
 
 /// How a file is imported.
 ///

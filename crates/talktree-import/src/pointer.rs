@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use talktree::{Error, Label, MessageId, Result};
 
 use crate::draft::DraftLabel;
-use crate::noted::label_note;
+use crate::record_names::label_record;
 use crate::work::{Fate, Work};
 use crate::write::Writer;
 
@@ -29,14 +29,14 @@ impl Writer<'_> {
                 }
                 (None, None) if self.is_dry => Ok(()),
                 // A label that was removed since it was imported is not set again.
-                (None, None) if work.is_remembered(&label_note(name, target))? => Ok(()),
+                (None, None) if work.is_remembered(&label_record(name, target))? => Ok(()),
                 (None, None) => match work.session.label(name, target) {
                     Err(error) if !error.is_refused() => return Err(error),
                     set => set.map_err(reason),
                 },
             };
             match result {
-                Ok(()) => work.notes.push(label_note(name, target)),
+                Ok(()) => work.record_names.push(label_record(name, target)),
                 Err(why) => work.report.fault(*line, format!("label {name:?}: {why}")),
             }
         }
@@ -60,7 +60,7 @@ impl Work<'_> {
             match fault {
                 None => {
                     labels.push(Label::new(name.as_str(), target.clone()));
-                    self.notes.push(label_note(name, target));
+                    self.record_names.push(label_record(name, target));
                 }
                 Some(why) => self.report.fault(*line, format!("label {name:?}: {why}")),
             }

@@ -12,10 +12,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use serde::Deserialize;
 
-/// The largest record that is read: 512 MiB. A longer one is damage.
-pub(crate) const MAX_RECORD_BYTES: usize = 512 << 20;
+/// The largest record that is read: 128 MiB, twice the longest message of a store. A longer one is damage. While a record
+/// is parsed, its content is in memory up to eight times.
+pub(crate) const MAX_RECORD_BYTES: usize = 128 << 20;
 
-/// The size of the read buffer.
+/// A file, or an entry of an archive.
 pub(crate) trait ReadSeek: Read + Seek {}
 
 impl<T: Read + Seek> ReadSeek for T {}
@@ -222,8 +223,9 @@ impl<'a> Records<'a> {
             let end = buffered.iter().position(|byte| *byte == b'\n');
             let piece = &buffered[..end.unwrap_or(buffered.len())];
             fits &= text.len() + piece.len() <= MAX_RECORD_BYTES;
-            if fits {
-                text.extend_from_slice(piece);
+            match fits {
+                true => text.extend_from_slice(piece),
+                false => *text = Vec::new(),
             }
             let passed = piece.len() + usize::from(end.is_some());
             self.reader.consume(passed);

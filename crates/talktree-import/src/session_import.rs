@@ -3,8 +3,8 @@
 use talktree::import::ImportReport;
 use talktree::{Compaction, ImportRecord, SessionId, SessionImport};
 
-use crate::noted::compaction_note;
 use crate::order::Shape;
+use crate::record_names::compaction_record;
 use crate::work::{Batch, Remainder, Work};
 
 impl Work<'_> {
@@ -24,8 +24,8 @@ impl Work<'_> {
         let records: Vec<ImportRecord> = batch.into_iter().map(place).collect();
         let compactions = self.whole_compactions(remainder);
         let labels = self.whole_labels(&remainder.labels);
-        let mut marks = std::mem::take(&mut self.notes);
-        marks.extend(remainder.notes.iter().cloned());
+        let mut marks = std::mem::take(&mut self.record_names);
+        marks.extend(remainder.record_names.iter().cloned());
         marks.push(self.ended());
         let mut details = self.derived.complete(remainder.details.clone());
         details.updated_at = self.derived.last_write(None, true);
@@ -56,7 +56,7 @@ impl Work<'_> {
                     }
                     let id = |at: u32| self.nodes[at as usize].id.clone();
                     compactions.push(draft.between(id(first), id(last)));
-                    self.notes.push(compaction_note(&draft.id));
+                    self.record_names.push(compaction_record(&draft.id));
                 }
                 Ok(None) => self.leave_out(draft.line, "all messages it covers are gone"),
                 Err(why) => self.leave_out(draft.line, &why),

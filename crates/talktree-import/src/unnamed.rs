@@ -13,14 +13,14 @@ use crate::write::Writer;
 
 impl Unnamed {
     /// Returns the record name that says which file a session comes from; none if the file has no name.
-    pub(crate) fn note(&self) -> Option<String> {
+    pub(crate) fn record(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         Some(format!("{}#file", derive(&[self.format, file, &self.count.to_string()])))
     }
 
     /// Returns the id of a session that begins with these messages.
     fn session(&self, nodes: &[Node]) -> SessionId {
-        let opening: Vec<u64> = nodes.iter().map(|node| node.mark).collect();
+        let opening: Vec<u64> = nodes.iter().map(|node| node.fingerprint).collect();
         let texts = [self.format, &format!("{opening:x?}"), &self.count.to_string()];
         derive(&texts).to_string().into()
     }
@@ -34,7 +34,7 @@ impl Writer<'_> {
         nodes: &[Node],
         report: &mut ImportReport,
     ) -> Result<SessionId> {
-        let note = unnamed.note();
+        let record = unnamed.record();
         let mut length = unnamed.opening.min(nodes.len());
         loop {
             let id = unnamed.session(&nodes[..length]);
@@ -45,8 +45,8 @@ impl Writer<'_> {
             if session.info()?.is_none() {
                 return Ok(id);
             }
-            if let Some(note) = &note
-                && session.is_imported(note)?
+            if let Some(record) = &record
+                && session.is_imported(record)?
             {
                 return Ok(id);
             }

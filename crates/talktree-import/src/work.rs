@@ -41,10 +41,10 @@ pub(crate) struct Work<'a> {
     pub(crate) has_past: bool,
     /// Whether the session is new, or an interrupted import created it.
     pub(crate) is_new: bool,
-    /// The names to store with the first messages ..
+    /// The record names to store with the first messages ..
     pub(crate) opening: Vec<String>,
     /// .. and at the end.
-    pub(crate) notes: Vec<String>,
+    pub(crate) record_names: Vec<String>,
 }
 
 /// Messages to be stored, with their nodes.
@@ -56,8 +56,8 @@ pub(crate) struct Remainder {
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) head: Option<MessageId>,
-    /// More names to store with the session.
-    pub(crate) notes: Vec<String>,
+    /// More record names to store with the session.
+    pub(crate) record_names: Vec<String>,
     /// The line it begins on.
     pub(crate) line: u64,
 }
@@ -115,7 +115,7 @@ impl<'a> Work<'a> {
             has_past: false,
             is_new: false,
             opening: Vec::new(),
-            notes: Vec::new(),
+            record_names: Vec::new(),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
             let first = &self.nodes[first as usize];
             let (line, before) = (node.line, first.line);
             self.fates[at] = Fate::Gone;
-            match first.mark == node.mark {
+            match first.fingerprint == node.fingerprint {
                 true => {
                     self.report.leave_out(line, format!("repeats the record of line {before}"));
                 }
@@ -427,7 +427,7 @@ impl<'a> Work<'a> {
 impl Node {
     /// Returns the record name of this node in the store.
     pub(crate) fn record(&self) -> String {
-        format!("{}#{:016x}", self.id, self.mark)
+        format!("{}#{:016x}", self.id, self.fingerprint)
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -10,8 +10,8 @@ use crate::ImportOptions;
 use crate::details::set_missing_details;
 use crate::draft::{Body, Draft};
 use crate::edits;
-use crate::noted::Past;
 use crate::queue::Queue;
+use crate::record_names::Past;
 use crate::session_import::discarded_report;
 use crate::work::{Batch, Fate, Remainder, Source, Waiting, Work, with_missing_parent};
 
@@ -43,9 +43,9 @@ impl Writer<'_> {
         report: &mut ImportReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut notes = Vec::new();
+        let mut record_names = Vec::new();
         if let (Some(unnamed), None) = (draft.unnamed.take(), &self.options.session) {
-            notes.extend(unnamed.note());
+            record_names.extend(unnamed.record());
             draft.session = self.find_session(&unnamed, &draft.nodes, report)?;
         }
         let id = self.options.session.as_ref().unwrap_or(&draft.session).clone();
@@ -64,7 +64,7 @@ impl Writer<'_> {
             report.remark(line, why);
         })?;
         let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
-        let remainder = Remainder { details, compactions, labels, head, notes, line };
+        let remainder = Remainder { details, compactions, labels, head, record_names, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if has_messages
@@ -121,11 +121,11 @@ impl Writer<'_> {
     ) {
         let nodes = batch.iter().map(|(node, _)| *node).collect();
         // Its notes count when it is stored as a whole; otherwise the steps make them again.
-        let mut notes = discarded_report();
-        let mut whole = Work { report: &mut notes, ..work };
+        let mut own = discarded_report();
+        let mut whole = Work { report: &mut own, ..work };
         let import = whole.session_import(id, batch, &remainder);
         let waiting = whole.wait(nodes, remainder);
-        self.queue.add(import, bytes, notes.notes, waiting);
+        self.queue.add(import, bytes, own.notes, waiting);
     }
 
     /// Stores a session step by step that could not be stored as a whole.
@@ -186,7 +186,7 @@ impl Writer<'_> {
         let details = remainder.details.clone();
         set_missing_details(work.session, details, &work.derived, info, past, has_added)?;
         // Changes no time of the session.
-        work.notes.extend(remainder.notes.iter().cloned());
+        work.record_names.extend(remainder.record_names.iter().cloned());
         work.end()
     }
 

@@ -1,16 +1,18 @@
 //! `talktree export`: writes a session or the store to a file.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use talktree::{Error, Store};
+use talktree::{Error, Part, Store};
 
 use crate::context::Context;
 use crate::failure::{Damage, Failure, Result, tell};
+use crate::new_file::NewFile;
 use crate::output::Exact;
+use crate::text::plural;
 use crate::{lookup, style};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
@@ -47,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "all")]
     skip_damaged: bool,
 
-    /// Write to this file instead of stdout; it must not exist yet.
+    /// Write to this file instead of stdout; it must not exist yet, and gets its name when it is complete.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -98,18 +100,16 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
         let skipped = write(&selection, &args, &mut out)?;
         out.flush()?;
+        tell_left_out(&selection, args.format)?;
         return all_or_damaged(skipped);
     };
-    let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{} already exists; nothing was written", path.display()))
-        }
-        _ => Failure::Output(error),
-    };
-    let mut file = BufWriter::new(File::create_new(path).map_err(cannot)?);
-    let skipped = write(&selection, &args, &mut file)?;
-    file.flush().map_err(cannot)?;
-    let bytes = std::fs::metadata(path).map(|file| file.len()).unwrap_or(0);
+    let mut file = NewFile::create(path)?;
+    let skipped = write(&selection, &args, &mut file).map_err(|failure| match failure {
+        Failure::Output(error) => file.failure(&error),
+        failure => failure,
+    })?;
+    let bytes = file.finish()?;
+    tell_left_out(&selection, args.format)?;
     let format = args
         .format
         .to_possible_value()
@@ -122,6 +122,33 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         context.out.line(&[(style::PLAIN, &path), (style::FAINT, &bytes)])?;
     }
     all_or_damaged(skipped)
+}
+
+/// Says which parts have no place in the format. Markdown and talktree's own format have one for every part.
+fn tell_left_out(selection: &Selection, format: Format) -> Result<()> {
+    let (Selection::Path(path), Format::Openai) = (selection, format) else { return Ok(()) };
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for message in path.iter() {
+        for part in &message?.parts {
+            let is_lost = match part {
+                Part::Reasoning(_) => true,
+                // What a user said while the model worked is written; the start of a step is only a mark.
+                Part::Other(_) => !matches!(&*part.kind(), "steering-message" | "step-start"),
+                _ => false,
+            };
+            if is_lost {
+                *kinds.entry(part.kind().into_owned()).or_default() += 1;
+            }
+        }
+    }
+    if !kinds.is_empty() {
+        let count = plural(kinds.values().sum(), "part");
+        let kinds: Vec<String> =
+            kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        let kinds = kinds.join(", ");
+        tell(&format!("{count} left out; the openai format has no place for: {kinds}"));
+    }
+    Ok(())
 }
 
 /// Fails if sessions were skipped; each was reported when it was skipped.

@@ -5,6 +5,8 @@ use talktree::Label;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
+use crate::shell::quote;
+use crate::suggestion::command;
 use crate::{lookup, style};
 
 /// Set a label on a message, remove a label, or list all labels
@@ -50,9 +52,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let label = labels.iter().find(|label| label.name == *name);
         let label = label.ok_or_else(|| {
             Failure::NotFound(format!(
-                "session {:?} has no label {name:?}; `talktree label {} --list` lists all",
+                "session {:?} has no label {name:?}; `{}` lists all",
                 session.id(),
-                session.id()
+                command(&format!("label {} --list", quote(session.id().as_str())))
             ))
         })?;
         session.unlabel(name)?;

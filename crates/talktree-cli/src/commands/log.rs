@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             newest.iter().rev().try_for_each(write)?;
         }
     }
-    if count == 0 && !context.is_json {
+    if count == 0 && !context.is_json && args.limit != Some(0) {
         tell("the history is empty");
     }
     Ok(())

@@ -29,11 +29,11 @@ pub(crate) fn are_results(parts: &[Part]) -> bool {
 }
 
 /// Records the names of the tools that a message calls.
-pub(crate) fn note_calls(content: Option<&Json>, names: &mut ToolNames) {
+pub(crate) fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
     let blocks = content.and_then(fields::list).unwrap_or_default();
     for block in blocks.iter().filter_map(Fields::of) {
         let kind = block.text("type");
-        if matches!(kind.as_deref(), Some("tool_use" | "server_tool_use" | "toolCall"))
+        if matches!(kind.as_deref(), Some("tool_use" | "toolCall"))
             && let (Some(id), Some(name)) = (block.text("id"), block.text("name"))
         {
             names.insert(id, name);
@@ -48,12 +48,14 @@ fn part(json: &Json, names: &ToolNames) -> Part {
         "text" | "input_text" | "output_text" => text(&block),
         "thinking" => reasoning(&block, "thinking"),
         "reasoning" => reasoning(&block, "text"),
-        "tool_use" | "server_tool_use" => call(&block, "input"),
+        "tool_use" => call(&block, "input"),
         "toolCall" => call(&block, "arguments"),
         "tool_result" => Some(result_block(&block, names)),
         "image" | "document" => file(&block),
         "image_url" => image_url(&block),
         "file" => openai_file(&block),
+        // Also the calls of tools that the provider ran itself, with their results: the program has no such tools, and the
+        // provider takes back only its own blocks.
         _ => None,
     };
     // A block with an extra field that has the name of a field of the part is kept unchanged.

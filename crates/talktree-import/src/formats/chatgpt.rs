@@ -11,7 +11,7 @@ use talktree::import::ImportReport;
 use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
 
 use crate::draft::{
-    Body, Draft, Node, Reader, derive, mark, message_id, name, session_id, with_source,
+    Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id, with_source,
 };
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
@@ -56,7 +56,7 @@ impl ChatGpt {
             id,
             parent: parent.map(|parent| parent.id.clone()),
             line,
-            mark: mark(&said.unwrap_or_default()),
+            fingerprint: fingerprint(&said.unwrap_or_default()),
             is_side: false,
             is_hidden: false,
             body: Body::Here(Box::new(message)),

@@ -17,7 +17,8 @@ use talktree::{CompactionId, Json, Message, MessageId, Role};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
-    Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, mark, message_id, name, session_id,
+    Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, message_id, name,
+    session_id,
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
@@ -121,7 +122,7 @@ impl Reader for ClaudeCode {
         report.records += 1;
         let kind = entry.text("type").unwrap_or_default();
         if let Some(message) = entry.object("message").filter(|_| kind == "assistant") {
-            blocks::note_calls(message.get("content"), &mut self.names);
+            blocks::collect_names(message.get("content"), &mut self.names);
         }
         let now = self.now;
         let uuid = entry.text("uuid").map(message_id);
@@ -502,7 +503,7 @@ fn node(id: MessageId, parent: Option<MessageId>, record: &Record) -> Node {
         id,
         parent,
         line: record.line,
-        mark: mark(&record.text),
+        fingerprint: fingerprint(&record.text),
         is_side: false,
         is_hidden: false,
         body,

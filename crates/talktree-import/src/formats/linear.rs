@@ -15,8 +15,8 @@ use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 use super::Format;
 use super::blocks::ToolNames;
 use crate::draft::{
-    Body, Draft, Node, Reader, Unnamed, canonical, derive, mark, message_id, name, session_id,
-    with_source,
+    Body, Draft, Node, Reader, Unnamed, canonical, derive, fingerprint, message_id, name,
+    session_id, with_source,
 };
 use crate::fields::{self, Fields};
 use crate::records::Record;
@@ -26,7 +26,7 @@ pub(crate) trait Dialect {
     const FORMAT: Format;
 
     /// Records what later messages refer to.
-    fn note(&self, fields: &Fields, names: &mut ToolNames);
+    fn collect_names(&self, fields: &Fields, names: &mut ToolNames);
 
     /// Returns the message; its id and time are set by the caller.
     fn message(&self, fields: Fields, names: &ToolNames) -> Message;
@@ -66,7 +66,7 @@ impl<D: Dialect> Linear<D> {
 
     fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
         let content = canonical(json);
-        let mark = mark(&content);
+        let fingerprint = fingerprint(&content);
         let number = list.nodes.len().to_string();
         let id = match given_id(fields) {
             Some(id) => message_id(id),
@@ -75,10 +75,10 @@ impl<D: Dialect> Linear<D> {
         let before = list.nodes.last().map(|node| node.id.clone());
         let parent = self.dialect.parent(fields).unwrap_or(before);
         if !list.is_open {
-            list.opening.push(mark);
+            list.opening.push(fingerprint);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        Node { id, parent, line, mark, is_side: false, is_hidden: false, body }
+        Node { id, parent, line, fingerprint, is_side: false, is_hidden: false, body }
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {
@@ -120,7 +120,7 @@ impl<D: Dialect> Linear<D> {
                 report.lose(record.line, format!("message {}: no object with a role", at + 1));
                 continue;
             };
-            self.dialect.note(&message, &mut self.names);
+            self.dialect.collect_names(&message, &mut self.names);
             let body = Body::Here(Box::new(Message::new("", Vec::new())));
             let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
             let message = self.message_of(message, node.id.clone());
@@ -171,7 +171,7 @@ impl<D: Dialect> Reader for Linear<D> {
             report.lose(record.line, "neither a message with a role nor a list of messages");
             return None;
         }
-        self.dialect.note(&fields, &mut self.names);
+        self.dialect.collect_names(&fields, &mut self.names);
         let mut list = std::mem::take(&mut self.loose);
         if list.nodes.is_empty() {
             list.line = record.line;

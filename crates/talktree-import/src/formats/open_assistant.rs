@@ -11,7 +11,7 @@ use talktree::import::ImportReport;
 use talktree::{Json, Message, MessageId};
 
 use crate::draft::{
-    Body, Draft, Node, Reader, canonical, mark, message_id, session_id, with_source,
+    Body, Draft, Node, Reader, canonical, fingerprint, message_id, session_id, with_source,
 };
 use crate::fields::{Fields, text_part};
 use crate::order::{Shape, arrange};
@@ -67,7 +67,7 @@ impl OpenAssistant {
             nodes.push(Node {
                 parent: parent.and_then(|parent| ids[parent].clone()),
                 line,
-                mark: mark(&canonical(text)),
+                fingerprint: fingerprint(&canonical(text)),
                 is_side: false,
                 is_hidden: false,
                 body: Body::Here(Box::new(message)),
@@ -131,7 +131,7 @@ impl Reader for OpenAssistant {
                 id: message_id(id),
                 parent: parent.map(message_id),
                 line: record.line,
-                mark: mark(&canonical(&record.text)),
+                fingerprint: fingerprint(&canonical(&record.text)),
                 is_side: false,
                 is_hidden: false,
                 body: Body::there(record),

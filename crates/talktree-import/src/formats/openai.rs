@@ -19,7 +19,7 @@ pub(crate) struct OpenAi;
 impl Dialect for OpenAi {
     const FORMAT: Format = Format::OpenAi;
 
-    fn note(&self, fields: &Fields, names: &mut ToolNames) {
+    fn collect_names(&self, fields: &Fields, names: &mut ToolNames) {
         for call in calls(fields) {
             let function = call.object("function").or_else(|| call.object("custom"));
             let name = function.and_then(|function| function.text("name"));

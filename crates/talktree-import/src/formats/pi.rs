@@ -12,8 +12,8 @@ use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
 use crate::draft::{
-    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, mark, message_id,
-    name, session_id,
+    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, fingerprint,
+    message_id, name, session_id,
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
@@ -94,7 +94,7 @@ impl Reader for Pi {
         }
         let message = fields.object("message");
         if let Some(message) = &message {
-            blocks::note_calls(message.get("content"), &mut self.names);
+            blocks::collect_names(message.get("content"), &mut self.names);
         }
         let now = self.now;
         if self.drafts.is_empty() {
@@ -130,7 +130,7 @@ impl Reader for Pi {
             id,
             parent,
             line: record.line,
-            mark: mark(&record.text),
+            fingerprint: fingerprint(&record.text),
             is_side: false,
             is_hidden: false,
             body: Body::there(record),

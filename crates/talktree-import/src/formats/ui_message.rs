@@ -23,7 +23,7 @@ pub(crate) struct UiMessage;
 impl Dialect for UiMessage {
     const FORMAT: Format = Format::UiMessage;
 
-    fn note(&self, _: &Fields, _: &mut ToolNames) {}
+    fn collect_names(&self, _: &Fields, _: &mut ToolNames) {}
 
     fn message(&self, fields: Fields, names: &ToolNames) -> Message {
         let parts = match fields.list("parts") {

@@ -48,8 +48,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     once: bool,
 
-    /// Kill the command, and all processes it started, if one summary takes longer than this many
+    /// Kill the command, and the processes it started, if one summary takes longer than this many
     /// seconds [default: no limit].
+    ///
+    /// A process that left the group of the command, as with setsid, is not killed and not waited for.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(requires = "summarizer_cmd", conflicts_with_all = ["plan", "text", "list", "remove"])]
     timeout: Option<u64>,

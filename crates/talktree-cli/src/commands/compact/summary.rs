@@ -1,14 +1,12 @@
 //! `talktree compact --summary` and `--summary-file`: compacts with a given summary.
 
-use std::path::Path;
-
 use talktree::{Compaction, Planned, Session, Summary};
 
 use super::{Args, Target, plan, print_added};
 use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::input::read_input;
-use crate::{lookup, stdin};
+use crate::failure::Result;
+use crate::input::{read_stdin, read_text};
+use crate::lookup;
 
 /// Compacts the range from one message to another.
 pub(super) fn add_range(
@@ -45,12 +43,11 @@ pub(super) fn commit_plan(args: &Args, target: &Target, context: &mut Context) -
 
 /// Returns the given summary.
 fn text(args: &Args) -> Result<String> {
+    const WHAT: &str = "the summary";
     let text = match (&args.summary, &args.summary_file) {
         (Some(text), _) if text != "-" => text.clone(),
-        (_, Some(file)) if file != Path::new("-") => read_input(file).map_err(|error| {
-            Failure::Input(format!("{} cannot be read: {error}", file.display()))
-        })?,
-        _ => stdin::read("the summary")?,
+        (_, Some(file)) => read_text(file, WHAT)?,
+        _ => read_stdin(WHAT)?,
     };
     Ok(text.trim_end().to_owned())
 }

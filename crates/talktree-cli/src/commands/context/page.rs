@@ -9,9 +9,8 @@ use talktree::{Block, Error, Store};
 use super::scope::{Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
-use crate::input::read_input;
+use crate::input::read_text;
 use crate::output::Exact;
-use crate::stdin;
 use crate::text::plural;
 
 /// Write the texts as one Markdown page, a heading for each label
@@ -75,10 +74,7 @@ pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let scope = Scope::of(&store, &args.scope)?;
     let name = args.file.display().to_string();
-    let page = match &*name {
-        "-" => stdin::read("the page")?,
-        _ => read_input(&args.file).map_err(|error| Failure::Input(format!("{name}: {error}")))?,
-    };
+    let page = read_text(&args.file, "the page")?;
     // A prompt shows labels in upper case; the stored labels have the original spelling.
     let stored = scope.context([])?.stored()?;
     let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;

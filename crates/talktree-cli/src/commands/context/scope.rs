@@ -10,6 +10,8 @@ use talktree::{Block, EntryInfo, EntryVersion, SessionId, Store};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::shell::quote;
+use crate::suggestion::command;
 use crate::{lookup, style};
 
 #[derive(Debug, clap::Args)]
@@ -190,8 +192,9 @@ impl<'a> Scope<'a> {
         Failure::NotFound(match self.is_shared {
             true => format!("nothing is stored for all sessions under {label:?}"),
             false => format!(
-                "session {:?} has nothing under {label:?}; `talktree context list {}` lists what it has",
-                self.id, self.id
+                "session {:?} has nothing under {label:?}; `{}` lists what it has",
+                self.id,
+                command(&format!("context list {}", quote(self.id.as_str())))
             ),
         })
     }

@@ -5,7 +5,7 @@ use talktree::Document;
 use super::scope::{self, Kind, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::stdin;
+use crate::input::read_stdin;
 
 /// Write a text under a label, or a document of it
 ///
@@ -89,7 +89,7 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<()> {
 }
 
 fn from_stdin() -> Result<String> {
-    let mut text = stdin::read("the text")?;
+    let mut text = read_stdin("the text")?;
     // An empty stdin is more likely a mistake than a wish to empty the text.
     if text.is_empty() {
         let why = "nothing came by stdin; a text of \"\" empties what is there";

@@ -1,21 +1,18 @@
 //! ZIP archives: the export that ChatGPT sends.
 //!
-//! An importer seeks in its input, and an entry of an archive is a stream. So each entry is copied to a temporary file,
-//! not to memory.
+//! Invariant: what an archive unpacks to is limited, for each entry and for all. An entry over its limit is named, and the
+//! others follow.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use zip::ZipArchive;
 
+use super::spool::{Limit, MAX_ARCHIVE_BYTES, spool};
 use crate::failure::{Failure, Result};
 
 /// What a ZIP archive begins with.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
-
-/// The largest entry, in bytes: an archive may hold far more than its own size.
-const MAX_ENTRY_BYTES: u64 = 16 << 30;
 
 /// An entry of an archive: its name, whether it is named as conversations are, and its content.
 pub(super) struct Entry {
@@ -49,31 +46,28 @@ pub(super) fn each_conversation(
         )));
     }
     chosen.sort_unstable();
+    let mut left = MAX_ARCHIVE_BYTES;
     for name in chosen {
-        let path = path.join(name);
-        let file = match archive.by_name(name) {
+        let spooled = match archive.by_name(name) {
             Ok(entry) if !entry.is_file() => continue,
-            Ok(mut entry) => spool(&mut entry, &path),
-            Err(error) => Err(Failure::Input(format!("{}: {error}", path.display()))),
+            Ok(mut entry) => {
+                let limit = Limit::of_entry(entry.compressed_size(), left);
+                // The archive says how long an entry is. If it lies, unpacking fails where the entry should end.
+                let spooled = limit.check(entry.size()).and_then(|()| {
+                    let spooled = spool(&mut entry, &limit);
+                    let read = spooled.as_ref().map_or(limit.bytes(), |(_, bytes)| *bytes);
+                    left = left.saturating_sub(read);
+                    spooled
+                });
+                spooled.map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
         };
+        let named = |why| Failure::Input(format!("{}: {why}", path.join(name).display()));
+        let file = spooled.map(|(file, _)| file).map_err(named);
         with(Entry { name: name.clone(), is_named, file })?;
     }
     Ok(())
-}
-
-/// Returns a temporary file with the content of a reader; it is deleted when it is closed.
-pub(super) fn spool(reader: &mut impl Read, path: &Path) -> Result<File> {
-    let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
-    let mut file = tempfile::tempfile().map_err(cannot)?;
-    let bytes = std::io::copy(&mut reader.take(MAX_ENTRY_BYTES + 1), &mut file).map_err(cannot)?;
-    file.seek(SeekFrom::Start(0)).map_err(cannot)?;
-    match bytes > MAX_ENTRY_BYTES {
-        true => Err(Failure::Input(format!(
-            "{} unpacks to more than the limit of {MAX_ENTRY_BYTES} bytes",
-            path.display()
-        ))),
-        false => Ok(file),
-    }
 }
 
 fn is_chatgpt(name: &str) -> bool {

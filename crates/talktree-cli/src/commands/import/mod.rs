@@ -1,10 +1,11 @@
 //! `talktree import`: conversations from the files of other programs.
 
 mod archive;
+mod spool;
 mod walk;
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,9 +13,11 @@ use talktree::import::ImportReport;
 use talktree::{Error, SessionId, Store};
 use talktree_import::{Format, ImportOptions, Importer};
 
+use self::spool::{Limit, spool};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
-use crate::input::open_input;
+use crate::input::{dangling, is_stdin, open_input};
+use crate::output::Output;
 use crate::progress::Bar;
 use crate::style;
 
@@ -142,7 +145,13 @@ fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) 
             true => total.add(report),
             false => total.fail(total.named.contains(&report.path)),
         }
-        write(context, report)?;
+        match write(context, report) {
+            // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
+            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                context.out = Output::nowhere();
+            }
+            written => written?,
+        }
     }
     Ok(())
 }
@@ -201,7 +210,9 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
             // Checked first, so that no store is created for a missing file.
-            return Err(Failure::Input(format!("{} does not exist", path.display())));
+            let name = path.display();
+            let why = dangling(path).map(|why| format!("{name}: {why}"));
+            return Err(Failure::Input(why.unwrap_or_else(|| format!("{name} does not exist"))));
         }
     }
     match sources.is_empty() {
@@ -212,18 +223,10 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     }
 }
 
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 /// Reads a file, or the entries of an archive. A file that fails is reported; the error is one of the store.
 fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Result<()> {
     let path = &source.path;
     let is_named = !source.is_found;
-    if is_stdin(path) {
-        let file = archive::spool(&mut std::io::stdin().lock(), path);
-        return import_file(importer, "-", file, is_named, total);
-    }
     let name = path.to_string_lossy();
     let file = match open_file(path) {
         Ok((file, false)) => return import_file(importer, &name, Ok(file), is_named, total),
@@ -244,10 +247,21 @@ fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Re
     }
 }
 
-/// Opens a file; returns whether it is an archive.
+/// Opens a file, or copies a stream to one; returns whether it is an archive.
 fn open_file(path: &Path) -> Result<(File, bool)> {
     let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
-    let mut file = open_input(path).map_err(cannot)?;
+    let copied = |stream: &mut dyn Read| spool(stream, &Limit::of_stream()).map(|(file, _)| file);
+    let mut file = match is_stdin(path) {
+        true => copied(&mut std::io::stdin().lock()).map_err(cannot)?,
+        false => {
+            let mut file = open_input(path).map_err(cannot)?;
+            match file.metadata().map_err(cannot)?.is_file() {
+                true => file,
+                // A pipe or a device.
+                false => copied(&mut file).map_err(cannot)?,
+            }
+        }
+    };
     let mut magic = Vec::new();
     file.by_ref().take(4).read_to_end(&mut magic).map_err(cannot)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot)?;

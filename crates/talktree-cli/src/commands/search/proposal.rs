@@ -9,6 +9,7 @@ use talktree::{MessageId, SessionId};
 use super::{Args, Scope};
 use crate::failure::Result;
 use crate::shell::quote;
+use crate::suggestion::command;
 
 /// How long each attempt to find a proposal may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -77,11 +78,16 @@ pub(super) fn text(proposals: &[Proposal], args: &Args) -> String {
     }
     for Proposal { widening, query, session, branch } in proposals {
         let widening = match widening {
+            // The options still say where to search.
+            Wider::Query(Widening::AnySession) => "without `session:`".to_owned(),
+            Wider::Query(widening) if args.session.is_some() && session.is_none() => {
+                format!("{widening}, in all sessions")
+            }
             Wider::Query(widening) => widening.to_string(),
             Wider::Scope(WiderScope::WholeSession) => "in the whole session".to_owned(),
             Wider::Scope(WiderScope::AllSessions) => "in all sessions".to_owned(),
         };
-        text += &format!("\n  {widening}: talktree search ");
+        text += &format!("\n  {widening}: {}", command("search "));
         let given = |name: &str, value: &Option<String>, is_kept: bool| {
             let value = value.as_ref().filter(|_| is_kept);
             value.map_or(String::new(), |value| format!("--{name} {} ", quote(value)))

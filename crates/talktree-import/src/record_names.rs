@@ -26,11 +26,11 @@ pub(crate) struct Past {
     pub(crate) is_open: bool,
 }
 
-pub(crate) fn compaction_note(id: &CompactionId) -> String {
+pub(crate) fn compaction_record(id: &CompactionId) -> String {
     format!("{id}#compaction")
 }
 
-pub(crate) fn label_note(name: &str, target: &MessageId) -> String {
+pub(crate) fn label_record(name: &str, target: &MessageId) -> String {
     format!("{}#label", derive(&[name, target.as_str()]))
 }
 
@@ -66,18 +66,18 @@ impl Work<'_> {
             false => messages.first().map(|first| first.message.id.clone()),
         };
         let Some(at) = at else { return Ok(Vec::new()) };
-        Ok(self.opening.iter().map(|note| ImportRecord::mark(note.as_str(), at.clone())).collect())
+        Ok(self.opening.iter().map(|name| ImportRecord::mark(name.as_str(), at.clone())).collect())
     }
 
     /// Stores the remaining names, and that the import is complete.
     pub(crate) fn end(&mut self) -> Result<()> {
-        let mut notes = std::mem::take(&mut self.notes);
-        notes.push(self.ended());
-        notes.extend(self.is_new.then(|| ENDED.to_owned()));
+        let mut names = std::mem::take(&mut self.record_names);
+        names.push(self.ended());
+        names.extend(self.is_new.then(|| ENDED.to_owned()));
         let Some(leaf) = self.session.latest_leaf()? else { return Ok(()) };
-        let notes = notes.into_iter().map(|note| ImportRecord::mark(note, leaf.id.clone()));
-        let notes: Vec<_> = notes.collect();
-        match self.session.import_messages(&notes) {
+        let marks = names.into_iter().map(|name| ImportRecord::mark(name, leaf.id.clone()));
+        let marks: Vec<_> = marks.collect();
+        match self.session.import_messages(&marks) {
             // Deleted meanwhile: fewer names are kept, which does no harm.
             Err(Error::UnknownMessage { .. }) => Ok(()),
             stored => stored.map(drop),
@@ -85,8 +85,8 @@ impl Work<'_> {
     }
 
     /// Returns whether an earlier import stored this name; `false` in a new session.
-    pub(crate) fn is_remembered(&self, note: &str) -> Result<bool> {
-        Ok(self.has_past && self.session.is_imported(note)?)
+    pub(crate) fn is_remembered(&self, record: &str) -> Result<bool> {
+        Ok(self.has_past && self.session.is_imported(record)?)
     }
 
     /// Returns the name for the end of the import of these nodes.
@@ -96,7 +96,7 @@ impl Work<'_> {
 
     /// Returns the names for the start and the end of the import of these nodes.
     fn names(&self) -> (String, String) {
-        let mix = |hash: u64, node: &Node| hash.rotate_left(5) ^ node.mark;
+        let mix = |hash: u64, node: &Node| hash.rotate_left(5) ^ node.fingerprint;
         let file = self.nodes.iter().fold(self.nodes.len() as u64, mix);
         (format!("{file:x}{BEGUN}"), format!("{file:x}{ENDED}"))
     }

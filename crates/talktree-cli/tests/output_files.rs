@@ -1,0 +1,132 @@
+//! Files that a command writes: complete and private, or not there.
+//!
+//! `export --output` used to write to the file itself, with the permissions of any file. A failure left a part of an
+//! export, which looked like a whole one.
+
+mod common;
+
+use std::path::Path;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+
+use common::{Outcome, Rig, text};
+
+/// Returns the names in a folder.
+fn names(folder: &Path) -> std::io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(folder)?;
+    let mut names: Vec<String> = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<std::io::Result<_>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_can_be_read_by_its_owner_only() -> Outcome {
+    use std::os::unix::fs::PermissionsExt;
+    let rig = Rig::toured();
+    let file = rig.path("tour.jsonl");
+    let answer = rig.json(["export", "tour", "--output", &text(&file)]);
+    assert_eq!(answer[0]["bytes"], std::fs::metadata(&file)?.len());
+    assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&file)?, rig.ok(["export", "tour"]));
+    Ok(())
+}
+
+/// Damages the text of a message in a copy of the store, and returns its path.
+fn damaged(rig: &Rig) -> Result<String, Box<dyn std::error::Error>> {
+    let store = rig.path("damaged.db");
+    rig.ok(["backup", &text(&store)]);
+    let mut bytes = std::fs::read(&store)?;
+    let needle = b"Do we need tickets for the planetarium?";
+    let at = bytes.windows(needle.len()).position(|part| part == needle).ok_or("no message")?;
+    bytes[at..at + 12].copy_from_slice(b"\"\"\"\"\"\"\"\"\"\"\"\"");
+    std::fs::write(&store, bytes)?;
+    Ok(text(&store))
+}
+
+#[test]
+fn a_failed_export_leaves_no_file() -> Outcome {
+    let rig = Rig::toured();
+    let store = damaged(&rig)?;
+    std::fs::create_dir(rig.path("out"))?;
+    for format in ["talktree", "markdown", "openai"] {
+        let file = text(&rig.path("out/tour"));
+        rig.fails(4, ["--store", &store, "export", "tour", "-o", &file, "--format", format]);
+        assert_eq!(names(&rig.path("out"))?, [""; 0], "{format}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_exists_is_left_as_it_is() -> Outcome {
+    let rig = Rig::toured();
+    let file = rig.file("out/tour.jsonl", "mine");
+    let why = rig.fails(2, ["export", "tour", "-o", &text(&file)]);
+    assert!(why.contains("tour.jsonl already exists; nothing was written"), "{why}");
+    assert_eq!(std::fs::read_to_string(&file)?, "mine");
+    assert_eq!(names(&rig.path("out"))?, ["tour.jsonl"]);
+    Ok(())
+}
+
+/// A stopped export used to leave a part of itself, and a stopped backup a file `.partial`.
+#[cfg(unix)]
+#[test]
+fn an_export_or_a_backup_that_is_stopped_leaves_no_file() -> Outcome {
+    let rig = Rig::empty();
+    let message = format!(r#"{{"role":"user","content":"{}"}}"#, "long ".repeat(200));
+    let messages = vec![message; 6_000].join(",");
+    let chat = format!(r#"{{"id":"long","messages":[{messages}]}}"#);
+    rig.ok(["import", &text(&rig.file("long.json", chat))]);
+    let (folder, file) = (rig.path("out"), text(&rig.path("out/long")));
+    std::fs::create_dir(&folder)?;
+    let mut stopped = Vec::new();
+    while stopped.len() < 2 {
+        let args = match stopped.len() {
+            0 => vec!["export", "long", "-o", &file],
+            _ => vec!["backup", &file],
+        };
+        let mut child = rig.command(&args).stdout(Stdio::null()).spawn()?;
+        // As soon as it has begun.
+        while names(&folder)?.is_empty() {
+            std::thread::yield_now();
+        }
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+        match child.wait()?.code() {
+            // The signal came too late: once more.
+            Some(0) => std::fs::remove_file(&file)?,
+            code => stopped.push(code),
+        }
+        assert_eq!(names(&folder)?, [""; 0], "{args:?}");
+    }
+    assert_eq!(stopped, [Some(130), Some(130)]);
+    Ok(())
+}
+
+/// The errors used to leave out which file they are about, and a missing folder for a backup to be one of the store.
+#[test]
+fn an_output_file_that_cannot_be_created_is_named() {
+    let rig = Rig::toured();
+    for args in [["export", "tour", "-o", "nowhere/x"], ["backup", "nowhere/x", "--color", "never"]]
+    {
+        let why = rig.fails(6, args);
+        assert!(why.contains("the output cannot be written: nowhere/x: "), "{why}");
+    }
+}
+
+/// The openai format used to leave out reasoning and unknown parts without a word.
+#[test]
+fn an_openai_export_counts_what_it_leaves_out() {
+    let rig = Rig::empty();
+    let chat = r#"{"id":"s","messages":[
+        {"id":"m1","role":"user","parts":[{"type":"text","text":"hi"},{"type":"data-mood","data":1}]},
+        {"id":"m2","role":"assistant","parts":[{"type":"step-start"},{"type":"reasoning","text":"hm"},
+            {"type":"data-mood","data":2},{"type":"text","text":"ho"}]}]}"#;
+    rig.ok(["import", "--session", "s", &text(&rig.file("chat.json", chat))]);
+    let answer = rig.run(["export", "s", "--format", "openai"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let why = "3 parts left out; the openai format has no place for: data-mood (2), reasoning (1)";
+    assert!(answer.stderr.contains(why), "{answer:?}");
+    assert_eq!(rig.run(["export", "s", "--format", "markdown"]).stderr, "");
+}
