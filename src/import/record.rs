@@ -131,6 +131,7 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         source: Option<String>,
         metadata: Option<Json>,
         end_reason: Option<String>,
+        owner: Option<String>,
         created_at: Option<DateTime<Utc>>,
         updated_at: Option<DateTime<Utc>>,
     }
@@ -144,6 +145,7 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         source: session.source,
         metadata: session.metadata,
         end_reason: session.end_reason,
+        owner: session.owner,
         created_at: session.created_at,
         updated_at: session.updated_at,
     };

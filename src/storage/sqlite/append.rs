@@ -74,6 +74,7 @@ pub(super) fn append(
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
+                session.note_message_at(message.created_at);
                 new_head = Some(address);
                 parent = new_head;
                 appended.push(Appended::new(message.id.clone()));
@@ -93,6 +94,7 @@ pub(super) fn append(
             false => session.head = new_head,
         }
         session_row::store(conn, &session)?;
+        session_row::store_listed_at(conn, &mut session)?;
     }
     // If no message was new, the stored count may be another counter's.
     let is_own = counter_key(conn, counted.counter())? == Some(session.counter);
@@ -192,6 +194,7 @@ pub(super) fn insert(
         return Ok(None);
     }
     session.next += 1;
+    session.messages += 1;
     Ok(Some(address))
 }
 

@@ -50,12 +50,17 @@ pub(super) fn import(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
+        // Records may come in any order.
+        let last = session.last_message_at;
+        session.note_message_at(record.message.created_at);
+        session.last_message_at = session.last_message_at.max(last);
         before = Some((record.message.id.clone(), address));
         imported.push(Imported::Added);
     }
     if imported.contains(&Imported::Added) {
         search_index::make_pending(conn, &mut session, first_new)?;
         session_row::store(conn, &session)?;
+        session_row::store_listed_at(conn, &mut session)?;
     }
     Ok(imported)
 }

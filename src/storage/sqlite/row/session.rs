@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, Statement};
 
 use super::super::error::{BackendResult, corrupt, damaged};
-use super::{Bind, Read, execute, first_row};
+use super::{Bind, Read, execute, first_row, time};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
@@ -27,16 +27,26 @@ pub(in super::super) struct SessionRow {
     pub(in super::super) counter: i64,
     /// How often they were changed by anything but an append at the head.
     pub(in super::super) changes: i64,
+    /// How many messages it has, tombstones not counted.
+    pub(in super::super) messages: i64,
+    /// The time of the message that was appended last.
+    pub(in super::super) last_message_at: Option<i64>,
+    /// Where lists show it. Not among the columns that every write stores: it is in several indexes.
+    pub(in super::super) listed_at: i64,
+    /// When it was put into the trash.
+    pub(in super::super) deleted_at: Option<i64>,
 }
 
 columns! {
-    session_columns[key, unindexed]: SessionRow {
+    session_columns[key, unindexed, listed_at, deleted_at]: SessionRow {
         next,
         head,
         head_position,
         visible_tokens,
         counter,
         changes,
+        messages,
+        last_message_at,
     }
 }
 
@@ -51,6 +61,7 @@ columns! {
         metadata,
         end_reason,
         created_at,
+        owner,
     }
 }
 
@@ -83,7 +94,16 @@ impl SessionRow {
             visible_tokens: CachedCount(Some(0)),
             counter: 0,
             changes: 0,
+            messages: 0,
+            last_message_at: None,
+            listed_at: now(),
+            deleted_at: None,
         }
+    }
+
+    /// Notes the time of a message that was appended. A time in the future, which a wrong clock gives, counts as now.
+    pub(in super::super) fn note_message_at(&mut self, created_at: DateTime<Utc>) {
+        self.last_message_at = Some(created_at.timestamp_micros().min(now()));
     }
 
     /// Sets how many tokens a model sees at the head; `None` if that has to be counted.
@@ -127,7 +147,7 @@ pub(in super::super) fn find(
 }
 
 pub(in super::super) const BY_ID: &str =
-    concat!("SELECT key, unindexed", session_columns!(names), " FROM session WHERE id = ?1");
+    concat!("SELECT key, unindexed, listed_at, deleted_at", session_columns!(names), " FROM session WHERE id = ?1");
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
@@ -141,6 +161,27 @@ const STORE: &str = concat!(
     ", updated_at = max(updated_at, ?) WHERE key = ?"
 );
 
+/// Stores where lists show a session, if that changed by enough.
+///
+/// Each change of this column changes several indexes: in a session that is written to many times a second, a few
+/// changes are enough, since a list reads as many more rows as this column may be late.
+pub(in super::super) fn store_listed_at(
+    conn: &Connection,
+    row: &mut SessionRow,
+) -> BackendResult<()> {
+    let Some(last) = row.last_message_at else { return Ok(()) };
+    if (row.listed_at..row.listed_at.saturating_add(LISTED_LATE)).contains(&last) {
+        return Ok(());
+    }
+    conn.prepare_cached("UPDATE session SET listed_at = ?2 WHERE key = ?1")?
+        .execute([row.key, last])?;
+    row.listed_at = last;
+    Ok(())
+}
+
+/// How many microseconds `listed_at` may be behind `last_message_at`.
+pub(in super::super) const LISTED_LATE: i64 = 100_000;
+
 /// Sets the details that are given.
 pub(in super::super) fn set_details(
     conn: &Connection,
@@ -148,6 +189,16 @@ pub(in super::super) fn set_details(
     details: &SessionDetails,
 ) -> BackendResult<()> {
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
+    if details.end_reason.is_some() {
+        conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
+            .execute([key, now()])?;
+    }
+    if details.created_at.is_some() {
+        conn.prepare_cached(
+            "UPDATE session SET listed_at = created_at WHERE key = ?1 AND last_message_at IS NULL",
+        )?
+        .execute([key])?;
+    }
     Ok(())
 }
 
@@ -165,25 +216,47 @@ pub(in super::super) fn info(
     first_row(conn, INFO, &[id], read_info)
 }
 
-/// Reads a row of [`INFO`] or [`ALL`].
+/// Reads the columns of `info_columns!`.
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
     let info = || {
-        let details = SessionDetails::read(row, 1)?;
+        let (messages, tags): (i64, String) = (row.get(2)?, row.get(7)?);
+        let at = |column| -> BackendResult<_> { row.get::<_, Option<i64>>(column)?.map(time).transpose() };
+        let details = SessionDetails::read(row, 8)?;
         // Both times are NOT NULL.
-        Ok(SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH))
+        let info = SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH);
+        Ok(SessionInfo {
+            messages: u64::try_from(messages).unwrap_or_default(),
+            last_message_at: at(3)?,
+            ended_at: at(4)?,
+            is_pinned: row.get(5)?,
+            deleted_at: at(6)?,
+            tags: serde_json::from_str(&tags).map_err(|error| corrupt(error.to_string()))?,
+            ..info
+        })
     };
     info().map_err(damaged(format_args!("session {id:?}")))
 }
 
-const INFO: &str =
-    concat!("SELECT id, updated_at", details_columns!(names), " FROM session WHERE id = ?1");
+/// The columns that `read_info` reads.
+macro_rules! info_columns {
+    () => {
+        concat!(
+            "session.id, session.key, messages, last_message_at, ended_at, pinned, deleted_at,
+             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key),
+             updated_at",
+            details_columns!(names)
+        )
+    };
+}
+
+const INFO: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE id = ?1");
 
 /// The session written to last comes first.
 pub(in super::super) const ALL: &str = concat!(
-    "SELECT id, updated_at",
-    details_columns!(names),
-    " FROM session ORDER BY updated_at DESC, key DESC"
+    "SELECT ",
+    info_columns!(),
+    " FROM session WHERE deleted_at IS NULL ORDER BY updated_at DESC, key DESC"
 );
 
 /// Returns the current time as rows hold it.

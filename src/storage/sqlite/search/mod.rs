@@ -341,7 +341,7 @@ impl Texts for Search<'_> {
 
     /// Filters come later. In the whole store, FTS5 always chooses.
     fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
-        if self.range == Range::Store {
+        if self.range.is_store() {
             return Ok(None);
         }
         let mut found = Vec::new();

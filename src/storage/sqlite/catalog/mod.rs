@@ -15,7 +15,8 @@ use crate::tree::{Address, MAX_SESSIONS};
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     conn.prepare_cached(
-        "INSERT INTO session (id, visible_tokens, created_at, updated_at) VALUES (?1, 0, ?2, ?2)",
+        "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
+         VALUES (?1, 0, ?2, ?2, ?2)",
     )?
     .execute(params![id.as_str(), row::now()])?;
     let key = conn.last_insert_rowid();
@@ -70,7 +71,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
         "DELETE FROM head_log WHERE session = ?1",
         "UPDATE session
             SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1,
-                unindexed = NULL
+                unindexed = NULL, messages = 0
           WHERE key = ?1",
     ] {
         conn.prepare_cached(sql)?.execute([key])?;
