@@ -1,0 +1,13 @@
+//! The results of reads and writes.
+
+mod import;
+mod pointer;
+mod read;
+mod session;
+mod written;
+
+pub use import::{ImportRecord, Imported, SessionImport};
+pub use pointer::{HeadEntry, Label};
+pub use read::{Page, Recent, RowStat};
+pub use session::{SessionDetails, SessionInfo};
+pub use written::{Appended, CountedAppend, Deleted, Updated, Upserted};

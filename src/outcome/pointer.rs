@@ -1,0 +1,65 @@
+//! Pointers to messages: labels and the places of the head.
+
+use serde::Serialize;
+
+use crate::id::MessageId;
+
+/// A named pointer to a message.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+/// chat.label("best", &draft)?;
+///
+/// let label = &chat.labels()?[0];
+/// assert_eq!((&*label.name, &label.id), ("best", &draft));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Label {
+    /// The name, unique in its session.
+    pub name: String,
+    /// The message.
+    pub id: MessageId,
+}
+
+impl Label {
+    /// Returns a label, for storages of your own.
+    #[must_use]
+    pub fn new(name: impl Into<String>, id: MessageId) -> Self {
+        Self { name: name.into(), id }
+    }
+}
+
+/// An entry of the head's log.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello"))?.id;
+/// chat.checkout_start()?;
+///
+/// let last = chat.head_log()?.pop().unwrap();
+/// assert_eq!((last.id, last.is_present), (None, true));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HeadEntry {
+    /// The head; `None` before the first message.
+    pub id: Option<MessageId>,
+    /// Whether this is the current head. Later entries can be redone, earlier ones undone.
+    pub is_present: bool,
+}
+
+impl HeadEntry {
+    /// Returns an entry of the head's log, for storages of your own.
+    #[must_use]
+    pub fn new(id: Option<MessageId>, is_present: bool) -> Self {
+        Self { id, is_present }
+    }
+}

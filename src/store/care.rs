@@ -1,0 +1,164 @@
+//! Care of the file: statistics, checks, backups and figures that are made again.
+
+use std::path::Path;
+
+use super::Store;
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::error::Result;
+use crate::report::{Progress, StoreStats, Verified};
+
+impl Store {
+    /// Returns the statistics of the store.
+    ///
+    /// The read costs the shape of every tree, not the content.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// let stats = store.stats()?;
+    /// assert_eq!((stats.sessions, stats.messages, stats.branching_messages), (1, 3, 1));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read; [`Error::Interrupted`].
+    pub fn stats(&self) -> Result<StoreStats> {
+        self.database.stats()
+    }
+
+    /// Checks every invariant of the store and lists the damage found.
+    ///
+    /// Reads everything, and calls `progress` on the way.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// let verified = store.verify(|at| println!("{} of {}", at.done, at.total))?;
+    /// assert_eq!(verified.messages, 1);
+    /// assert!(verified.damages.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read; [`Error::Interrupted`]. Damage is not an error: the result
+    /// lists it.
+    ///
+    /// The search index of a store of more than 32 MiB is checked in a copy, which is made beside the store and removed
+    /// afterwards.
+    pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
+        self.database.verify(progress)
+    }
+
+    /// Copies a snapshot of the store to a new file; others may write at the same time.
+    ///
+    /// The file gets its name when the copy is complete. A crash may leave an incomplete copy whose name
+    /// ends in `.partial`. `progress` may use the store; if it panics, so does this call, and no file is
+    /// left.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("copy.db");
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// store.backup(&path, |_| {})?;
+    /// assert_eq!(Store::open(&path)?.content_hash()?, store.content_hash()?);
+    /// assert!(matches!(store.backup(&path, |_| {}), Err(Error::Io { .. }))); // never over a file
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file exists or cannot be created; [`Error::Interrupted`]; no file is left
+    /// then.
+    pub fn backup(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
+        self.database.backup(path.as_ref(), progress)
+    }
+
+    /// Rebuilds the search index from the stored messages.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("Which colour shall the door have?"))?;
+    /// store.rebuild_search()?;
+    /// assert_eq!(store.search("door").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every write; [`Error::Interrupted`]: the old index stays then.
+    pub fn rebuild_search(&self) -> Result<()> {
+        self.database.rebuild_search()
+    }
+
+    /// Drops the token figures stored with sessions, and replaces impossible figures of messages and
+    /// those of [`TokenCounter`](crate::TokenCounter)s by talktree's estimate. The next use of a session
+    /// counts its figure again, with its counter.
+    ///
+    /// Call it when [`verify`](Self::verify) finds wrong figures, or when a counter gave wrong ones: they
+    /// make automatic compaction start too early or too late. It costs time and loses nothing.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// let chat = store.session("s")?;
+    /// chat.append(Message::user("Hello world"))?;
+    ///
+    /// let sqlite = rusqlite::Connection::open(&path).unwrap(); // what no one should do
+    /// sqlite.execute("UPDATE session SET visible_tokens = 1000000", []).unwrap();
+    /// assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
+    ///
+    /// store.recount_tokens()?;
+    /// assert_eq!(chat.visible_tokens()?, 7);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every write; [`Error::Interrupted`].
+    pub fn recount_tokens(&self) -> Result<()> {
+        self.database.recount_tokens()
+    }
+
+    /// Returns a hash of the content of every session: equal for two stores with the same content.
+    ///
+    /// It covers ids, trees, messages, heads, labels, compactions and session details. It does not cover
+    /// context blocks, the head's log or import records. It consists of many reads: if others write
+    /// meanwhile, it may mix several states.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+    /// let hash = store.content_hash()?;
+    ///
+    /// chat.label("best", &draft)?;
+    /// assert_ne!(store.content_hash()?, hash);
+    /// chat.unlabel("best")?;
+    /// assert_eq!(store.content_hash()?, hash);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn content_hash(&self) -> Result<String> {
+        crate::export::content_hash(self)
+    }
+}

@@ -1,0 +1,200 @@
+//! The sessions of a store: opening, creating, listing, renaming and removing them.
+
+use std::sync::Arc;
+
+use super::Store;
+use crate::context::{Backing, ContextBuilder};
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::error::Result;
+use crate::event::Change;
+use crate::id::{SessionId, check_name};
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::session::{Session, SessionBuilder};
+use crate::storage::sqlite::SqliteSession;
+
+impl Store {
+    /// Returns the session with this id; its first write creates it.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("telegram:4711")?;
+    /// assert!(store.sessions()?.is_empty());
+    ///
+    /// chat.append(Message::user("hello"))?;
+    /// assert_eq!(store.sessions()?[0].id, "telegram:4711");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if the id is empty or longer than
+    /// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES).
+    pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
+        self.session_builder(id).open()
+    }
+
+    /// Returns a builder of a session with context blocks, a frozen prompt, tools and compaction.
+    ///
+    /// [`SessionBuilder`] has an example.
+    pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
+        let id = id.into();
+        let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        let store = provider.context();
+        SessionBuilder::over(provider, self.events.clone(), self.in_progress.clone(), Some(store))
+    }
+
+    /// Returns a builder of a context without a session, for a program that keeps its messages elsewhere.
+    ///
+    /// Its stored texts belong to the session with this id, which needs no messages.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// context.append("memory", "Likes coffee.")?;
+    /// assert!(context.prompt()?.ends_with("Likes coffee."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn context(&self, id: impl Into<SessionId>) -> ContextBuilder {
+        let id = id.into();
+        let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
+        let store = conversation.context();
+        ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
+    }
+
+    /// Creates a session with a new id and these details, in one transaction, and returns it.
+    ///
+    /// A text is the name.
+    ///
+    /// ```
+    /// use talktree::{SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.create_session("Deployment")?;
+    /// assert_eq!(chat.info()?.unwrap().name.as_deref(), Some("Deployment"));
+    ///
+    /// let model = Some("large".to_owned());
+    /// let chat = store.create_session(SessionDetails { model, ..SessionDetails::named("Door") })?;
+    /// assert_eq!(chat.info()?.unwrap().model.as_deref(), Some("large"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if a name is empty or too long; as every write.
+    pub fn create_session(&self, details: impl Into<SessionDetails>) -> Result<Session> {
+        self.create_session_as(SessionId::new(), details)
+    }
+
+    /// Creates a session, as [`create_session`](Self::create_session) does, under the given id.
+    ///
+    /// An importer keeps the times of its source this way.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let (first, last) = ("2024-02-03T10:00:00Z".parse().unwrap(), "2024-02-03T11:30:00Z".parse().unwrap());
+    /// let details = SessionDetails { created_at: Some(first), ..SessionDetails::named("Old talk") };
+    /// let chat = store.create_session_as("old", details)?;
+    /// chat.append_all([Message::user("hello").at(first), Message::assistant("hi").at(last)])?;
+    /// chat.set_details(&SessionDetails { updated_at: Some(last), ..SessionDetails::default() })?;
+    ///
+    /// let info = chat.info()?.unwrap();
+    /// assert_eq!((info.created_at, info.updated_at), (first, last));
+    /// let again = store.create_session_as("old", "Another");
+    /// assert!(matches!(again, Err(Error::SessionExists { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`] if the id is taken; as [`create_session`](Self::create_session).
+    pub fn create_session_as(
+        &self,
+        id: impl Into<SessionId>,
+        details: impl Into<SessionDetails>,
+    ) -> Result<Session> {
+        let session = self.session(id)?;
+        let details = details.into();
+        details.check()?;
+        self.database.create_session(session.id(), &details)?;
+        session.info()?; // from here on the handle knows the session
+        Ok(session)
+    }
+
+    /// Returns the details of every session; the most recently written comes first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday", "monday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// let ids: Vec<_> = store.sessions()?.into_iter().map(|session| session.id).collect();
+    /// assert_eq!(ids, ["monday", "tuesday"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn sessions(&self) -> Result<Vec<SessionInfo>> {
+        self.database.sessions()
+    }
+
+    pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
+        self.database.session_ids()
+    }
+
+    /// Renames a session.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("telegram:4711")?.append(Message::user("hello"))?;
+    /// store.rename(&"telegram:4711".into(), "Deployment")?;
+    /// assert_eq!(store.sessions()?[0].name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] if it is not in the store; [`Error::InvalidName`].
+    pub fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
+        check_name("session name", name)?;
+        self.database.rename(id, name)
+    }
+
+    /// Removes a session with its messages, compactions, labels and context.
+    ///
+    /// Forks of it keep their copies. A handle that read or wrote the session reads as empty from then on, and its writes
+    /// fail with [`Error::SessionRemoved`]; a new handle of the same id begins a new session.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// let copy = chat.fork(&hello, "Copy")?;
+    ///
+    /// store.remove(chat.id())?;
+    /// assert_eq!(store.sessions()?.len(), 1);
+    /// assert_eq!(copy.history()?.len(), 1);
+    ///
+    /// assert!(chat.append(Message::user("still there?")).is_err());
+    /// store.session("s")?.append(Message::user("hello again"))?;
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] if it is not in the store.
+    pub fn remove(&self, id: &SessionId) -> Result<()> {
+        self.database.remove(id)?;
+        // A store has no error handler.
+        self.events.emit(id, || Change::Remove, |_| {});
+        Ok(())
+    }
+}
