@@ -48,6 +48,12 @@ pub enum Error {
         /// The session.
         id: SessionId,
     },
+    /// The session is in the trash, where it cannot be written. Nothing was written.
+    #[error("session {id:?} is in the trash; restore it before writing to it")]
+    SessionInTrash {
+        /// The session.
+        id: SessionId,
+    },
     /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {

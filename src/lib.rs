@@ -22,6 +22,7 @@
 //! ```
 
 mod callback;
+mod catalog;
 mod compaction;
 mod context;
 mod error;

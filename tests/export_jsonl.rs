@@ -58,6 +58,7 @@ fn everything_in_a_session_survives_the_round_trip() -> Result<()> {
         source: Some("telegram".into()),
         metadata: Some(metadata.clone()),
         end_reason: Some("over".into()),
+        owner: Some("user:42".into()),
         created_at: None,
         updated_at: None,
     })?;

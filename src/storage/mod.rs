@@ -4,6 +4,7 @@
 //! on those, or return [`Error::Unsupported`]. Each verb is atomic: all of it is done, or nothing. The conformance
 //! suite in `talktree::testing` checks this contract.
 
+pub(crate) mod catalog;
 mod commit;
 pub(crate) mod context;
 mod cursor;

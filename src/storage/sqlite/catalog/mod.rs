@@ -1,5 +1,9 @@
 //! The sessions of a store: creating, listing, naming, removing them.
 
+mod binding;
+mod change;
+mod list;
+
 use rusqlite::{Connection, params};
 
 use super::connection::Database;
@@ -128,9 +132,14 @@ impl Database {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
             clear(conn, session.key)?;
             lifecycle::remove(conn, session.key)?;
-            for sql in
-                ["DELETE FROM imported WHERE session = ?1", "DELETE FROM session WHERE key = ?1"]
-            {
+            for sql in [
+                "DELETE FROM imported WHERE session = ?1",
+                "DELETE FROM session_tag WHERE session = ?1",
+                "DELETE FROM binding WHERE session = ?1",
+                // What was paid for stays in the totals.
+                "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
+                "DELETE FROM session WHERE key = ?1",
+            ] {
                 conn.prepare_cached(sql)?.execute([session.key])?;
             }
             Ok(())

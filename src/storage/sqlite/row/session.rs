@@ -65,6 +65,18 @@ columns! {
     }
 }
 
+/// The columns that `read_info` reads.
+macro_rules! info_columns {
+    () => {
+        concat!(
+            "session.id, session.key, messages, last_message_at, ended_at, pinned, deleted_at,
+             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key),
+             updated_at",
+            details_columns!(names)
+        )
+    };
+}
+
 /// A count that can be computed again: a damaged one reads as missing.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CachedCount(pub(in super::super) Option<u64>);
@@ -191,7 +203,7 @@ pub(in super::super) fn set_details(
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
     if details.end_reason.is_some() {
         conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
-            .execute([key, now()])?;
+            .execute([key, details.updated_at.map_or_else(now, |at| at.timestamp_micros())])?;
     }
     if details.created_at.is_some() {
         conn.prepare_cached(
@@ -216,6 +228,14 @@ pub(in super::super) fn info(
     first_row(conn, INFO, &[id], read_info)
 }
 
+/// Returns the details of the session with this key.
+pub(in super::super) fn info_by_key(
+    conn: &Connection,
+    key: i64,
+) -> BackendResult<Option<SessionInfo>> {
+    first_row(conn, INFO_BY_KEY, &[&key], read_info)
+}
+
 /// Reads the columns of `info_columns!`.
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
@@ -238,17 +258,7 @@ pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     info().map_err(damaged(format_args!("session {id:?}")))
 }
 
-/// The columns that `read_info` reads.
-macro_rules! info_columns {
-    () => {
-        concat!(
-            "session.id, session.key, messages, last_message_at, ended_at, pinned, deleted_at,
-             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key),
-             updated_at",
-            details_columns!(names)
-        )
-    };
-}
+const INFO_BY_KEY: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE key = ?1");
 
 const INFO: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE id = ?1");
 

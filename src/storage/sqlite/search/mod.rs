@@ -145,7 +145,7 @@ fn answer_on<T>(
 ) -> BackendResult<Answer<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
-    let range = Range::of(conn, &request.scope, &query, &mut notices)?;
+    let range = Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
     let ranges = range.ranges();
     let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
         return Ok(Answer::nothing([query.notices, notices].concat(), false));

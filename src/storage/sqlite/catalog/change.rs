@@ -1,0 +1,98 @@
+//! Changes of a session that are no changes of its conversation: names, owners, tags, pins, the end, the trash.
+
+use rusqlite::{Connection, params};
+
+use super::super::append;
+use super::super::connection::Database;
+use super::super::error::{BackendError, BackendResult};
+use super::super::row::session as row;
+use super::{touch, unknown};
+use crate::catalog::SessionChange;
+use crate::error::{Error, Result};
+use crate::id::{SessionId, check_name};
+use crate::outcome::SessionDetails;
+
+/// The most tags of one session: every list of sessions shows all of them.
+const MAX_TAGS: i64 = 100;
+
+impl Database {
+    /// Changes a session.
+    pub(crate) fn change_session(&self, id: &SessionId, to: &SessionChange) -> Result<()> {
+        match to {
+            SessionChange::Name(Some(name)) => check_name("session name", name)?,
+            SessionChange::Owner(Some(owner)) => check_name("owner", owner)?,
+            SessionChange::Tag(tag) | SessionChange::Untag(tag) => check_name("tag", tag)?,
+            SessionChange::End(reason) => check_name("end reason", reason)?,
+            _ => {}
+        }
+        self.write(|conn| {
+            let key = row::find(conn, id)?.ok_or_else(|| unknown(id))?.key;
+            change(conn, id, key, to, self.config.max_message_bytes)?;
+            touch(conn, key)
+        })
+    }
+}
+
+fn change(
+    conn: &Connection,
+    id: &SessionId,
+    key: i64,
+    to: &SessionChange,
+    max_bytes: usize,
+) -> BackendResult<()> {
+    let run = |sql: &str| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute([key])?;
+        Ok(())
+    };
+    let text = |sql: &str, text: Option<&str>| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute(params![key, text])?;
+        Ok(())
+    };
+    match to {
+        SessionChange::Name(name) => {
+            text("UPDATE session SET name = ?2 WHERE key = ?1", name.as_deref())
+        }
+        SessionChange::Owner(owner) => {
+            text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())
+        }
+        SessionChange::Metadata(metadata) => {
+            let metadata = metadata.as_ref().map(|json| json.as_str());
+            append::check_size("session metadata", metadata.map_or(0, str::len), max_bytes)?;
+            text("UPDATE session SET metadata = ?2 WHERE key = ?1", metadata)
+        }
+        SessionChange::Tag(tag) => {
+            text("INSERT OR IGNORE INTO session_tag (session, tag) VALUES (?1, ?2)", Some(tag))?;
+            let count: i64 = conn
+                .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
+                .query_row([key], |row| row.get(0))?;
+            match count > MAX_TAGS {
+                true => Err(BackendError::Own(Error::InvalidName {
+                    what: "tag",
+                    given: tag.clone(),
+                    why: format!("session {id:?} has {MAX_TAGS} tags, the limit"),
+                })),
+                false => Ok(()),
+            }
+        }
+        SessionChange::Untag(tag) => {
+            text("DELETE FROM session_tag WHERE session = ?1 AND tag = ?2", Some(tag))
+        }
+        SessionChange::Pin(true) => run("UPDATE session SET pinned = 1 WHERE key = ?1"),
+        SessionChange::Pin(false) => run("UPDATE session SET pinned = 0 WHERE key = ?1"),
+        SessionChange::End(reason) => {
+            let end_reason = Some(reason.clone());
+            row::set_details(conn, key, &SessionDetails { end_reason, ..SessionDetails::default() })
+        }
+        SessionChange::Reopen => {
+            run("UPDATE session SET ended_at = NULL, end_reason = NULL WHERE key = ?1")
+        }
+        SessionChange::Delete => {
+            conn.prepare_cached(
+                "UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1",
+            )?
+            .execute(params![key, row::now()])?;
+            Ok(())
+        }
+        SessionChange::Restore => run("UPDATE session SET deleted_at = NULL WHERE key = ?1"),
+    }
+}
