@@ -48,6 +48,10 @@ pub mod model;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use catalog::{
+    Binding, BindingEnd, BindingFilter, ListedSession, ResumeRequest, Resumed, SessionChange,
+    SessionCursor, SessionFilter, SessionPage, SessionState,
+};
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
 };

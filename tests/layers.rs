@@ -10,6 +10,7 @@ type Outcome = Result<(), std::io::Error>;
 const LAYERS: &[&[&str]] = &[
     &[
         "callback",
+        "catalog",
         "error",
         "foreign",
         "id",
@@ -31,6 +32,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
+    &["manager"],
     &["store", "import", "export", "testing"],
 ];
 

@@ -41,6 +41,8 @@ pub enum BindingEnd {
     Deleted,
     /// The session is of another owner.
     OtherOwner,
+    /// The session was continued in a new one, which the key points to instead.
+    Continued,
     /// The end of the session's history cannot be read.
     Unreadable,
     /// The program took the binding away.
@@ -86,7 +88,8 @@ pub struct Resumed {
 }
 
 impl BindingEnd {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
+        Self::Continued,
         Self::Expired,
         Self::Ended,
         Self::Deleted,
@@ -109,6 +112,7 @@ impl BindingEnd {
             Self::Ended => "ended",
             Self::Deleted => "deleted",
             Self::OtherOwner => "other_owner",
+            Self::Continued => "continued",
             Self::Unreadable => "unreadable",
             Self::Unbound => "unbound",
         }

@@ -132,6 +132,10 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         metadata: Option<Json>,
         end_reason: Option<String>,
         owner: Option<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+        is_pinned: Option<bool>,
+        ended_at: Option<DateTime<Utc>>,
         created_at: Option<DateTime<Utc>>,
         updated_at: Option<DateTime<Utc>>,
     }
@@ -146,6 +150,9 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         metadata: session.metadata,
         end_reason: session.end_reason,
         owner: session.owner,
+        tags: session.tags,
+        is_pinned: session.is_pinned,
+        ended_at: session.ended_at,
         created_at: session.created_at,
         updated_at: session.updated_at,
     };

@@ -84,13 +84,13 @@ impl SessionInfo {
             metadata: details.metadata,
             end_reason: details.end_reason,
             owner: details.owner,
-            tags: Vec::new(),
+            tags: details.tags,
             messages: 0,
             last_message_at: None,
             created_at: details.created_at.unwrap_or(time),
             updated_at: details.updated_at.unwrap_or(time),
-            ended_at: None,
-            is_pinned: false,
+            ended_at: details.ended_at,
+            is_pinned: details.is_pinned.unwrap_or_default(),
             deleted_at: None,
         }
     }
@@ -106,6 +106,9 @@ impl SessionInfo {
             metadata: self.metadata.clone(),
             end_reason: self.end_reason.clone(),
             owner: self.owner.clone(),
+            tags: self.tags.clone(),
+            is_pinned: self.is_pinned.then_some(true),
+            ended_at: self.ended_at,
             created_at: Some(self.created_at),
             updated_at: Some(self.updated_at),
         }
@@ -152,6 +155,15 @@ pub struct SessionDetails {
     /// The person or tenant whose data it is, such as `user:42`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// Tags to add.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Whether it is pinned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_pinned: Option<bool>,
+    /// When it was ended; if this is `None` and the reason is not, it is ended now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// The time of creation, for an imported session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
@@ -187,6 +199,9 @@ impl SessionDetails {
         {
             check_name_length(what, text.as_deref().unwrap_or_default())?;
         }
+        for tag in &self.tags {
+            check_name("tag", tag)?;
+        }
         let parent = self.parent_session.as_ref().map(SessionId::check);
         let fork_point = self.fork_point.as_ref().map(MessageId::check);
         parent.into_iter().chain(fork_point).collect()
@@ -219,6 +234,9 @@ impl SessionDetails {
             metadata: self.metadata.filter(|_| info.metadata.is_none()),
             end_reason: self.end_reason.filter(|_| info.end_reason.is_none()),
             owner: self.owner.filter(|_| info.owner.is_none()),
+            tags: self.tags.into_iter().filter(|tag| !info.tags.contains(tag)).collect(),
+            is_pinned: None,
+            ended_at: self.ended_at.filter(|_| info.ended_at.is_none()),
             created_at: None,
             updated_at: None,
         }

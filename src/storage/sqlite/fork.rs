@@ -98,6 +98,7 @@ pub(super) fn split(
         source.key,
         &SessionDetails { end_reason, ..SessionDetails::default() },
     )?;
+    catalog::binding::continue_in(conn, source.key, target.key)?;
     Ok(target.key)
 }
 

@@ -70,10 +70,7 @@ impl Database {
             let owner = request.owner.clone().or_else(|| request.details.owner.clone());
             let details = SessionDetails { owner, ..request.details.clone() };
             set_details(conn, session.key, &details, self.config.max_message_bytes)?;
-            conn.prepare_cached("INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)")?
-                .execute(params![request.key, session.key, row::now()])
-                .map_err(BackendError::from)
-                .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
+            bind(conn, &request.key, session.key)?;
             Ok(Resumed::new(request.new_id.clone(), true, former))
         })
     }
@@ -183,6 +180,32 @@ pub(in super::super) const OPEN: &str = "SELECT number, session, bound_at
 fn end(conn: &Connection, number: i64, why: BindingEnd) -> BackendResult<()> {
     conn.prepare_cached("UPDATE binding SET ended_at = ?2, end_cause = ?3 WHERE number = ?1")?
         .execute(params![number, row::now(), why.as_str()])?;
+    Ok(())
+}
+
+/// Binds the keys of a session to the one that continues it.
+pub(in super::super) fn continue_in(conn: &Connection, from: i64, to: i64) -> BackendResult<()> {
+    let mut keys = conn.prepare_cached(OPEN_OF_SESSION)?;
+    let open: Vec<(i64, String)> = keys
+        .query_map([from], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (number, key) in open {
+        end(conn, number, BindingEnd::Continued)?;
+        bind(conn, &key, to)?;
+    }
+    Ok(())
+}
+
+pub(in super::super) const OPEN_OF_SESSION: &str = "SELECT number, key
+   FROM binding
+  WHERE session = ?1
+    AND ended_at IS NULL";
+
+fn bind(conn: &Connection, key: &str, session: i64) -> BackendResult<()> {
+    conn.prepare_cached("INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, session, row::now()])
+        .map_err(BackendError::from)
+        .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
     Ok(())
 }
 

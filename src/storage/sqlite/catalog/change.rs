@@ -4,16 +4,13 @@ use rusqlite::{Connection, params};
 
 use super::super::append;
 use super::super::connection::Database;
-use super::super::error::{BackendError, BackendResult};
+use super::super::error::BackendResult;
 use super::super::row::session as row;
 use super::{touch, unknown};
 use crate::catalog::SessionChange;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::{SessionId, check_name};
 use crate::outcome::SessionDetails;
-
-/// The most tags of one session: every list of sessions shows all of them.
-const MAX_TAGS: i64 = 100;
 
 impl Database {
     /// Changes a session.
@@ -27,7 +24,7 @@ impl Database {
         }
         self.write(|conn| {
             let key = row::find(conn, id)?.ok_or_else(|| unknown(id))?.key;
-            change(conn, id, key, to, self.config.max_message_bytes)?;
+            change(conn, key, to, self.config.max_message_bytes)?;
             touch(conn, key)
         })
     }
@@ -35,7 +32,6 @@ impl Database {
 
 fn change(
     conn: &Connection,
-    id: &SessionId,
     key: i64,
     to: &SessionChange,
     max_bytes: usize,
@@ -60,20 +56,7 @@ fn change(
             append::check_size("session metadata", metadata.map_or(0, str::len), max_bytes)?;
             text("UPDATE session SET metadata = ?2 WHERE key = ?1", metadata)
         }
-        SessionChange::Tag(tag) => {
-            text("INSERT OR IGNORE INTO session_tag (session, tag) VALUES (?1, ?2)", Some(tag))?;
-            let count: i64 = conn
-                .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
-                .query_row([key], |row| row.get(0))?;
-            match count > MAX_TAGS {
-                true => Err(BackendError::Own(Error::InvalidName {
-                    what: "tag",
-                    given: tag.clone(),
-                    why: format!("session {id:?} has {MAX_TAGS} tags, the limit"),
-                })),
-                false => Ok(()),
-            }
-        }
+        SessionChange::Tag(tag) => row::add_tag(conn, key, tag),
         SessionChange::Untag(tag) => {
             text("DELETE FROM session_tag WHERE session = ?1 AND tag = ?2", Some(tag))
         }

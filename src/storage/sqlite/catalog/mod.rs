@@ -1,6 +1,6 @@
 //! The sessions of a store: creating, listing, naming, removing them.
 
-mod binding;
+pub(super) mod binding;
 mod change;
 mod list;
 

@@ -1,9 +1,10 @@
 //! The row of a session.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Row, Statement, params};
 
-use super::super::error::{BackendResult, corrupt, damaged};
+use super::super::error::{BackendError, BackendResult, corrupt, damaged};
+use crate::error::Error;
 use super::{Bind, Read, execute, first_row, time};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -52,7 +53,7 @@ columns! {
 
 // The columns that callers set and read.
 columns! {
-    details_columns[updated_at]: SessionDetails {
+    details_columns[updated_at, tags]: SessionDetails {
         name,
         parent_session,
         fork_point,
@@ -62,6 +63,8 @@ columns! {
         end_reason,
         created_at,
         owner,
+        is_pinned = pinned,
+        ended_at,
     }
 }
 
@@ -69,9 +72,8 @@ columns! {
 macro_rules! info_columns {
     () => {
         concat!(
-            "session.id, session.key, messages, last_message_at, ended_at, pinned, deleted_at,
-             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key),
-             updated_at",
+            "session.id, session.key, messages, last_message_at, deleted_at, updated_at,
+             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key)",
             details_columns!(names)
         )
     };
@@ -201,6 +203,9 @@ pub(in super::super) fn set_details(
     details: &SessionDetails,
 ) -> BackendResult<()> {
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
+    for tag in &details.tags {
+        add_tag(conn, key, tag)?;
+    }
     if details.end_reason.is_some() {
         conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
             .execute([key, details.updated_at.map_or_else(now, |at| at.timestamp_micros())])?;
@@ -219,6 +224,24 @@ const SET_DETAILS: &str = concat!(
     details_columns!(assign_given),
     "updated_at = coalesce(?, max(updated_at, ?)) WHERE key = ?"
 );
+
+/// Adds a tag to a session; one that it has is a no-op.
+pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> BackendResult<()> {
+    conn.prepare_cached("INSERT OR IGNORE INTO session_tag (session, tag) VALUES (?1, ?2)")?
+        .execute(params![key, tag])?;
+    let count: i64 = conn
+        .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
+        .query_row([key], |row| row.get(0))?;
+    if count > MAX_TAGS {
+        let why = format!("the session has {MAX_TAGS} tags, the limit");
+        let given = tag.to_owned();
+        return Err(BackendError::Own(Error::InvalidName { what: "tag", given, why }));
+    }
+    Ok(())
+}
+
+/// The most tags of one session: every list of sessions shows all of them.
+const MAX_TAGS: i64 = 100;
 
 /// Returns the details of a session.
 pub(in super::super) fn info(
@@ -240,18 +263,15 @@ pub(in super::super) fn info_by_key(
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
     let info = || {
-        let (messages, tags): (i64, String) = (row.get(2)?, row.get(7)?);
+        let messages: i64 = row.get(2)?;
         let at = |column| -> BackendResult<_> { row.get::<_, Option<i64>>(column)?.map(time).transpose() };
-        let details = SessionDetails::read(row, 8)?;
+        let details = SessionDetails::read(row, 5)?;
         // Both times are NOT NULL.
         let info = SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH);
         Ok(SessionInfo {
             messages: u64::try_from(messages).unwrap_or_default(),
             last_message_at: at(3)?,
-            ended_at: at(4)?,
-            is_pinned: row.get(5)?,
-            deleted_at: at(6)?,
-            tags: serde_json::from_str(&tags).map_err(|error| corrupt(error.to_string()))?,
+            deleted_at: at(4)?,
             ..info
         })
     };
