@@ -29,6 +29,7 @@ mod error;
 mod event;
 mod foreign;
 mod id;
+mod manager;
 mod message;
 mod outcome;
 mod regular_file;
@@ -66,6 +67,9 @@ pub use context::{
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
+pub use manager::{
+    ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
+};
 pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
@@ -77,9 +81,10 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
-    Session, SessionBuilder,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, OneSession,
+    PageBuilder, Path, Session, SessionBuilder,
 };
+pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};

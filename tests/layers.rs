@@ -32,8 +32,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["manager"],
-    &["store", "import", "export", "testing"],
+    &["store", "manager", "import", "export", "testing"],
 ];
 
 /// The backends; only `store` may name them.

@@ -14,6 +14,7 @@ mod read;
 mod recent;
 mod search;
 mod stream;
+mod weak;
 mod write;
 
 use std::fmt;
@@ -22,19 +23,20 @@ use std::sync::Arc;
 use compact::{CompactionSettings, CompactionSettingsBuilder};
 
 use crate::context::{Backing, Context};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 use crate::tokens::Counter;
 
-pub use builder::SessionBuilder;
+pub use builder::{OneSession, SessionBuilder};
 pub(crate) use compact::InProgress;
 pub use compact::{AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome};
 pub use page::PageBuilder;
 pub use path::Path;
 pub use stream::Messages;
+pub(crate) use weak::WeakSession;
 
 /// One conversation.
 ///
@@ -272,6 +274,16 @@ impl Session {
             context,
             compaction: self.compaction.of_another(),
         }
+    }
+
+    /// Calls the error handler.
+    pub(crate) fn report(&self, error: &Error) {
+        self.compaction.report(error);
+    }
+
+    /// Returns whether two handles are clones of one.
+    pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.provider, &other.provider)
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {

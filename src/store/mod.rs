@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::{InProgress, Session};
-use crate::storage::sqlite::{self, Database};
+use crate::storage::catalog::SessionCatalog;
+use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
@@ -146,6 +147,19 @@ impl Store {
     /// ```
     pub fn options() -> StoreOptions {
         StoreOptions::default()
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    pub(crate) fn in_progress(&self) -> &InProgress {
+        &self.in_progress
+    }
+
+    /// Returns the doorway to all its sessions.
+    pub(crate) fn catalog(&self) -> Arc<dyn SessionCatalog> {
+        Arc::new(SqliteCatalog::new(Arc::clone(&self.database)))
     }
 
     fn over(database: Database) -> Self {

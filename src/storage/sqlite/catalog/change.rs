@@ -30,12 +30,7 @@ impl Database {
     }
 }
 
-fn change(
-    conn: &Connection,
-    key: i64,
-    to: &SessionChange,
-    max_bytes: usize,
-) -> BackendResult<()> {
+fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> BackendResult<()> {
     let run = |sql: &str| -> BackendResult<()> {
         conn.prepare_cached(sql)?.execute([key])?;
         Ok(())

@@ -52,7 +52,8 @@ fn list(
     while let Some(row) = rows.next()? {
         let (key, at, newest_possible) = place(row)?;
         let last = found.last_key_value().filter(|_| found.len() > limit);
-        if newest_possible < since || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
+        if newest_possible < since
+            || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
         {
             break;
         }
@@ -126,8 +127,7 @@ macro_rules! sessions {
     };
 }
 
-pub(in super::super) const ALL: &str =
-    sessions!("deleted_at IS NULL");
+pub(in super::super) const ALL: &str = sessions!("deleted_at IS NULL");
 
 pub(in super::super) const OWNED: &str = sessions!("owner = ?2 AND deleted_at IS NULL");
 

@@ -2,7 +2,10 @@
 
 pub(super) mod binding;
 mod change;
+mod doorway;
 mod list;
+
+pub(crate) use doorway::SqliteCatalog;
 
 use rusqlite::{Connection, params};
 

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
-use crate::error::Error;
 use super::{Bind, Read, execute, first_row, time};
+use crate::error::Error;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
@@ -160,8 +160,11 @@ pub(in super::super) fn find(
     }
 }
 
-pub(in super::super) const BY_ID: &str =
-    concat!("SELECT key, unindexed, listed_at, deleted_at", session_columns!(names), " FROM session WHERE id = ?1");
+pub(in super::super) const BY_ID: &str = concat!(
+    "SELECT key, unindexed, listed_at, deleted_at",
+    session_columns!(names),
+    " FROM session WHERE id = ?1"
+);
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
@@ -264,7 +267,9 @@ pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
     let info = || {
         let messages: i64 = row.get(2)?;
-        let at = |column| -> BackendResult<_> { row.get::<_, Option<i64>>(column)?.map(time).transpose() };
+        let at = |column| -> BackendResult<_> {
+            row.get::<_, Option<i64>>(column)?.map(time).transpose()
+        };
         let details = SessionDetails::read(row, 5)?;
         // Both times are NOT NULL.
         let info = SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH);
