@@ -71,7 +71,7 @@ impl SessionManager {
     ///
     /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
     /// let chat = bot.session("telegram:4711")?;
-    /// chat.add_block("task", Block::text("Book a table."))?;
+    /// chat.context().add("task", Block::text("Book a table."))?;
     /// assert_eq!(bot.session("telegram:4711")?.blocks()?.len(), 1); // the handles share it
     /// # Ok::<(), talktree::Error>(())
     /// ```
