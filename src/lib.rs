@@ -39,6 +39,7 @@ mod store;
 mod tokens;
 mod tools;
 mod tree;
+mod usage;
 mod view;
 
 pub mod export;
@@ -61,7 +62,7 @@ pub use context::{
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
-pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
+pub use message::{Author, Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
     RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
@@ -73,14 +74,15 @@ pub use search::{
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
-    Session, SessionBuilder,
+    Retried, Session, SessionBuilder,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
-pub use tools::{ToolDefinition, Tools};
+pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
+pub use usage::{Cost, Usage};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
 /// Runs the examples of the documents; those of migrating.md run in `talktree-import`.

@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
         "search",
         "tokens",
         "outcome",
+        "usage",
         "view",
         "event",
         "regular_file",
