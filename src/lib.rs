@@ -85,13 +85,12 @@ pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Se
 pub use usage::{Cost, Usage};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Runs the examples of the documents; those of migrating.md run in `talktree-import`.
+/// Runs the examples of the documents; those of migrating.md run in `talktree-import`, those of
+/// async.md in `talktree-tokio`.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../README.md")]
     mod readme {}
-    #[doc = include_str!("../docs/async.md")]
-    mod with_async {}
     #[doc = include_str!("../docs/compaction.md")]
     mod compaction {}
     #[doc = include_str!("../docs/context.md")]

@@ -79,19 +79,21 @@ impl Usage {
     /// session count it more than once.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
-        let metadata = message.metadata.as_ref().filter(|_| message.role == Role::Assistant)?;
-        // Parsing costs more than searching, and most messages have none.
-        if !metadata.as_str().contains(FIELD) {
+        if message.role != Role::Assistant {
             return None;
         }
-        let metadata = metadata.value();
-        // Claude Code keeps it with the answer of the provider.
-        let about = [&metadata, &metadata["message"]];
-        let about = about.into_iter().find(|about| about[FIELD].is_object())?;
-        let mut usage = Self::read(about[FIELD].as_object()?)?;
-        if usage.model.is_none() {
-            usage.model = about["model"].as_str().map(str::to_owned);
-        }
+        let own = message.field(FIELD).map(|usage| usage.value()).filter(Value::is_object);
+        let (usage, model) = match own {
+            Some(usage) => (usage, message.field("model").map(|model| model.value())),
+            None => {
+                // Claude Code keeps it with the answer of the provider.
+                let mut about = message.field("message")?.value();
+                let about = about.as_object_mut()?;
+                (about.remove(FIELD)?, about.remove("model"))
+            }
+        };
+        let mut usage = Self::read(usage.as_object()?)?;
+        usage.model = usage.model.or_else(|| Some(model?.as_str()?.to_owned()));
         Some(usage)
     }
 
@@ -270,6 +272,13 @@ mod tests {
         assert_eq!(Usage::of(&Message::assistant("4")), None);
         let metadata = json!({"usage": {"input_tokens": 1}});
         assert_eq!(Usage::of(&Message::user("4").with_metadata(metadata)), None);
+    }
+
+    #[test]
+    fn a_number_that_is_no_rust_number_hides_nothing_beside_it() {
+        let metadata = r#"{"n": 1e400, "model": "large", "usage": {"input_tokens": 3}}"#;
+        let message = Message::assistant("4").with_metadata(crate::Json::parse(metadata).unwrap());
+        assert_eq!(Usage::of(&message).map(|usage| usage.input), Some(3));
     }
 
     #[test]

@@ -51,12 +51,7 @@ impl Author {
     /// It is read from the field `author` of the metadata: an object with `id` and `name`, or a name.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
-        let metadata = message.metadata.as_ref()?;
-        // Parsing costs more than searching, and most messages have none.
-        if !metadata.as_str().contains(FIELD) {
-            return None;
-        }
-        let author = metadata.value()[FIELD].take();
+        let author = message.field(FIELD)?.value();
         let text = |value: &Value| match value {
             Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
@@ -88,6 +83,13 @@ impl Message {
         let author: serde_json::Map<String, Value> =
             fields.map(|(field, text)| (field.to_owned(), json!(text))).collect();
         self.with_field(FIELD, Value::Object(author).into())
+    }
+
+    /// Returns a field of the metadata, also beside numbers that no Rust number can hold.
+    pub(crate) fn field(&self, field: &str) -> Option<Json> {
+        // Parsing costs more than searching, and most messages have no such field.
+        let metadata = self.metadata.as_ref().filter(|json| json.as_str().contains(field))?;
+        serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(field)
     }
 
     /// Returns the message with this field in its metadata; the other fields keep their spelling.
@@ -137,6 +139,8 @@ mod tests {
         for none in [json!(null), json!(""), json!({}), json!({"name": " ", "id": []}), json!([1])] {
             assert_eq!(of(none.clone()), None, "{none}");
         }
-        assert_eq!(Author::of(&Message::user("author")), None);
+        for none in [json!("author"), json!(["author"]), json!(7)] {
+            assert_eq!(Author::of(&Message::user("author").with_metadata(none)), None);
+        }
     }
 }

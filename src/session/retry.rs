@@ -1,10 +1,12 @@
 //! Retry: another answer to the same question.
 
+use std::collections::HashSet;
+
 use super::Session;
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::MessageId;
-use crate::message::{Message, NewestFirst, Role, tool_of};
+use crate::message::{Message, NewestFirst, Role, Side, tool_of};
 use crate::view::{ExpectedHead, Order, View};
 
 /// How many messages are read at once on the way up to the question.
@@ -87,21 +89,62 @@ impl Session {
 
     fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
         let mut cursor = self.provider.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
-        let mut round = NewestFirst::default();
-        let mut is_answered = false;
+        let mut way = WayUp::default();
         loop {
             let batch = cursor.next(BATCH)?;
             if batch.is_empty() {
-                return Ok(None);
+                return Ok(way.nearest());
             }
             for message in batch {
-                round.take(&message);
-                if asks(&message) && !round.lacks_call() {
-                    return Ok(Some(Question { id: message.id, is_answered }));
+                if let Some(question) = way.take(message) {
+                    return Ok(Some(question));
                 }
-                is_answered |= message.role == Role::Assistant;
             }
         }
+    }
+}
+
+/// The search for a question, newest message first.
+///
+/// A user message between a call and its result is inside a tool round. Whether it is shows only above it, where the call
+/// is, or is not: some results have none. So such a message is kept until then.
+#[derive(Default)]
+struct WayUp {
+    is_answered: bool,
+    /// The ids of results whose call was not seen so far.
+    results: HashSet<String>,
+    /// User messages above such results, nearest first, each with the ids.
+    kept: Vec<(Question, HashSet<String>)>,
+    /// How many messages were seen since the first was kept.
+    since: usize,
+}
+
+impl WayUp {
+    /// Takes the next older message, and returns the question if it is found.
+    fn take(&mut self, message: Message) -> Option<Question> {
+        for tool in message.parts.iter().rev().filter_map(tool_of) {
+            if Side::of(&tool).is_call() {
+                self.results.remove(&tool.call_id);
+                self.kept.retain(|(_, results)| !results.contains(&tool.call_id));
+            } else {
+                self.results.insert(tool.call_id.clone());
+            }
+        }
+        if asks(&message) {
+            let question = Question { id: message.id, is_answered: self.is_answered };
+            if self.results.is_empty() {
+                return Some(question);
+            }
+            self.kept.push((question, self.results.clone()));
+        }
+        self.is_answered |= message.role == Role::Assistant;
+        self.since = if self.kept.is_empty() { 0 } else { self.since + 1 };
+        // No call so far above belongs to a result.
+        if self.since > NewestFirst::REACH { self.nearest() } else { None }
+    }
+
+    fn nearest(&mut self) -> Option<Question> {
+        self.kept.drain(..).next().map(|(question, _)| question)
     }
 }
 
