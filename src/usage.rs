@@ -118,12 +118,18 @@ impl Usage {
         let read_beside = number(&["cache_read_input_tokens", "cacheRead"]);
         let written_beside = number(&["cache_creation_input_tokens", "cacheWrite"]);
         // These are counted in it.
-        let details = ["input_tokens_details", "prompt_tokens_details", "inputTokenDetails", "inputTokens"];
+        let details =
+            ["input_tokens_details", "prompt_tokens_details", "inputTokenDetails", "inputTokens"];
         let read_in = within(&details, &["cached_tokens", "cacheReadTokens", "cacheRead"])
             .or_else(|| number(&["cachedInputTokens", "prompt_cache_hit_tokens"]));
-        let written_in = within(&details, &["cache_write_tokens", "cacheWriteTokens", "cacheWrite"]);
-        let details =
-            ["output_tokens_details", "completion_tokens_details", "outputTokenDetails", "outputTokens"];
+        let written_in =
+            within(&details, &["cache_write_tokens", "cacheWriteTokens", "cacheWrite"]);
+        let details = [
+            "output_tokens_details",
+            "completion_tokens_details",
+            "outputTokenDetails",
+            "outputTokens",
+        ];
         let reasoning = ["reasoning_tokens", "thinking_tokens", "reasoningTokens", "reasoning"];
         let reasoning =
             within(&details, &reasoning).or_else(|| number(&["reasoningTokens", "reasoning"]));

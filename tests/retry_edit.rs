@@ -57,9 +57,13 @@ fn a_retry_goes_back_to_the_question() -> Result<()> {
 
 #[test]
 fn a_retry_without_an_answer_moves_nothing() -> Result<()> {
-    for (conversation, question) in
-        [("", None), ("u1", Some("u1")), ("u1 a1 u2", Some("u2")), ("u1 s1 h1", Some("u1")), ("a1 s1", None)]
-    {
+    for (conversation, question) in [
+        ("", None),
+        ("u1", Some("u1")),
+        ("u1 a1 u2", Some("u2")),
+        ("u1 s1 h1", Some("u1")),
+        ("a1 s1", None),
+    ] {
         let chat = Store::open_in_memory()?.session("s")?;
         say(&chat, conversation)?;
         let head = chat.head()?;

@@ -12,7 +12,8 @@ use talktree::{
 
 fn calls(ids: &str) -> Message {
     let call = |id: &str| Part::tool_call("add", id, json!({"n": id}));
-    Message::new(Role::Assistant, ids.split(' ').map(call).collect()).with_id(format!("calls {ids}"))
+    Message::new(Role::Assistant, ids.split(' ').map(call).collect())
+        .with_id(format!("calls {ids}"))
 }
 
 fn echo(call: &ToolCall) -> Result<Value, BoxError> {
@@ -78,8 +79,12 @@ fn an_answer_without_calls_is_none() -> Result<()> {
         Message::new(
             Role::Assistant,
             vec![
-                part(json!({"type": "tool-add", "toolCallId": "a", "input": {}, "providerExecuted": true})),
-                part(json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),
+                part(
+                    json!({"type": "tool-add", "toolCallId": "a", "input": {}, "providerExecuted": true}),
+                ),
+                part(
+                    json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+                ),
             ],
         ),
         // A person has to approve it.
@@ -111,7 +116,9 @@ fn errors_and_panics_are_results() -> Result<()> {
         drawn(&results),
         "a!there is no such tool b!the tool failed: it panicked: boom c=null"
     );
-    assert!(matches!(&results.parts[0], Part::Tool(tool) if tool.state.as_deref() == Some("output-error")));
+    assert!(
+        matches!(&results.parts[0], Part::Tool(tool) if tool.state.as_deref() == Some("output-error"))
+    );
     // Stored and read again, each call has its result.
     assert!(chat.tools().answer(&calls("a b c"), never)?.is_some());
     let request = Request::of(&chat).anthropic()?;

@@ -136,7 +136,8 @@ mod tests {
         };
         assert_eq!(of(json!("Ada")), Some(Author { name: Some("Ada".to_owned()), id: None }));
         assert_eq!(of(json!({"id": 42})), Some(Author::new("42")));
-        for none in [json!(null), json!(""), json!({}), json!({"name": " ", "id": []}), json!([1])] {
+        for none in [json!(null), json!(""), json!({}), json!({"name": " ", "id": []}), json!([1])]
+        {
             assert_eq!(of(none.clone()), None, "{none}");
         }
         for none in [json!("author"), json!(["author"]), json!(7)] {

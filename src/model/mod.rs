@@ -57,10 +57,10 @@ mod validate;
 
 pub use ai_sdk::to_ai_sdk;
 pub use anthropic::{from_anthropic, to_anthropic};
+pub use authors::{AuthorLine, name_authors};
 pub(crate) use openai_chat::Chat;
 pub use openai_chat::{from_openai_chat, to_openai_chat};
 pub use openai_responses::{from_openai_responses, to_openai_responses};
-pub use authors::{AuthorLine, name_authors};
 pub use request::{
     Conversation, Request, anthropic_request, openai_chat_request, openai_responses_request,
 };

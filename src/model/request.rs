@@ -246,9 +246,10 @@ impl<'a> Request<'a> {
         }
         let is_paused = history.last().is_some_and(is_paused);
         if !is_paused {
-            self.end(&mut request["messages"], || {
-                json!({"role": "user", "content": [{"type": "text", "text": GO_ON}]})
-            });
+            self.end(
+                &mut request["messages"],
+                || json!({"role": "user", "content": [{"type": "text", "text": GO_ON}]}),
+            );
         }
         let mut tools = self.all_tools(Provider::Anthropic)?;
         if let Some(last) = tools.last_mut().filter(|tool| tool.is_object()) {

@@ -221,8 +221,7 @@ fn calls_of(message: &Message) -> impl Iterator<Item = (usize, Tool)> {
             tool.extra.get("providerExecuted").is_some_and(|json| json.as_str() == "true");
         let waits_for_person = tool.state.as_deref() == Some("approval-requested");
         let is_left = is_of_provider || waits_for_person;
-        (matches!(Side::of(&tool), Side::Call(_)) && !is_left)
-            .then(|| (place, tool.into_owned()))
+        (matches!(Side::of(&tool), Side::Call(_)) && !is_left).then(|| (place, tool.into_owned()))
     })
 }
 

@@ -374,10 +374,9 @@ impl SessionProvider for SqliteSession {
             if let ExpectedHead::At(expected) = expected {
                 let moved = match &session {
                     Some(session) => append::head_moved(conn, session, name, expected.as_ref())?,
-                    None => expected.clone().map(|expected| Error::HeadMoved {
-                        expected: Some(expected),
-                        found: None,
-                    }),
+                    None => expected
+                        .clone()
+                        .map(|expected| Error::HeadMoved { expected: Some(expected), found: None }),
                 };
                 if let Some(moved) = moved {
                     return Err(BackendError::Own(moved));

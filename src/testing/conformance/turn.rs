@@ -29,7 +29,10 @@ pub(super) fn retries(probe: &Probe) -> Result<()> {
     let again = chat.retry()?;
     assert_eq!((again.question, again.is_moved), (Some(id("u2")), false));
     say(probe, "a3")?;
-    assert_eq!((probe.head()?, probe.children(Some("u2"))?), ("u1 a1 u2 a3".into(), "a2 a3".into()));
+    assert_eq!(
+        (probe.head()?, probe.children(Some("u2"))?),
+        ("u1 a1 u2 a3".into(), "a2 a3".into())
+    );
     // The question is inside a summary: it is not visible on the path to the question.
     probe.compact("s", "a1", "a3")?;
     assert!(chat.retry()?.is_moved);
