@@ -174,6 +174,12 @@ pub enum Error {
         /// The session.
         session: SessionId,
     },
+    /// A provider's response holds no answer of a model. Nothing was stored.
+    #[error("the response holds no answer of a model: {why}")]
+    NoAnswer {
+        /// The reason; of a provider's error its message, truncated to 300 characters.
+        why: String,
+    },
     /// A text is larger than the limit of its context block. The block is unchanged.
     #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
     BlockOverLimit {

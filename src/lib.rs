@@ -41,6 +41,7 @@ mod store;
 mod tokens;
 mod tools;
 mod tree;
+mod usage;
 mod view;
 
 pub mod export;
@@ -70,7 +71,7 @@ pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId
 pub use manager::{
     ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
 };
-pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
+pub use message::{Author, Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
     RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
@@ -82,24 +83,24 @@ pub use search::{
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, OneSession,
-    PageBuilder, Path, Session, SessionBuilder,
+    PageBuilder, Path, Retried, Session, SessionBuilder,
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
-pub use tools::{ToolDefinition, Tools};
+pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
+pub use usage::{Cost, Usage};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Runs the examples of the documents; those of migrating.md run in `talktree-import`.
+/// Runs the examples of the documents; those of migrating.md run in `talktree-import`, those of
+/// async.md in `talktree-tokio`.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../README.md")]
     mod readme {}
-    #[doc = include_str!("../docs/async.md")]
-    mod with_async {}
     #[doc = include_str!("../docs/compaction.md")]
     mod compaction {}
     #[doc = include_str!("../docs/context.md")]

@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "search",
         "tokens",
         "outcome",
+        "usage",
         "view",
         "event",
         "regular_file",

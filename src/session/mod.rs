@@ -4,14 +4,18 @@
 //! threads may use one, and it caches nothing of the conversation. The first write creates the
 //! session; before that it reads as empty. One file holds one family of verbs.
 
+mod answer;
 mod builder;
 mod compact;
 mod context;
+mod edit;
 mod head;
 mod page;
 mod path;
 mod read;
 mod recent;
+mod request;
+mod retry;
 mod search;
 mod stream;
 mod weak;
@@ -35,6 +39,7 @@ pub(crate) use compact::InProgress;
 pub use compact::{AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome};
 pub use page::PageBuilder;
 pub use path::Path;
+pub use retry::Retried;
 pub use stream::Messages;
 pub(crate) use weak::WeakSession;
 
@@ -75,7 +80,10 @@ impl Session {
     /// ```
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
-        let provider: Arc<dyn SessionProvider> = Arc::new(provider);
+        Self::of(Arc::new(provider))
+    }
+
+    pub(crate) fn of(provider: Arc<dyn SessionProvider>) -> Self {
         let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
         Self {
             provider,

@@ -261,6 +261,19 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "checkout" })
     }
 
+    /// Moves the head to a message if it is where the caller saw it, else answers [`Error::HeadMoved`].
+    ///
+    /// The default compares first and moves then, so another writer may come between.
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+        if let ExpectedHead::At(expected) = expected {
+            let found = self.head()?;
+            if found != *expected {
+                return Err(Error::HeadMoved { expected: expected.clone(), found });
+            }
+        }
+        self.checkout(id)
+    }
+
     /// Moves the head back to its place before the last move; `false` if there is none.
     fn undo_head(&self) -> Result<bool> {
         Err(Error::Unsupported { what: "undo_head" })

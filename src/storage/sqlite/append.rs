@@ -122,8 +122,14 @@ fn find_parent(
         Parent::Head => Ok(session.head),
         Parent::Root => Ok(None),
         Parent::Message(id) => message::place(conn, Some(session.key), name, id).map(Some),
+        Parent::SiblingOf(id) => {
+            let sibling = message::require(conn, Some(session.key), name, id)?;
+            Ok(conn.prepare_cached(PARENT)?.query_row([sibling], |row| row.get(0))?)
+        }
     }
 }
+
+const PARENT: &str = "SELECT parent FROM message WHERE address = ?1";
 
 /// Returns an error unless the head is where the caller saw it.
 fn check_head(
@@ -133,9 +139,23 @@ fn check_head(
     expected: Option<&MessageId>,
     messages: &[Message],
 ) -> BackendResult<()> {
+    match head_moved(conn, session, name, expected)? {
+        // A retry after a lost answer finds its own message at the head: that is no conflict.
+        Some(moved) if !are_known(conn, session, messages)? => Err(BackendError::Own(moved)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns [`Error::HeadMoved`] if the head is not where the caller saw it.
+pub(super) fn head_moved(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    expected: Option<&MessageId>,
+) -> BackendResult<Option<Error>> {
     let found = message::id_of_place(conn, session.head)?;
     if found.as_ref() == expected {
-        return Ok(());
+        return Ok(None);
     }
     // The head's message may also be named by the summary that ends with it.
     let expected_place = match expected.and_then(CompactionId::from_message) {
@@ -146,12 +166,7 @@ fn check_head(
         None => None,
     };
     let is_at_head = expected_place.is_some() && expected_place == session.head;
-    // A retry after a lost answer finds its own message at the head: that is no conflict.
-    if !is_at_head && !are_known(conn, session, messages)? {
-        let expected = expected.cloned();
-        return Err(BackendError::Own(Error::HeadMoved { expected, found }));
-    }
-    Ok(())
+    Ok((!is_at_head).then(|| Error::HeadMoved { expected: expected.cloned(), found }))
 }
 
 /// Returns whether all these ids are known.

@@ -365,8 +365,23 @@ impl SessionProvider for SqliteSession {
     }
 
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        self.checkout_if_head(&ExpectedHead::Any, id)
+    }
+
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
         self.write_as(|conn, name| {
             let session = name.find(conn)?;
+            if let ExpectedHead::At(expected) = expected {
+                let moved = match &session {
+                    Some(session) => append::head_moved(conn, session, name, expected.as_ref())?,
+                    None => expected
+                        .clone()
+                        .map(|expected| Error::HeadMoved { expected: Some(expected), found: None }),
+                };
+                if let Some(moved) = moved {
+                    return Err(BackendError::Own(moved));
+                }
+            }
             let target = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,
