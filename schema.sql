@@ -85,14 +85,15 @@ CREATE TABLE usage (
     owner       TEXT,                       -- of the session; NULL: none, or erased
     source      TEXT,                       -- of the session
     model       TEXT,
-    input       INTEGER NOT NULL DEFAULT 0, -- tokens, those of the cache not included
+    input       INTEGER NOT NULL DEFAULT 0, -- tokens, those of the cache included
     output      INTEGER NOT NULL DEFAULT 0, -- tokens, those of reasoning included
     cache_read  INTEGER NOT NULL DEFAULT 0, -- tokens
     cache_write INTEGER NOT NULL DEFAULT 0, -- tokens
     reasoning   INTEGER NOT NULL DEFAULT 0, -- tokens
     cost        INTEGER,                    -- in millionths of the currency; NULL: unknown
     currency    TEXT,                       -- such as USD
-    used_at     INTEGER NOT NULL
+    used_at     INTEGER NOT NULL,
+    answer      TEXT                        -- the provider's id of an answer that came as several messages
 ) STRICT;
 
 -- Serves: the usage of a session, and of a range of its messages.
@@ -100,6 +101,9 @@ CREATE INDEX usage_session ON usage (session, address);
 
 -- Serves: the row of a message. Unique: a message that is appended again is not counted twice.
 CREATE UNIQUE INDEX usage_message ON usage (address) WHERE address IS NOT NULL;
+
+-- Unique: an answer that came as several messages, each with the usage of all of it, is counted once.
+CREATE UNIQUE INDEX usage_answer ON usage (session, answer) WHERE answer IS NOT NULL;
 
 -- Serves: totals of a time, and by day.
 CREATE INDEX usage_time ON usage (used_at);

@@ -83,16 +83,16 @@ pub use search::{
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, OneSession,
-    PageBuilder, Path, Retried, Session, SessionBuilder,
+    PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
+pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions, UsageReport};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
-pub use usage::{Cost, Usage};
+pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
 /// Runs the examples of the documents; those of migrating.md run in `talktree-import`, those of

@@ -24,6 +24,7 @@ use crate::session::{Session, SessionBuilder};
 use crate::storage::catalog::SessionCatalog;
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::store::Store;
+use crate::store::UsageReport;
 
 pub use builder::{ManySessions, SessionManagerBuilder};
 pub use list::SessionList;
@@ -135,6 +136,11 @@ impl SessionManager {
     pub fn search(&self, text: impl Into<String>) -> Search {
         let target = Arc::new(Searched(Arc::clone(self.catalog())));
         Search::new(target, SearchRequest::new(text, Scope::Store))
+    }
+
+    /// Returns a report of what answers took. [`UsageReport`] has an example.
+    pub fn usage(&self) -> UsageReport {
+        UsageReport::over(Arc::clone(self.catalog()))
     }
 
     fn catalog(&self) -> &Arc<dyn SessionCatalog> {

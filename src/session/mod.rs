@@ -18,6 +18,7 @@ mod request;
 mod retry;
 mod search;
 mod stream;
+mod usage;
 mod weak;
 mod write;
 
@@ -41,6 +42,7 @@ pub use page::PageBuilder;
 pub use path::Path;
 pub use retry::Retried;
 pub use stream::Messages;
+pub use usage::ToolStats;
 pub(crate) use weak::WeakSession;
 
 /// One conversation.

@@ -9,10 +9,11 @@ use crate::catalog::{
     Binding, BindingFilter, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
     SessionPage,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::search::{Found, SearchRequest, SessionsFound};
+use crate::usage::{UsageFilter, UsageGroup, UsageRow};
 
 /// The storage of one session.
 #[derive(Clone)]
@@ -69,6 +70,12 @@ pub trait SessionCatalog: Send + Sync {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Binding>>;
+
+    /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
+    fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        let _ = (filter, group);
+        Err(Error::Unsupported { what: "usage" })
+    }
 
     /// Searches the messages of all sessions within the request's scope.
     fn search(&self, request: &SearchRequest) -> Result<Found>;

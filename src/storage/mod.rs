@@ -25,6 +25,7 @@ use crate::outcome::{
 use crate::search::{Found, HITS_PER_SESSION, SearchRequest, SessionHit, SessionsFound};
 use crate::tokens::TokenCounter;
 use crate::tree::Tree;
+use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub use cursor::Cursor;
@@ -411,6 +412,24 @@ pub trait SessionProvider: Send + Sync {
             }
         }
         Ok(CompactionStatus::OffPath)
+    }
+
+    /// Adds usage of a message, replacing what was known, or of none.
+    fn add_usage(&self, message: Option<&MessageId>, usage: &Usage) -> Result<()> {
+        let _ = (message, usage);
+        Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Returns what all answers of the session took, deleted ones and those of no message included, and those that a fork
+    /// copied left out.
+    fn usage(&self) -> Result<UsageTotal> {
+        Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Returns what the answers on the path to `leaf` (`None`: the head) took that were not deleted.
+    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+        let _ = leaf;
+        Err(Error::Unsupported { what: "usage" })
     }
 
     /// Stores historical messages as they are, in one transaction; returns one result per record.

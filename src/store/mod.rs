@@ -6,6 +6,7 @@ mod interrupt;
 mod options;
 mod search;
 mod sessions;
+mod usage;
 
 use std::fmt;
 use std::path::Path;
@@ -21,6 +22,7 @@ use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
+pub use usage::UsageReport;
 
 /// One database file with all its sessions.
 ///

@@ -9,7 +9,7 @@ use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{head, message, search_index};
+use super::{head, message, search_index, usage};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
@@ -75,6 +75,7 @@ pub(super) fn append(
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
                 session.note_message_at(message.created_at);
+                usage::record(conn, address, message)?;
                 new_head = Some(address);
                 parent = new_head;
                 appended.push(Appended::new(message.id.clone()));

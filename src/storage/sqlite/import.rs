@@ -7,7 +7,7 @@ use super::error::BackendResult;
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{message, search_index};
+use super::{message, search_index, usage};
 use crate::id::MessageId;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
@@ -50,6 +50,7 @@ pub(super) fn import(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
+        usage::record(conn, address, &record.message)?;
         // Records may come in any order.
         let last = session.last_message_at;
         session.note_message_at(record.message.created_at);

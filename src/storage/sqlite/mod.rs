@@ -49,6 +49,7 @@ mod tokens;
 mod transaction;
 mod tree_source;
 mod update;
+mod usage;
 mod verify;
 mod wal;
 

@@ -14,7 +14,7 @@ use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, message, outline, path,
-    placed, update,
+    placed, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ use crate::storage::context::ContextStore;
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
+use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub(crate) struct SqliteSession {
@@ -322,6 +323,18 @@ impl SessionProvider for SqliteSession {
 
     fn info(&self) -> Result<Option<SessionInfo>> {
         self.read(|conn, _| session_row::info(conn, self.id()))
+    }
+
+    fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
+        self.write(|conn, session| usage::add_to(conn, session.key, self.id(), message, of))
+    }
+
+    fn usage(&self) -> Result<UsageTotal> {
+        self.read(|conn, session| usage::of_session(conn, session.key))
+    }
+
+    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+        self.read_path(leaf, |conn, session, leaf| usage::of_path(conn, session.key, leaf))
     }
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {

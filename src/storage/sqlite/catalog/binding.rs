@@ -11,7 +11,7 @@ use super::super::connection::Database;
 use super::super::error::{BackendError, BackendResult, corrupt};
 use super::super::row::{session as row, time};
 use super::super::{message, path, schema};
-use super::{create, set_details};
+use super::{create, set_details, unknown};
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -59,8 +59,10 @@ impl Database {
             let former = match find(conn, request)? {
                 Found::Session { id, is_unowned } => {
                     if is_unowned {
-                        conn.prepare_cached("UPDATE session SET owner = ?2 WHERE id = ?1")?
-                            .execute(params![id.as_str(), request.owner])?;
+                        let session = row::find(conn, &id)?.ok_or_else(|| unknown(&id))?;
+                        let owner = request.owner.clone();
+                        let details = SessionDetails { owner, ..SessionDetails::default() };
+                        row::set_details(conn, session.key, &details)?;
                     }
                     return Ok(Resumed::new(id, false, None));
                 }

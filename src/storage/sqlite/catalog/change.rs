@@ -6,6 +6,7 @@ use super::super::append;
 use super::super::connection::Database;
 use super::super::error::BackendResult;
 use super::super::row::session as row;
+use super::super::usage;
 use super::{touch, unknown};
 use crate::catalog::SessionChange;
 use crate::error::Result;
@@ -44,7 +45,8 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
             text("UPDATE session SET name = ?2 WHERE key = ?1", name.as_deref())
         }
         SessionChange::Owner(owner) => {
-            text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())
+            text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())?;
+            usage::set_owner(conn, key)
         }
         SessionChange::Metadata(metadata) => {
             let metadata = metadata.as_ref().map(|json| json.as_str());

@@ -14,6 +14,7 @@ use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::catalog::{SessionCatalog, SessionStorage};
+use crate::usage::{UsageFilter, UsageGroup, UsageRow};
 
 /// All sessions of a database.
 pub(crate) struct SqliteCatalog {
@@ -73,6 +74,10 @@ impl SessionCatalog for SqliteCatalog {
         limit: usize,
     ) -> Result<Vec<Binding>> {
         self.database.bindings(filter, before, limit)
+    }
+
+    fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        self.database.usage(filter, group)
     }
 
     fn search(&self, request: &SearchRequest) -> Result<Found> {

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
+use super::super::usage;
 use super::{Bind, Read, execute, first_row, time};
 use crate::error::Error;
 use crate::id::SessionId;
@@ -208,6 +209,9 @@ pub(in super::super) fn set_details(
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
     for tag in &details.tags {
         add_tag(conn, key, tag)?;
+    }
+    if details.owner.is_some() {
+        usage::set_owner(conn, key)?;
     }
     if details.end_reason.is_some() {
         conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?

@@ -4,10 +4,14 @@
 //! meaning for all of them. An answer is stored with the numbers as its provider gave them, in the field `usage` of its
 //! metadata; [`Usage::of`] reads them.
 
+mod ledger;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{Message, Role};
+
+pub use ledger::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
 
 /// The field of the metadata that holds the usage.
 const FIELD: &str = "usage";
@@ -75,8 +79,7 @@ impl Usage {
     /// [`Message::with_usage`], and from where the imports of Claude Code and Pi keep it. Only messages of the role
     /// `assistant` have a usage.
     ///
-    /// Claude Code writes one answer as several records, each with the usage of all of it: sums over an imported
-    /// session count it more than once.
+    /// Claude Code writes one answer as several records, each with the usage of all of it. The ledger counts it once.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
         if message.role != Role::Assistant {
@@ -95,6 +98,12 @@ impl Usage {
         let mut usage = Self::read(usage.as_object()?)?;
         usage.model = usage.model.or_else(|| Some(model?.as_str()?.to_owned()));
         Some(usage)
+    }
+
+    /// Returns the provider's id of the answer that a message is a part of, if it came as several messages.
+    pub(crate) fn answer_of(message: &Message) -> Option<String> {
+        let about = message.field("message")?.value();
+        about.get("id")?.as_str().map(str::to_owned)
     }
 
     /// Reads the `usage` of a provider's response, or one that was stored; `None` if it has no number of tokens.
