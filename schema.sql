@@ -1,4 +1,4 @@
--- The format of a talktree store, version 3.
+-- The format of a talktree store, version 4.
 --
 -- One file holds many sessions; a session is a tree of messages. Times are microseconds since 1970 in
 -- UTC. JSON is text. Everything here can be read with the stock sqlite3 shell; start with
@@ -25,11 +25,91 @@ CREATE TABLE session (
     changes        INTEGER NOT NULL DEFAULT 0,        -- how often they were changed by anything but an append at the head
     created_at     INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL,                  -- time of the last write to it
-    unindexed      INTEGER                            -- the number of the first message that is not in the search index; NULL: all are
+    unindexed      INTEGER,                           -- the number of the first message that is not in the search index; NULL: all are
+    owner           TEXT,                             -- the person or tenant whose data it is
+    messages        INTEGER NOT NULL DEFAULT 0,       -- how many messages it has; tombstones are none
+    last_message_at INTEGER,                          -- time of the message that was appended last
+    listed_at       INTEGER NOT NULL DEFAULT 0,       -- last_message_at, or up to 100 ms before it: it is in indexes, and changes less often
+    ended_at        INTEGER,                          -- when it was ended; NULL: it was not
+    pinned          INTEGER NOT NULL DEFAULT 0,       -- 1: no retention rule removes it
+    deleted_at      INTEGER                           -- when it was put into the trash; NULL: it is not there
 ) STRICT;
+
+-- Serves: lists of sessions, newest first: all, those of one owner, of one source, of one model, and pinned ones.
+CREATE INDEX session_listed ON session (listed_at) WHERE deleted_at IS NULL;
+CREATE INDEX session_owner ON session (owner, listed_at) WHERE owner IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_source ON session (source, listed_at) WHERE source IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_model ON session (model, listed_at) WHERE model IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_pinned ON session (listed_at) WHERE pinned = 1 AND deleted_at IS NULL;
+
+-- Serves: the trash, and what searches leave out.
+CREATE INDEX session_deleted ON session (deleted_at) WHERE deleted_at IS NOT NULL;
 
 -- Serves: the sessions with messages that are not in the search index.
 CREATE INDEX session_unindexed ON session (key) WHERE unindexed IS NOT NULL;
+
+-- The tags of sessions.
+CREATE TABLE session_tag (
+    session INTEGER NOT NULL, -- key of the session
+    tag     TEXT    NOT NULL,
+    PRIMARY KEY (session, tag)
+) STRICT, WITHOUT ROWID;
+
+-- Serves: the sessions with a tag.
+CREATE INDEX session_tagged ON session_tag (tag, session);
+
+-- Which session an outside key, such as a chat of a messenger, points to; and which ones it pointed to before.
+CREATE TABLE binding (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT, -- the order in which a key was bound
+    key       TEXT    NOT NULL,
+    session   INTEGER NOT NULL,                  -- key of the session
+    bound_at  INTEGER NOT NULL,
+    ended_at  INTEGER,                           -- NULL: it points there now
+    end_cause TEXT                               -- why it does not any more: expired, replaced, unbound, ..
+) STRICT;
+
+-- Serves: the session that a key points to. Unique, so that processes that bind one key at once agree.
+CREATE UNIQUE INDEX binding_open ON binding (key) WHERE ended_at IS NULL;
+
+-- Serves: the former sessions of a key.
+CREATE INDEX binding_key ON binding (key, number);
+
+-- Serves: the keys of a session.
+CREATE INDEX binding_session ON binding (session);
+
+-- What answers of models cost. A message has one row at most.
+CREATE TABLE usage (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    session     INTEGER,                    -- key of the session; NULL: of a session that is not in the store any more
+    address     INTEGER,                    -- of the message; NULL: of no message, or of a deleted one
+    owner       TEXT,                       -- of the session; NULL: none, or erased
+    source      TEXT,                       -- of the session
+    model       TEXT,
+    input       INTEGER NOT NULL DEFAULT 0, -- tokens, those of the cache included
+    output      INTEGER NOT NULL DEFAULT 0, -- tokens, those of reasoning included
+    cache_read  INTEGER NOT NULL DEFAULT 0, -- tokens
+    cache_write INTEGER NOT NULL DEFAULT 0, -- tokens
+    reasoning   INTEGER NOT NULL DEFAULT 0, -- tokens
+    cost        INTEGER,                    -- in millionths of the currency; NULL: unknown
+    currency    TEXT,                       -- such as USD
+    used_at     INTEGER NOT NULL,
+    answer      TEXT                        -- the provider's id of an answer that came as several messages
+) STRICT;
+
+-- Serves: the usage of a session, and of a range of its messages.
+CREATE INDEX usage_session ON usage (session, address);
+
+-- Serves: the row of a message. Unique: a message that is appended again is not counted twice.
+CREATE UNIQUE INDEX usage_message ON usage (address) WHERE address IS NOT NULL;
+
+-- Unique: an answer that came as several messages, each with the usage of all of it, is counted once.
+CREATE UNIQUE INDEX usage_answer ON usage (session, answer) WHERE answer IS NOT NULL;
+
+-- Serves: totals of a time, and by day.
+CREATE INDEX usage_time ON usage (used_at);
+
+-- Serves: the usage of an owner.
+CREATE INDEX usage_owner ON usage (owner, used_at) WHERE owner IS NOT NULL;
 
 -- A message, at address = session key << 32 | its number in the session's order of appends, from 1.
 -- Neither its address nor its parent ever changes, and a parent's address is smaller than its child's.
@@ -152,13 +232,15 @@ CREATE VIRTUAL TABLE search USING fts5 (
 INSERT INTO search (search, rank)
 VALUES ('pgsz', 500), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 
--- A context block: a label with texts, of one session or shared by all.
+-- A context block: a label with texts, of one session, of all sessions of an owner, or shared by all.
 CREATE TABLE context_block (
     key     INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: it is part of the address of every text
-    session INTEGER NOT NULL,                  -- key of the session; 0: shared by all
+    session INTEGER NOT NULL,                  -- key of the session; 0: of an owner, or shared by all
+    owner   TEXT    NOT NULL DEFAULT '',       -- the owner; empty: of a session, or shared by all
     label   TEXT    NOT NULL,
     next    INTEGER NOT NULL DEFAULT 1,        -- the number of the next text
-    UNIQUE (session, label)
+    UNIQUE (session, owner, label),
+    CHECK (session = 0 OR owner = '')
 ) STRICT;
 
 -- A text of a block, at address = block key << 32 | its number in the block, from 1: so all texts of a

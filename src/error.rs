@@ -48,6 +48,12 @@ pub enum Error {
         /// The session.
         id: SessionId,
     },
+    /// The session is in the trash, where it cannot be written. Nothing was written.
+    #[error("session {id:?} is in the trash; restore it before writing to it")]
+    SessionInTrash {
+        /// The session.
+        id: SessionId,
+    },
     /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {
@@ -174,6 +180,12 @@ pub enum Error {
     CompactionInProgress {
         /// The session.
         session: SessionId,
+    },
+    /// A provider's response holds no answer of a model. Nothing was stored.
+    #[error("the response holds no answer of a model: {why}")]
+    NoAnswer {
+        /// The reason; of a provider's error its message, truncated to 300 characters.
+        why: String,
     },
     /// A text is larger than the limit of its context block. The block is unchanged.
     #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]

@@ -22,12 +22,14 @@
 //! ```
 
 mod callback;
+mod catalog;
 mod compaction;
 mod context;
 mod error;
 mod event;
 mod foreign;
 mod id;
+mod manager;
 mod message;
 mod outcome;
 mod regular_file;
@@ -39,6 +41,7 @@ mod store;
 mod tokens;
 mod tools;
 mod tree;
+mod usage;
 mod view;
 
 pub mod export;
@@ -47,6 +50,10 @@ pub mod model;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use catalog::{
+    Binding, BindingEnd, BindingFilter, ListedSession, ResumeRequest, Resumed, SessionChange,
+    SessionCursor, SessionFilter, SessionPage, SessionState,
+};
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
 };
@@ -61,7 +68,10 @@ pub use context::{
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
-pub use message::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
+pub use manager::{
+    ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
+};
+pub use message::{Author, Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
     RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
@@ -72,24 +82,25 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
-    Session, SessionBuilder,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, OneSession,
+    PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
 };
+pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
+pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions, UsageReport};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
-pub use tools::{ToolDefinition, Tools};
+pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
+pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Runs the examples of the documents; those of migrating.md run in `talktree-import`.
+/// Runs the examples of the documents; those of migrating.md run in `talktree-import`, those of
+/// async.md in `talktree-tokio`.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../README.md")]
     mod readme {}
-    #[doc = include_str!("../docs/async.md")]
-    mod with_async {}
     #[doc = include_str!("../docs/compaction.md")]
     mod compaction {}
     #[doc = include_str!("../docs/context.md")]

@@ -82,8 +82,10 @@ pub enum Order {
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// let hello = chat.append_all_to(&Parent::Root, [Message::user("hello")])?[0].id.clone();
 /// chat.append_all_to(&Parent::Message(hello), [Message::assistant("hi")])?;
-/// chat.append_all_to(&Parent::Head, [Message::user("bye")])?;
+/// let bye = chat.append_all_to(&Parent::Head, [Message::user("bye")])?[0].id.clone();
+/// chat.append_all_to(&Parent::SiblingOf(bye), [Message::user("one more question")])?;
 /// assert_eq!(chat.history()?.len(), 3);
+/// assert_eq!(chat.history()?[2].text(), "one more question");
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,9 @@ pub enum Parent {
     Root,
     /// This message.
     Message(MessageId),
+    /// The parent of this message, so that the new one is its sibling; none if this message is a root. The id of a
+    /// summary is unknown here.
+    SiblingOf(MessageId),
 }
 
 /// The head that an append requires.

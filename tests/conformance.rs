@@ -68,7 +68,6 @@ fn an_unsupported_method_is_an_error() -> Result<()> {
     let chat = Session::over(MemorySession::new("s".into()));
     let id = chat.append(Message::user("a"))?.id;
     for answer in [
-        chat.checkout(&id),
         chat.label("x", &id),
         chat.fork(&id, "f").map(|_| ()),
         chat.undo_head().map(|_| ()),

@@ -58,6 +58,10 @@ fn everything_in_a_session_survives_the_round_trip() -> Result<()> {
         source: Some("telegram".into()),
         metadata: Some(metadata.clone()),
         end_reason: Some("over".into()),
+        owner: Some("user:42".into()),
+        tags: vec!["home".into(), "work".into()],
+        is_pinned: Some(true),
+        ended_at: Some("2024-02-03T11:00:00Z".parse().unwrap()),
         created_at: None,
         updated_at: None,
     })?;

@@ -10,6 +10,7 @@ type Outcome = Result<(), std::io::Error>;
 const LAYERS: &[&[&str]] = &[
     &[
         "callback",
+        "catalog",
         "error",
         "foreign",
         "id",
@@ -18,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "search",
         "tokens",
         "outcome",
+        "usage",
         "view",
         "event",
         "regular_file",
@@ -31,7 +33,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "import", "export", "testing"],
+    &["store", "manager", "import", "export", "testing"],
 ];
 
 /// The backends; only `store` may name them.

@@ -20,7 +20,7 @@ struct Former {
 }
 
 /// From version 1.
-const FORMER: [Former; 2] = [
+const FORMER: [Former; 3] = [
     Former {
         schema: include_str!("fixtures/schema_1.sql"),
         content: include_str!("fixtures/content_1.sql"),
@@ -28,6 +28,10 @@ const FORMER: [Former; 2] = [
     Former {
         schema: include_str!("fixtures/schema_2.sql"),
         content: include_str!("fixtures/content_2.sql"),
+    },
+    Former {
+        schema: include_str!("fixtures/schema_3.sql"),
+        content: include_str!("fixtures/content_3.sql"),
     },
 ];
 

@@ -30,6 +30,10 @@ fn everything() -> SessionDetails {
         source: Some("telegram".into()),
         metadata: Some(Json::from(json!({"tags": ["work"]}))),
         end_reason: Some("over".into()),
+        owner: Some("user:42".into()),
+        tags: vec!["home".into(), "work".into()],
+        is_pinned: Some(true),
+        ended_at: Some(time("2024-02-03T11:00:00Z")),
         created_at: Some(time("2024-02-03T10:00:00Z")),
         updated_at: Some(time("2024-02-03T11:30:00Z")),
     }
@@ -57,8 +61,9 @@ fn a_session_is_created_with_all_details() -> Result<()> {
         json!({
             "id": "s", "name": "Deployment", "parent_session": "p", "fork_point": "m1",
             "model": "large", "source": "telegram", "metadata": {"tags": ["work"]},
-            "end_reason": "over",
+            "end_reason": "over", "owner": "user:42", "tags": ["home", "work"], "messages": 0, "last_message_at": null,
             "created_at": "2024-02-03T10:00:00Z", "updated_at": "2024-02-03T11:30:00Z",
+            "ended_at": "2024-02-03T11:00:00Z", "is_pinned": true, "deleted_at": null,
         })
     );
     Ok(())

@@ -38,6 +38,11 @@ impl ContextBuilder {
         Self { backing, ..Self::default() }
     }
 
+    /// Returns the builder over another backing.
+    pub(crate) fn backed_by(self, backing: Backing) -> Self {
+        Self { backing, ..self }
+    }
+
     /// Adds a block under a label.
     ///
     /// ```

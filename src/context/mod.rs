@@ -29,7 +29,7 @@ mod stored;
 mod system_prompt;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
 use crate::storage::context::ContextStore;
@@ -70,6 +70,16 @@ pub struct Context {
     shared: Arc<Shared>,
 }
 
+/// A handle of a context that ends when all others are dropped.
+#[derive(Clone)]
+pub(crate) struct WeakContext(Weak<Shared>);
+
+impl WeakContext {
+    pub(crate) fn upgrade(&self) -> Option<Context> {
+        self.0.upgrade().map(|shared| Context { shared })
+    }
+}
+
 struct Shared {
     blocks: RwLock<Vec<Arc<LabelledBlock>>>,
     backing: Backing,
@@ -108,6 +118,11 @@ impl Context {
     /// Returns a context of the same blocks for another session, as for a fork.
     pub(crate) fn moved_to(&self, backing: Backing) -> Self {
         Self::over(backing, self.all(), self.shared.options)
+    }
+
+    /// Returns a handle that does not keep the blocks.
+    pub(crate) fn downgrade(&self) -> WeakContext {
+        WeakContext(Arc::downgrade(&self.shared))
     }
 
     /// Returns the block of this label with its current content; `None` if there is none.

@@ -131,6 +131,11 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         source: Option<String>,
         metadata: Option<Json>,
         end_reason: Option<String>,
+        owner: Option<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+        is_pinned: Option<bool>,
+        ended_at: Option<DateTime<Utc>>,
         created_at: Option<DateTime<Utc>>,
         updated_at: Option<DateTime<Utc>>,
     }
@@ -144,6 +149,10 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
         source: session.source,
         metadata: session.metadata,
         end_reason: session.end_reason,
+        owner: session.owner,
+        tags: session.tags,
+        is_pinned: session.is_pinned,
+        ended_at: session.ended_at,
         created_at: session.created_at,
         updated_at: session.updated_at,
     };

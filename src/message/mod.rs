@@ -6,6 +6,7 @@
 //!
 //! Invariant: reading a message and writing it again gives the same JSON value.
 
+mod author;
 mod canonical;
 mod json;
 mod pairs;
@@ -19,6 +20,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::id::MessageId;
 
+pub use author::Author;
 pub(crate) use canonical::canonical;
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;

@@ -222,6 +222,35 @@ impl Part {
         })
     }
 
+    /// Returns the error of a tool call that failed, without the call.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let error = Part::tool_error("weather", "call-1", "no such city");
+    /// assert_eq!(
+    ///     serde_json::to_value(&error)?,
+    ///     json!({"type": "tool-weather", "toolCallId": "call-1", "state": "output-error",
+    ///            "errorText": "no such city"}),
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn tool_error(
+        name: impl Into<String>,
+        call_id: impl Into<String>,
+        error: impl Into<String>,
+    ) -> Self {
+        Self::Tool(Tool {
+            name: name.into(),
+            call_id: call_id.into(),
+            state: Some("output-error".to_owned()),
+            error_text: Some(error.into()),
+            ..Tool::default()
+        })
+    }
+
     /// Returns a file part.
     ///
     /// ```

@@ -4,8 +4,9 @@
 //! summary replaced, results without a call, two user messages in a row, an image from another
 //! program. Providers refuse most of that. [`sanitize()`] repairs the pairs of calls and results,
 //! [`truncate()`] shortens old messages, and [`to_anthropic`], [`to_openai_chat`] and
-//! [`to_openai_responses`] convert the result to a provider's format, [`to_ai_sdk`] to that of the Vercel AI SDK. [`from_anthropic`] and the
-//! others read a provider's response into a message. Stored messages never change.
+//! [`to_openai_responses`] convert the result to a provider's format, [`to_ai_sdk`] to that of the Vercel AI SDK. A
+//! [`Request`] does all of this, and adds prompt and tools. [`from_response`] reads a provider's response into a message.
+//! Stored messages never change.
 //!
 //! The conversions for providers go through the same *turns*: a turn holds the model's text and calls
 //! together with the results, and what others say in between comes after it. [`validate_for`] does
@@ -36,6 +37,7 @@
 mod ai_sdk;
 mod answer;
 mod anthropic;
+mod authors;
 mod call_id;
 mod content;
 mod files;
@@ -43,6 +45,8 @@ mod input;
 mod openai_chat;
 mod openai_responses;
 mod origin;
+mod request;
+mod response;
 mod sanitize;
 mod summary;
 #[cfg(test)]
@@ -53,9 +57,14 @@ mod validate;
 
 pub use ai_sdk::to_ai_sdk;
 pub use anthropic::{from_anthropic, to_anthropic};
+pub use authors::{AuthorLine, name_authors};
 pub(crate) use openai_chat::Chat;
 pub use openai_chat::{from_openai_chat, to_openai_chat};
 pub use openai_responses::{from_openai_responses, to_openai_responses};
+pub use request::{
+    Conversation, Request, anthropic_request, openai_chat_request, openai_responses_request,
+};
+pub use response::from_response;
 pub use sanitize::sanitize;
 pub use truncate::{TruncateOptions, truncate};
 pub use validate::{Problem, Provider, validate_for};

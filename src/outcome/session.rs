@@ -38,12 +38,27 @@ pub struct SessionInfo {
     pub source: Option<String>,
     /// Metadata of the caller.
     pub metadata: Option<Json>,
-    /// The reason why the caller closed the session.
+    /// The reason why the caller ended the session.
     pub end_reason: Option<String>,
+    /// The person or tenant whose data it is.
+    pub owner: Option<String>,
+    /// Its tags, sorted.
+    pub tags: Vec<String>,
+    /// How many messages it has, on all branches.
+    pub messages: u64,
+    /// The time of the message that was appended last. A delete does not change it. A message with a time in the future
+    /// counts as appended now.
+    pub last_message_at: Option<DateTime<Utc>>,
     /// The time of creation.
     pub created_at: DateTime<Utc>,
-    /// The time of the last write.
+    /// The time of the last write of any kind.
     pub updated_at: DateTime<Utc>,
+    /// When it was ended.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Whether it is pinned: no retention rule removes it.
+    pub is_pinned: bool,
+    /// When it was put into the trash.
+    pub deleted_at: Option<DateTime<Utc>>,
 }
 
 impl SessionInfo {
@@ -68,8 +83,15 @@ impl SessionInfo {
             source: details.source,
             metadata: details.metadata,
             end_reason: details.end_reason,
+            owner: details.owner,
+            tags: details.tags,
+            messages: 0,
+            last_message_at: None,
             created_at: details.created_at.unwrap_or(time),
             updated_at: details.updated_at.unwrap_or(time),
+            ended_at: details.ended_at,
+            is_pinned: details.is_pinned.unwrap_or_default(),
+            deleted_at: None,
         }
     }
 
@@ -83,6 +105,10 @@ impl SessionInfo {
             source: self.source.clone(),
             metadata: self.metadata.clone(),
             end_reason: self.end_reason.clone(),
+            owner: self.owner.clone(),
+            tags: self.tags.clone(),
+            is_pinned: self.is_pinned.then_some(true),
+            ended_at: self.ended_at,
             created_at: Some(self.created_at),
             updated_at: Some(self.updated_at),
         }
@@ -123,9 +149,21 @@ pub struct SessionDetails {
     /// Metadata of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
-    /// The reason why the session was closed.
+    /// The reason why the session was ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,
+    /// The person or tenant whose data it is, such as `user:42`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Tags to add.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Whether it is pinned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_pinned: Option<bool>,
+    /// When it was ended; if this is `None` and the reason is not, it is ended now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// The time of creation, for an imported session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
@@ -151,15 +189,18 @@ impl SessionDetails {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// Checks that the name is not empty and that no text is too long.
+    /// Checks that name and owner are not empty and that no text is too long.
     pub(crate) fn check(&self) -> Result<()> {
-        if let Some(name) = &self.name {
-            check_name("session name", name)?;
+        for (what, text) in [("session name", &self.name), ("owner", &self.owner)] {
+            text.as_ref().map_or(Ok(()), |text| check_name(what, text))?;
         }
         for (what, text) in
             [("model", &self.model), ("source", &self.source), ("end reason", &self.end_reason)]
         {
             check_name_length(what, text.as_deref().unwrap_or_default())?;
+        }
+        for tag in &self.tags {
+            check_name("tag", tag)?;
         }
         let parent = self.parent_session.as_ref().map(SessionId::check);
         let fork_point = self.fork_point.as_ref().map(MessageId::check);
@@ -192,6 +233,10 @@ impl SessionDetails {
             source: self.source.filter(|_| info.source.is_none()),
             metadata: self.metadata.filter(|_| info.metadata.is_none()),
             end_reason: self.end_reason.filter(|_| info.end_reason.is_none()),
+            owner: self.owner.filter(|_| info.owner.is_none()),
+            tags: self.tags.into_iter().filter(|tag| !info.tags.contains(tag)).collect(),
+            is_pinned: None,
+            ended_at: self.ended_at.filter(|_| info.ended_at.is_none()),
             created_at: None,
             updated_at: None,
         }

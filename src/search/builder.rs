@@ -90,6 +90,24 @@ impl Search {
         self
     }
 
+    /// Narrows the search to the sessions of an owner.
+    ///
+    /// ```
+    /// use talktree::{Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for owner in ["user:1", "user:2"] {
+    ///     let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
+    ///     store.create_session(details)?.append(Message::user("hello"))?;
+    /// }
+    /// assert_eq!(store.search("hello").owner("user:1").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.request.owner = Some(owner.into());
+        self
+    }
+
     /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one first with
     /// [`session`](Self::session); otherwise [`run`](Self::run) is [`Error::Unsupported`].
     ///

@@ -81,8 +81,10 @@ pub struct SearchRequest {
     pub text: String,
     /// Whether the text is searched as words: nothing in it is an operator, a filter or a date.
     pub is_plain: bool,
-    /// Where to search.
+    /// Where to search. Sessions in the trash are never searched.
     pub scope: Scope,
+    /// The owner whose sessions are searched, within the scope; `None` for all.
+    pub owner: Option<String>,
     /// The maximum number of hits.
     pub limit: usize,
     /// How many of the best hits to skip, for the pages after the first.
@@ -108,6 +110,7 @@ impl SearchRequest {
             text: text.into(),
             is_plain: false,
             scope,
+            owner: None,
             limit: DEFAULT_LIMIT,
             offset: 0,
             now: None,

@@ -35,13 +35,21 @@ use crate::tokens::TokenCounter;
 /// assert_eq!(chat.prompt()?, system);
 /// # Ok::<(), talktree::Error>(())
 /// ```
+///
+/// [`SessionManager::builder`](crate::SessionManager::builder) returns the same builder for all sessions of a manager.
 #[derive(Clone)]
 #[must_use]
-pub struct SessionBuilder {
-    provider: Arc<dyn SessionProvider>,
+pub struct SessionBuilder<Of = OneSession> {
+    of: Of,
     events: Events,
     context: ContextBuilder,
     compaction: CompactionSettingsBuilder,
+}
+
+/// What a [`SessionBuilder`] builds: one session.
+#[derive(Clone)]
+pub struct OneSession {
+    provider: Arc<dyn SessionProvider>,
 }
 
 impl SessionBuilder {
@@ -54,7 +62,40 @@ impl SessionBuilder {
         let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
         let compaction =
             CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
-        Self { provider, events, context: ContextBuilder::over(backing), compaction }
+        let context = ContextBuilder::over(backing);
+        Self { of: OneSession { provider }, events, context, compaction }
+    }
+}
+
+impl<Of> SessionBuilder<Of> {
+    /// Returns a builder for something else than one session.
+    pub(crate) fn of(of: Of, events: Events, in_progress: InProgress) -> Self {
+        let compaction =
+            CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
+        Self { of, events, context: ContextBuilder::default(), compaction }
+    }
+
+    pub(crate) fn target(&self) -> &Of {
+        &self.of
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Returns a builder of one session with the same settings.
+    pub(crate) fn for_session(
+        &self,
+        provider: Arc<dyn SessionProvider>,
+        store: Option<Arc<dyn ContextStore>>,
+    ) -> SessionBuilder {
+        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        SessionBuilder {
+            of: OneSession { provider },
+            events: self.events.clone(),
+            context: self.context.clone().backed_by(backing),
+            compaction: self.compaction.clone(),
+        }
     }
 
     /// Adds a context block under a label.
@@ -199,7 +240,9 @@ impl SessionBuilder {
     fn with(self, change: impl FnOnce(ContextBuilder) -> ContextBuilder) -> Self {
         Self { context: change(self.context), ..self }
     }
+}
 
+impl SessionBuilder {
     /// Returns the session; its first write creates it.
     ///
     /// # Errors
@@ -207,22 +250,29 @@ impl SessionBuilder {
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
     /// [`compact_after`](Self::compact_after) is set without a summarizer; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
-        self.provider.id().check()?;
+        let OneSession { provider } = self.of;
+        provider.id().check()?;
         if self.compaction.threshold.is_some() && self.compaction.summarizer.is_none() {
-            return Err(Error::NoSummarizer { session: self.provider.id().clone() });
+            return Err(Error::NoSummarizer { session: provider.id().clone() });
         }
         let (context, compaction) = (self.context.open()?, self.compaction.build()?);
         let counter = compaction.counter().of_the_program();
-        let counted = counter.and_then(|counter| self.provider.counted_by(&counter));
-        let provider = counted.unwrap_or(self.provider);
+        let counted = counter.and_then(|counter| provider.counted_by(&counter));
+        let provider = counted.unwrap_or(provider);
         Ok(Session { provider, events: self.events, context, compaction })
     }
 }
 
-impl fmt::Debug for SessionBuilder {
+impl fmt::Debug for OneSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneSession").field("id", self.provider.id()).finish()
+    }
+}
+
+impl<Of: fmt::Debug> fmt::Debug for SessionBuilder<Of> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionBuilder")
-            .field("id", self.provider.id())
+            .field("of", &self.of)
             .field("context", &self.context)
             .finish_non_exhaustive()
     }

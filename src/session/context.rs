@@ -88,10 +88,10 @@ impl Session {
         self.context.reminder()
     }
 
-    /// Returns the tools for the context; as [`Context::tools`].
+    /// Returns the tools for the context; as [`Context::tools`], and [`Tools::answer`] runs the calls of a message.
     ///
     /// [`Tools`] has an example.
     pub fn tools(&self) -> Tools {
-        self.context.tools()
+        self.context.tools().of(std::sync::Arc::new(self.clone()))
     }
 }

@@ -4,16 +4,22 @@
 //! threads may use one, and it caches nothing of the conversation. The first write creates the
 //! session; before that it reads as empty. One file holds one family of verbs.
 
+mod answer;
 mod builder;
 mod compact;
 mod context;
+mod edit;
 mod head;
 mod page;
 mod path;
 mod read;
 mod recent;
+mod request;
+mod retry;
 mod search;
 mod stream;
+mod usage;
+mod weak;
 mod write;
 
 use std::fmt;
@@ -22,19 +28,22 @@ use std::sync::Arc;
 use compact::{CompactionSettings, CompactionSettingsBuilder};
 
 use crate::context::{Backing, Context};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 use crate::tokens::Counter;
 
-pub use builder::SessionBuilder;
+pub use builder::{OneSession, SessionBuilder};
 pub(crate) use compact::InProgress;
 pub use compact::{AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome};
 pub use page::PageBuilder;
 pub use path::Path;
+pub use retry::Retried;
 pub use stream::Messages;
+pub use usage::ToolStats;
+pub(crate) use weak::WeakSession;
 
 /// One conversation.
 ///
@@ -73,7 +82,10 @@ impl Session {
     /// ```
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
-        let provider: Arc<dyn SessionProvider> = Arc::new(provider);
+        Self::of(Arc::new(provider))
+    }
+
+    pub(crate) fn of(provider: Arc<dyn SessionProvider>) -> Self {
         let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
         Self {
             provider,
@@ -285,6 +297,16 @@ impl Session {
             context,
             compaction: self.compaction.of_another(),
         }
+    }
+
+    /// Calls the error handler.
+    pub(crate) fn report(&self, error: &Error) {
+        self.compaction.report(error);
+    }
+
+    /// Returns whether two handles are clones of one.
+    pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.provider, &other.provider)
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {

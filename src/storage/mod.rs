@@ -4,6 +4,7 @@
 //! on those, or return [`Error::Unsupported`]. Each verb is atomic: all of it is done, or nothing. The conformance
 //! suite in `talktree::testing` checks this contract.
 
+pub(crate) mod catalog;
 mod commit;
 pub(crate) mod context;
 mod cursor;
@@ -24,6 +25,7 @@ use crate::outcome::{
 use crate::search::{Found, HITS_PER_SESSION, SearchRequest, SessionHit, SessionsFound};
 use crate::tokens::TokenCounter;
 use crate::tree::Tree;
+use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub use cursor::Cursor;
@@ -260,6 +262,19 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "checkout" })
     }
 
+    /// Moves the head to a message if it is where the caller saw it, else answers [`Error::HeadMoved`].
+    ///
+    /// The default compares first and moves then, so another writer may come between.
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+        if let ExpectedHead::At(expected) = expected {
+            let found = self.head()?;
+            if found != *expected {
+                return Err(Error::HeadMoved { expected: expected.clone(), found });
+            }
+        }
+        self.checkout(id)
+    }
+
     /// Moves the head back to its place before the last move; `false` if there is none.
     fn undo_head(&self) -> Result<bool> {
         Err(Error::Unsupported { what: "undo_head" })
@@ -397,6 +412,24 @@ pub trait SessionProvider: Send + Sync {
             }
         }
         Ok(CompactionStatus::OffPath)
+    }
+
+    /// Adds usage of a message, replacing what was known, or of none.
+    fn add_usage(&self, message: Option<&MessageId>, usage: &Usage) -> Result<()> {
+        let _ = (message, usage);
+        Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Returns what all answers of the session took, deleted ones and those of no message included, and those that a fork
+    /// copied left out.
+    fn usage(&self) -> Result<UsageTotal> {
+        Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Returns what the answers on the path to `leaf` (`None`: the head) took that were not deleted.
+    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+        let _ = leaf;
+        Err(Error::Unsupported { what: "usage" })
     }
 
     /// Stores historical messages as they are, in one transaction; returns one result per record.

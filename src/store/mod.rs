@@ -6,6 +6,7 @@ mod interrupt;
 mod options;
 mod search;
 mod sessions;
+mod usage;
 
 use std::fmt;
 use std::path::Path;
@@ -16,10 +17,12 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::{InProgress, Session};
-use crate::storage::sqlite::{self, Database};
+use crate::storage::catalog::SessionCatalog;
+use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
+pub use usage::UsageReport;
 
 /// One database file with all its sessions.
 ///
@@ -151,6 +154,19 @@ impl Store {
     /// Returns the store as it is now, for reads only.
     pub(crate) fn snapshot(&self) -> Result<Self> {
         Ok(Self { database: self.database.snapshot()?, ..self.clone() })
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    pub(crate) fn in_progress(&self) -> &InProgress {
+        &self.in_progress
+    }
+
+    /// Returns the doorway to all its sessions.
+    pub(crate) fn catalog(&self) -> Arc<dyn SessionCatalog> {
+        Arc::new(SqliteCatalog::new(Arc::clone(&self.database)))
     }
 
     fn over(database: Database) -> Self {

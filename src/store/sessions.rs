@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use super::Store;
+use crate::catalog::{
+    Binding, BindingFilter, SessionChange, SessionCursor, SessionFilter, SessionPage,
+};
 use crate::context::{Backing, ContextBuilder};
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
@@ -196,5 +199,74 @@ impl Store {
         // A store has no error handler.
         self.events.emit(id, || Change::Remove, |_| {});
         Ok(())
+    }
+}
+
+/// The catalog.
+impl Store {
+    /// Returns at most `limit` sessions (1 000 at most) that a filter shows, the one with the newest message first: the
+    /// first ones, or those after a place that an earlier page returned.
+    ///
+    /// A page costs what it shows, not how many sessions there are, if the filter names nothing, an owner, a source or a
+    /// model. With a tag it costs how many sessions have the tag; a text in the name is looked for in all of them.
+    ///
+    /// ```
+    /// use talktree::{Message, SessionFilter, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday", "monday"] {
+    ///     store.session(id)?.append(Message::user(format!("Good {id}!")))?;
+    /// }
+    /// let page = store.list_sessions(&SessionFilter::default(), None, 1)?;
+    /// assert_eq!(page.sessions[0].info.id, "monday");
+    /// assert_eq!(page.sessions[0].preview.as_deref(), Some("Good monday!"));
+    /// let page = store.list_sessions(&SessionFilter::default(), page.after, 1)?;
+    /// assert_eq!((page.sessions[0].info.messages, page.after), (1, None));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn list_sessions(
+        &self,
+        filter: &SessionFilter,
+        after: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<SessionPage> {
+        self.database.list_sessions(filter, after, limit)
+    }
+
+    /// Changes a session in a way that is no change of its conversation.
+    ///
+    /// [`SessionChange`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`]; [`Error::InvalidName`] if a text is empty or too long, or there are 100 tags already.
+    pub fn change_session(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
+        self.database.change_session(id, change)
+    }
+
+    /// Returns at most `limit` bindings (1 000 at most) of outside keys that a filter shows, the newest first: those with
+    /// a number below `before`.
+    ///
+    /// ```
+    /// use talktree::{BindingFilter, SessionManager, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = SessionManager::builder(&store).build()?.resume("telegram:4711").open()?;
+    /// let bindings = store.bindings(&BindingFilter::default(), None, 10)?;
+    /// assert_eq!((bindings[0].key.as_str(), &bindings[0].session), ("telegram:4711", chat.id()));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn bindings(
+        &self,
+        filter: &BindingFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Binding>> {
+        self.database.bindings(filter, before, limit)
     }
 }

@@ -17,7 +17,7 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// A session in memory.
 ///
-/// It implements the required methods of [`SessionProvider`], and `head` and `expand` of the optional ones.
+/// It implements the required methods of [`SessionProvider`], and `head`, `checkout` and `expand` of the optional ones.
 ///
 /// ```
 /// use talktree::testing::MemorySession;
@@ -111,6 +111,19 @@ impl MemorySession {
         let span = tree.spans.iter().find(|span| span.compaction.id == summary);
         let unknown = || Error::UnknownMessage { session: self.id.clone(), id: id.clone() };
         span.map(|span| span.last).ok_or_else(unknown)
+    }
+
+    /// Returns an error unless the head is where the caller saw it.
+    fn check_head(&self, tree: &MemoryTree, expected: &ExpectedHead) -> Result<()> {
+        let ExpectedHead::At(expected) = expected else { return Ok(()) };
+        let found = tree.id_of_place(tree.head);
+        // A summary may name the head, too.
+        let place = expected.as_ref().filter(|id| CompactionId::from_message(id).is_some());
+        let place = place.and_then(|id| self.place(tree, id).ok());
+        if found == *expected || (place.is_some() && place == tree.head) {
+            return Ok(());
+        }
+        Err(Error::HeadMoved { expected: expected.clone(), found })
     }
 
     fn leaf(&self, tree: &MemoryTree, leaf: Option<&MessageId>) -> Result<Option<usize>> {
@@ -319,18 +332,12 @@ impl SessionProvider for MemorySession {
             Parent::Head => tree.head,
             Parent::Root => None,
             Parent::Message(id) => Some(self.place(&tree, id)?),
+            Parent::SiblingOf(id) => tree.nodes[self.require(&tree, id)?].parent,
         };
-        if let ExpectedHead::At(expected) = expected {
-            let found = tree.id_of_place(tree.head);
-            // A summary may name the head, too.
-            let place = expected.as_ref().filter(|id| CompactionId::from_message(id).is_some());
-            let place = place.and_then(|id| self.place(&tree, id).ok());
-            let is_at_head = found == *expected || (place.is_some() && place == tree.head);
-            // A retry after a lost answer is a no-op, although the head has moved.
-            let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
-            if !is_at_head && !is_retry {
-                return Err(Error::HeadMoved { expected: expected.clone(), found });
-            }
+        // A retry after a lost answer is a no-op, although the head has moved.
+        let is_retry = messages.iter().all(|m| tree.find(&m.id).is_some());
+        if !is_retry {
+            self.check_head(&tree, expected)?;
         }
         for message in messages {
             check_size(message)?;
@@ -474,6 +481,17 @@ impl SessionProvider for MemorySession {
     fn head(&self) -> Result<Option<MessageId>> {
         let tree = self.tree();
         Ok(tree.id_of_place(tree.head))
+    }
+
+    fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        self.checkout_if_head(&ExpectedHead::Any, id)
+    }
+
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+        let mut tree = self.tree();
+        self.check_head(&tree, expected)?;
+        tree.head = id.map(|id| self.place(&tree, id)).transpose()?;
+        Ok(())
     }
 
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {

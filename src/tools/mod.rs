@@ -2,7 +2,8 @@
 //!
 //! A [`definition`] has the name, the description and the input of a tool. All else is made from it: the [`schema`] of the
 //! input, the form for each provider ([`wire`]), and the check of a [`call`]. An [`answer`] is text, also after a failed
-//! call: the model can correct its call, the host cannot. [`loaded_skills`] reads from a conversation which skills the
+//! call: the model can correct its call, the host cannot. [`round`] runs all calls of a message and stores the results.
+//! [`loaded_skills`] reads from a conversation which skills the
 //! model has loaded.
 //!
 //! Invariant: a call refuses what its schema refuses, and beyond that only what no schema of these few keywords can say: a
@@ -14,15 +15,19 @@ mod definition;
 mod loaded_skills;
 mod nearest;
 mod options;
+mod round;
 mod run;
 mod schema;
 mod wire;
 
 use std::borrow::Borrow;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use definition::ToolDefinition;
+pub(crate) use round::Conversation;
+pub use round::ToolCall;
 
 use crate::context::{Context, ToolOptions};
 use crate::error::Result;
@@ -56,6 +61,8 @@ pub struct Tools {
     definitions: Vec<ToolDefinition>,
     options: ToolOptions,
     context: Context,
+    /// Where the results of calls are appended; a context alone has no conversation.
+    conversation: Option<Arc<dyn Conversation>>,
 }
 
 impl Context {
@@ -65,7 +72,7 @@ impl Context {
     pub fn tools(&self) -> Tools {
         let options = self.tool_options();
         let definitions = definition::definitions(&self.kinds(), options);
-        Tools { definitions, options, context: self.clone() }
+        Tools { definitions, options, context: self.clone(), conversation: None }
     }
 }
 
@@ -154,6 +161,7 @@ mod fixture {
     /// Tools without blocks behind them: they can be listed, not called.
     pub(crate) fn of(blocks: &[BlockInfo], options: ToolOptions) -> Tools {
         let definitions = definition::definitions(blocks, options);
-        Tools { definitions, options, context: Context::empty(Backing::default()) }
+        let context = Context::empty(Backing::default());
+        Tools { definitions, options, context, conversation: None }
     }
 }

@@ -25,6 +25,10 @@ const FORMER: &[(&str, &str)] = &[
         include_str!("../../../tests/fixtures/schema_2.sql"),
         include_str!("../../../tests/fixtures/content_2.sql"),
     ),
+    (
+        include_str!("../../../tests/fixtures/schema_3.sql"),
+        include_str!("../../../tests/fixtures/content_3.sql"),
+    ),
 ];
 
 /// How many processes are killed, and how large the store is.

@@ -22,4 +22,4 @@ pub use branch_summary::BranchSummaryPlan;
 pub use by_hand::AddedCompaction;
 pub use by_model::{Compacted, CompactionOutcome};
 pub(crate) use in_progress::InProgress;
-pub(crate) use settings::{CompactionSettings, CompactionSettingsBuilder};
+pub(crate) use settings::{CompactionSettings, CompactionSettingsBuilder, WeakSettings};

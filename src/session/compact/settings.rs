@@ -1,7 +1,7 @@
 //! How a session is compacted: the settings of its builder, and the state of automatic compaction.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::in_progress::InProgress;
 use super::wait::Wait;
@@ -27,6 +27,16 @@ pub(crate) struct CompactionSettingsBuilder {
 /// The settings of a session, and the state that clones of its handle share.
 #[derive(Clone)]
 pub(crate) struct CompactionSettings(Arc<Shared>);
+
+/// Settings that end when all sessions with them are dropped.
+#[derive(Clone)]
+pub(crate) struct WeakSettings(Weak<Shared>);
+
+impl WeakSettings {
+    pub(crate) fn upgrade(&self) -> Option<CompactionSettings> {
+        self.0.upgrade().map(CompactionSettings)
+    }
+}
 
 struct Shared {
     asked: CompactionSettingsBuilder,
@@ -93,6 +103,10 @@ fn tell(handler: &Handler, error: &Error) {
 }
 
 impl CompactionSettings {
+    pub(crate) fn downgrade(&self) -> WeakSettings {
+        WeakSettings(Arc::downgrade(&self.0))
+    }
+
     /// Returns the same settings for another session, with fresh state.
     pub(crate) fn of_another(&self) -> Self {
         self.0.asked.clone().with(self.0.counter.clone())

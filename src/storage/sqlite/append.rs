@@ -9,7 +9,7 @@ use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{head, message, search_index};
+use super::{head, message, search_index, usage};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
@@ -74,6 +74,8 @@ pub(super) fn append(
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
+                session.note_message_at(message.created_at);
+                usage::record(conn, address, message)?;
                 new_head = Some(address);
                 parent = new_head;
                 appended.push(Appended::new(message.id.clone()));
@@ -93,6 +95,7 @@ pub(super) fn append(
             false => session.head = new_head,
         }
         session_row::store(conn, &session)?;
+        session_row::store_listed_at(conn, &mut session)?;
     }
     // If no message was new, the stored count may be another counter's.
     let is_own = counter_key(conn, counted.counter())? == Some(session.counter);
@@ -120,8 +123,14 @@ fn find_parent(
         Parent::Head => Ok(session.head),
         Parent::Root => Ok(None),
         Parent::Message(id) => message::place(conn, Some(session.key), name, id).map(Some),
+        Parent::SiblingOf(id) => {
+            let sibling = message::require(conn, Some(session.key), name, id)?;
+            Ok(conn.prepare_cached(PARENT)?.query_row([sibling], |row| row.get(0))?)
+        }
     }
 }
+
+const PARENT: &str = "SELECT parent FROM message WHERE address = ?1";
 
 /// Returns an error unless the head is where the caller saw it.
 fn check_head(
@@ -131,9 +140,23 @@ fn check_head(
     expected: Option<&MessageId>,
     messages: &[Message],
 ) -> BackendResult<()> {
+    match head_moved(conn, session, name, expected)? {
+        // A retry after a lost answer finds its own message at the head: that is no conflict.
+        Some(moved) if !are_known(conn, session, messages)? => Err(BackendError::Own(moved)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns [`Error::HeadMoved`] if the head is not where the caller saw it.
+pub(super) fn head_moved(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    expected: Option<&MessageId>,
+) -> BackendResult<Option<Error>> {
     let found = message::id_of_place(conn, session.head)?;
     if found.as_ref() == expected {
-        return Ok(());
+        return Ok(None);
     }
     // The head's message may also be named by the summary that ends with it.
     let expected_place = match expected.and_then(CompactionId::from_message) {
@@ -144,12 +167,7 @@ fn check_head(
         None => None,
     };
     let is_at_head = expected_place.is_some() && expected_place == session.head;
-    // A retry after a lost answer finds its own message at the head: that is no conflict.
-    if !is_at_head && !are_known(conn, session, messages)? {
-        let expected = expected.cloned();
-        return Err(BackendError::Own(Error::HeadMoved { expected, found }));
-    }
-    Ok(())
+    Ok((!is_at_head).then(|| Error::HeadMoved { expected: expected.cloned(), found }))
 }
 
 /// Returns whether all these ids are known.
@@ -192,6 +210,7 @@ pub(super) fn insert(
         return Ok(None);
     }
     session.next += 1;
+    session.messages += 1;
     Ok(Some(address))
 }
 

@@ -54,6 +54,7 @@ pub(super) fn delete(
         at
     };
     let compactions = settle_compactions(conn, &session, &touched, survivor)?;
+    session.messages -= messages.len() as i64;
     finish(conn, &mut session, survivor)?;
     Ok(Deleted { messages, ..compactions })
 }
@@ -101,6 +102,7 @@ pub(super) fn delete_branch(
         at
     };
     let compactions = settle_compactions(conn, &session, &touched, survivor)?;
+    session.messages -= messages.len() as i64;
     finish(conn, &mut session, survivor)?;
     Ok(Deleted { messages, ..compactions })
 }

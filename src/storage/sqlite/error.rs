@@ -53,6 +53,17 @@ impl BackendError {
         ))
     }
 
+    /// Returns whether what is stored is damaged.
+    pub(super) fn is_corrupt(&self) -> bool {
+        match self {
+            Self::Own(error) => matches!(error, Error::Corrupt { .. }),
+            Self::Sqlite(error) => {
+                let code = error.sqlite_error_code();
+                code == Some(ErrorCode::DatabaseCorrupt) || is_of_value(error)
+            }
+        }
+    }
+
     /// Returns whether a file could not be opened or locked for reading.
     pub(super) fn is_of_opening(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(

@@ -46,13 +46,16 @@ pub(super) fn fork(
     session_row::set_details(conn, target.key, details)?;
 
     let copies = plan_copies(conn, leaf)?;
-    copy_messages(conn, &target, &copies)?;
+    let messages = copy_messages(conn, &target, &copies)?;
     let count = copies.last().map_or(0, |copy| copy.start + copy.width() - 1);
     target.next = u64::from(count) + 1;
     target.head = Some(Address::new(target.key, count));
     target.invalidate_visible_tokens();
     search_index::make_pending(conn, &mut target, 1)?;
+    target.messages = messages;
+    target.last_message_at = Some(session_row::now());
     session_row::store(conn, &target)?;
+    session_row::store_listed_at(conn, &mut target)?;
     copy_compactions(conn, leaf, &target, &copies)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
@@ -95,6 +98,7 @@ pub(super) fn split(
         source.key,
         &SessionDetails { end_reason, ..SessionDetails::default() },
     )?;
+    catalog::binding::continue_in(conn, source.key, target.key)?;
     Ok(target.key)
 }
 
@@ -108,8 +112,8 @@ fn inherit(
 ) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE session
-            SET (model, source, metadata) =
-                (SELECT model, source, metadata FROM session WHERE key = ?2),
+            SET (model, source, metadata, owner) =
+                (SELECT model, source, metadata, owner FROM session WHERE key = ?2),
                 parent_session = ?3, fork_point = ?4
           WHERE key = ?1",
     )?
@@ -130,19 +134,28 @@ fn plan_copies(conn: &Connection, leaf: Address) -> BackendResult<Vec<Copy>> {
     Ok(copies)
 }
 
-fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<()> {
+/// Returns how many messages were copied, tombstones not counted.
+fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<i64> {
+    let mut tombstones = conn.prepare_cached(TOMBSTONES)?;
+    let mut messages = 0;
     let mut statement = conn.prepare_cached(COPY)?;
     for copy in copies {
         let start = Address::new(target.key, copy.start);
-        statement.execute(params![
+        let rows = statement.execute(params![
             copy.first,
             copy.last,
             start.raw() - copy.first.raw(),
             Address::new(target.key, 1)
         ])?;
+        let dead: i64 = tombstones.query_row(params![copy.first, copy.last], |row| row.get(0))?;
+        messages += rows as i64 - dead;
     }
-    Ok(())
+    Ok(messages)
 }
+
+const TOMBSTONES: &str = "SELECT count(*)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND id IS NULL";
 
 pub(super) const COPY: &str = concat!(
     "INSERT INTO message (address, parent, origin",

@@ -105,6 +105,9 @@ impl<'h> Named<'h> {
         if self.bound != UNBOUND && key != self.bound {
             return Err(BackendError::Own(Error::SessionRemoved { id: self.id.clone() }));
         }
+        if found.is_some_and(|session| session.deleted_at.is_some()) {
+            return Err(BackendError::Own(Error::SessionInTrash { id: self.id.clone() }));
+        }
         self.found.set(key);
         Ok(found)
     }

@@ -7,7 +7,7 @@ use super::error::BackendResult;
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{message, search_index};
+use super::{message, search_index, usage};
 use crate::id::MessageId;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
@@ -50,12 +50,18 @@ pub(super) fn import(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
+        usage::record(conn, address, &record.message)?;
+        // Records may come in any order.
+        let last = session.last_message_at;
+        session.note_message_at(record.message.created_at);
+        session.last_message_at = session.last_message_at.max(last);
         before = Some((record.message.id.clone(), address));
         imported.push(Imported::Added);
     }
     if imported.contains(&Imported::Added) {
         search_index::make_pending(conn, &mut session, first_new)?;
         session_row::store(conn, &session)?;
+        session_row::store_listed_at(conn, &mut session)?;
     }
     Ok(imported)
 }

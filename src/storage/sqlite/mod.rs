@@ -51,9 +51,11 @@ mod tokens;
 mod transaction;
 mod tree_source;
 mod update;
+mod usage;
 mod verify;
 mod wal;
 
+pub(crate) use catalog::SqliteCatalog;
 pub(crate) use connection::{Config, Database};
 pub(crate) use file::is_open;
 pub(crate) use interrupt::{InterruptSignal, Watch};

@@ -102,7 +102,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
         &["COVERING INDEX label_target (address>? AND address<?)"],
     ),
-    ("a block", block::BY_LABEL, &["(session=? AND label=?)"]),
+    ("a block", block::BY_LABEL, &["(session=? AND owner=? AND label=?)"]),
     (
         "the labels that have a text",
         block::LABELS,

@@ -21,6 +21,7 @@ const SCHEMA: &str = include_str!("../../../schema.sql");
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_plain_names.sql"),
     include_str!("migrations/0003_unindexed.sql"),
+    include_str!("migrations/0004_many_sessions.sql"),
 ];
 
 /// The version that this build writes.
@@ -95,7 +96,9 @@ const USED_UP: &str = "SELECT group_concat(name, ' and ')
    FROM (SELECT name FROM sqlite_sequence WHERE seq = ?1
          UNION SELECT 'session' FROM session WHERE key = ?1
          UNION SELECT 'compaction' FROM compaction WHERE key = ?1
-         UNION SELECT 'context_block' FROM context_block WHERE key = ?1)";
+         UNION SELECT 'context_block' FROM context_block WHERE key = ?1
+         UNION SELECT 'binding' FROM binding WHERE number = ?1
+         UNION SELECT 'usage' FROM usage WHERE number = ?1)";
 
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)

@@ -14,7 +14,7 @@ use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, message, outline, path,
-    placed, update,
+    placed, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::error::{Error, Result};
@@ -29,6 +29,7 @@ use crate::storage::context::ContextStore;
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
+use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub(crate) struct SqliteSession {
@@ -330,6 +331,18 @@ impl SessionProvider for SqliteSession {
         self.read(|conn, _| session_row::info(conn, self.id()))
     }
 
+    fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
+        self.write(|conn, session| usage::add_to(conn, session.key, self.id(), message, of))
+    }
+
+    fn usage(&self) -> Result<UsageTotal> {
+        self.read(|conn, session| usage::of_session(conn, session.key))
+    }
+
+    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+        self.read_path(leaf, |conn, session, leaf| usage::of_path(conn, session.key, leaf))
+    }
+
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.write(|conn, session| catalog::set_details(conn, session.key, details, max))
@@ -371,8 +384,23 @@ impl SessionProvider for SqliteSession {
     }
 
     fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        self.checkout_if_head(&ExpectedHead::Any, id)
+    }
+
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
         self.write_as(|conn, name| {
             let session = name.find(conn)?;
+            if let ExpectedHead::At(expected) = expected {
+                let moved = match &session {
+                    Some(session) => append::head_moved(conn, session, name, expected.as_ref())?,
+                    None => expected
+                        .clone()
+                        .map(|expected| Error::HeadMoved { expected: Some(expected), found: None }),
+                };
+                if let Some(moved) = moved {
+                    return Err(BackendError::Own(moved));
+                }
+            }
             let target = match id {
                 None => None,
                 Some(_) => self.leaf(conn, session.as_ref(), id)?,

@@ -13,7 +13,7 @@ use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::row::{self, Read};
 use super::tokens::{CountedMessages, TokenCount};
-use super::{message, search_index};
+use super::{message, search_index, usage};
 use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
@@ -44,6 +44,7 @@ pub(super) fn update(
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
     row::execute(conn, REPLACE, &[&content, &count, &address])?;
+    usage::record(conn, address, message)?;
     session_row::store(conn, &session)?;
     if is_indexed {
         search_index::add(conn, address)?;

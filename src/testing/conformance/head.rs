@@ -2,6 +2,7 @@
 
 use super::probe::{Probe, assert_unknown, id, message, supported};
 use crate::error::{Error, Result};
+use crate::id::CompactionId;
 use crate::view::{ExpectedHead, Parent};
 
 pub(super) fn heads(probe: &Probe) -> Result<()> {
@@ -25,6 +26,37 @@ pub(super) fn heads(probe: &Probe) -> Result<()> {
     assert_eq!((provider.head()?, probe.head()?), (None, String::new()));
     provider.append(&Parent::Head, &ExpectedHead::Any, &[message("r")])?;
     assert_eq!(probe.children(None)?, "a r");
+    Ok(())
+}
+
+pub(super) fn moves_if(probe: &Probe) -> Result<()> {
+    let provider = &probe.provider;
+    let to = |expected: Option<&str>, target: Option<&str>| {
+        let (expected, target) = (ExpectedHead::At(expected.map(id)), target.map(id));
+        provider.checkout_if_head(&expected, target.as_ref())
+    };
+    let elsewhere = |answer: Result<()>, at: Option<&str>| match answer {
+        Err(Error::HeadMoved { found, .. }) => assert_eq!(found, at.map(id)),
+        answer => panic!("a head elsewhere should be Error::HeadMoved, not {answer:?}"),
+    };
+    elsewhere(to(Some("a"), None), None);
+    probe.draw("a- ba ca")?;
+    if supported(to(Some("c"), Some("b")))?.is_none() {
+        return Ok(());
+    }
+    assert_eq!(probe.head()?, "a b");
+    elsewhere(to(Some("c"), Some("a")), Some("b"));
+    elsewhere(to(None, Some("a")), Some("b"));
+    assert_unknown(to(Some("b"), Some("x")));
+    assert_eq!(probe.head()?, "a b");
+    to(Some("b"), None)?;
+    to(None, Some("c"))?;
+    assert_eq!(probe.head()?, "a c");
+    // The id of a summary names the place of its last message.
+    probe.compact("s", "a", "c")?;
+    let summary = CompactionId::from("s").as_message();
+    provider.checkout_if_head(&ExpectedHead::At(Some(summary)), Some(&id("b")))?;
+    assert_eq!(probe.head()?, "a b");
     Ok(())
 }
 

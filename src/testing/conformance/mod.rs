@@ -14,6 +14,7 @@ mod probe;
 mod read;
 mod removal;
 mod tree;
+mod turn;
 
 use std::sync::Arc;
 
@@ -127,6 +128,9 @@ const RULES: &[(&str, Check)] = &[
     ("a search finds text in its scope", read::searches),
     ("a cursor returns the same messages as a read", read::streams),
     ("the head can be moved, undone and redone", head::heads),
+    ("the head is moved only from where the caller saw it", head::moves_if),
+    ("a retry moves the head to the question that was answered", turn::retries),
+    ("an edit is a sibling of the edited message", turn::edits),
     ("labels point to messages", head::labels),
     ("a page of branches is a part of them", tree::branch_pages),
     ("leaves are the messages without children", tree::leaves),

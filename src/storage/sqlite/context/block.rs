@@ -21,7 +21,7 @@ pub(super) fn find(conn: &Connection, session: i64, label: &str) -> BackendResul
 }
 
 pub(in super::super) const BY_LABEL: &str =
-    "SELECT key FROM context_block WHERE session = ?1 AND label = ?2";
+    "SELECT key FROM context_block WHERE session = ?1 AND owner = '' AND label = ?2";
 
 /// Returns the key of a block, creating it if it does not exist.
 pub(super) fn find_or_create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
@@ -87,7 +87,7 @@ pub(in super::super) const LABELS: &str = "SELECT label,
           WHERE block = context_block.key AND context_entry.key > '' AND present = 1
           LIMIT 1) AS searchable
    FROM context_block
-  WHERE session = ?1 AND (has_text OR searchable IS NOT NULL)
+  WHERE session = ?1 AND owner = '' AND (has_text OR searchable IS NOT NULL)
   ORDER BY label";
 
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
@@ -97,4 +97,4 @@ pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, St
 }
 
 pub(in super::super) const ALL: &str =
-    "SELECT key, label FROM context_block WHERE session = ?1 ORDER BY label";
+    "SELECT key, label FROM context_block WHERE session = ?1 AND owner = '' ORDER BY label";

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use rusqlite::types::{FromSql, FromSqlResult, Null, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Row, Statement};
+use serde::de::DeserializeOwned;
 
 use super::super::error::{BackendResult, corrupt};
 use super::{Bind, Read};
@@ -138,11 +139,12 @@ impl Bind for Json {
 }
 
 /// As a JSON array; NULL if it is empty.
-impl Read<'_> for Vec<CompactionId> {
+impl<T: DeserializeOwned> Read<'_> for Vec<T> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
         match row.get_ref(at)?.as_str_or_null()? {
-            Some(text) => serde_json::from_str(text)
-                .map_err(|error| corrupt(format!("the list of nested compactions: {error}"))),
+            Some(text) => {
+                serde_json::from_str(text).map_err(|error| corrupt(format!("a list: {error}")))
+            }
             None => Ok(Self::new()),
         }
     }

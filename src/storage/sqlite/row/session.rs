@@ -1,10 +1,12 @@
 //! The row of a session.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Row, Statement, params};
 
-use super::super::error::{BackendResult, corrupt, damaged};
-use super::{Bind, Read, execute, first_row};
+use super::super::error::{BackendError, BackendResult, corrupt, damaged};
+use super::super::usage;
+use super::{Bind, Read, execute, first_row, time};
+use crate::error::Error;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::tree::{Address, MAX_SESSIONS};
@@ -27,22 +29,32 @@ pub(in super::super) struct SessionRow {
     pub(in super::super) counter: i64,
     /// How often they were changed by anything but an append at the head.
     pub(in super::super) changes: i64,
+    /// How many messages it has, tombstones not counted.
+    pub(in super::super) messages: i64,
+    /// The time of the message that was appended last.
+    pub(in super::super) last_message_at: Option<i64>,
+    /// Where lists show it. Not among the columns that every write stores: it is in several indexes.
+    pub(in super::super) listed_at: i64,
+    /// When it was put into the trash.
+    pub(in super::super) deleted_at: Option<i64>,
 }
 
 columns! {
-    session_columns[key, unindexed]: SessionRow {
+    session_columns[key, unindexed, listed_at, deleted_at]: SessionRow {
         next,
         head,
         head_position,
         visible_tokens,
         counter,
         changes,
+        messages,
+        last_message_at,
     }
 }
 
 // The columns that callers set and read.
 columns! {
-    details_columns[updated_at]: SessionDetails {
+    details_columns[updated_at, tags]: SessionDetails {
         name,
         parent_session,
         fork_point,
@@ -51,7 +63,21 @@ columns! {
         metadata,
         end_reason,
         created_at,
+        owner,
+        is_pinned = pinned,
+        ended_at,
     }
+}
+
+/// The columns that `read_info` reads.
+macro_rules! info_columns {
+    () => {
+        concat!(
+            "session.id, session.key, messages, last_message_at, deleted_at, updated_at,
+             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key)",
+            details_columns!(names)
+        )
+    };
 }
 
 /// A count that can be computed again: a damaged one reads as missing.
@@ -83,7 +109,16 @@ impl SessionRow {
             visible_tokens: CachedCount(Some(0)),
             counter: 0,
             changes: 0,
+            messages: 0,
+            last_message_at: None,
+            listed_at: now(),
+            deleted_at: None,
         }
+    }
+
+    /// Notes the time of a message that was appended. A time in the future, which a wrong clock gives, counts as now.
+    pub(in super::super) fn note_message_at(&mut self, created_at: DateTime<Utc>) {
+        self.last_message_at = Some(created_at.timestamp_micros().min(now()));
     }
 
     /// Sets how many tokens a model sees at the head; `None` if that has to be counted.
@@ -126,8 +161,11 @@ pub(in super::super) fn find(
     }
 }
 
-pub(in super::super) const BY_ID: &str =
-    concat!("SELECT key, unindexed", session_columns!(names), " FROM session WHERE id = ?1");
+pub(in super::super) const BY_ID: &str = concat!(
+    "SELECT key, unindexed, listed_at, deleted_at",
+    session_columns!(names),
+    " FROM session WHERE id = ?1"
+);
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
@@ -141,6 +179,27 @@ const STORE: &str = concat!(
     ", updated_at = max(updated_at, ?) WHERE key = ?"
 );
 
+/// Stores where lists show a session, if that changed by enough.
+///
+/// Each change of this column changes several indexes: in a session that is written to many times a second, a few
+/// changes are enough, since a list reads as many more rows as this column may be late.
+pub(in super::super) fn store_listed_at(
+    conn: &Connection,
+    row: &mut SessionRow,
+) -> BackendResult<()> {
+    let Some(last) = row.last_message_at else { return Ok(()) };
+    if (row.listed_at..row.listed_at.saturating_add(LISTED_LATE)).contains(&last) {
+        return Ok(());
+    }
+    conn.prepare_cached("UPDATE session SET listed_at = ?2 WHERE key = ?1")?
+        .execute([row.key, last])?;
+    row.listed_at = last;
+    Ok(())
+}
+
+/// How many microseconds `listed_at` may be behind `last_message_at`.
+pub(in super::super) const LISTED_LATE: i64 = 100_000;
+
 /// Sets the details that are given.
 pub(in super::super) fn set_details(
     conn: &Connection,
@@ -148,6 +207,22 @@ pub(in super::super) fn set_details(
     details: &SessionDetails,
 ) -> BackendResult<()> {
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
+    for tag in &details.tags {
+        add_tag(conn, key, tag)?;
+    }
+    if details.owner.is_some() {
+        usage::set_owner(conn, key)?;
+    }
+    if details.end_reason.is_some() {
+        conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
+            .execute([key, details.updated_at.map_or_else(now, |at| at.timestamp_micros())])?;
+    }
+    if details.created_at.is_some() {
+        conn.prepare_cached(
+            "UPDATE session SET listed_at = created_at WHERE key = ?1 AND last_message_at IS NULL",
+        )?
+        .execute([key])?;
+    }
     Ok(())
 }
 
@@ -157,6 +232,24 @@ const SET_DETAILS: &str = concat!(
     "updated_at = coalesce(?, max(updated_at, ?)) WHERE key = ?"
 );
 
+/// Adds a tag to a session; one that it has is a no-op.
+pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> BackendResult<()> {
+    conn.prepare_cached("INSERT OR IGNORE INTO session_tag (session, tag) VALUES (?1, ?2)")?
+        .execute(params![key, tag])?;
+    let count: i64 = conn
+        .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
+        .query_row([key], |row| row.get(0))?;
+    if count > MAX_TAGS {
+        let why = format!("the session has {MAX_TAGS} tags, the limit");
+        let given = tag.to_owned();
+        return Err(BackendError::Own(Error::InvalidName { what: "tag", given, why }));
+    }
+    Ok(())
+}
+
+/// The most tags of one session: every list of sessions shows all of them.
+const MAX_TAGS: i64 = 100;
+
 /// Returns the details of a session.
 pub(in super::super) fn info(
     conn: &Connection,
@@ -165,25 +258,44 @@ pub(in super::super) fn info(
     first_row(conn, INFO, &[id], read_info)
 }
 
-/// Reads a row of [`INFO`] or [`ALL`].
+/// Returns the details of the session with this key.
+pub(in super::super) fn info_by_key(
+    conn: &Connection,
+    key: i64,
+) -> BackendResult<Option<SessionInfo>> {
+    first_row(conn, INFO_BY_KEY, &[&key], read_info)
+}
+
+/// Reads the columns of `info_columns!`.
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
     let id = SessionId::read(row, 0)?;
     let info = || {
-        let details = SessionDetails::read(row, 1)?;
+        let messages: i64 = row.get(2)?;
+        let at = |column| -> BackendResult<_> {
+            row.get::<_, Option<i64>>(column)?.map(time).transpose()
+        };
+        let details = SessionDetails::read(row, 5)?;
         // Both times are NOT NULL.
-        Ok(SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH))
+        let info = SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH);
+        Ok(SessionInfo {
+            messages: u64::try_from(messages).unwrap_or_default(),
+            last_message_at: at(3)?,
+            deleted_at: at(4)?,
+            ..info
+        })
     };
     info().map_err(damaged(format_args!("session {id:?}")))
 }
 
-const INFO: &str =
-    concat!("SELECT id, updated_at", details_columns!(names), " FROM session WHERE id = ?1");
+const INFO_BY_KEY: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE key = ?1");
+
+const INFO: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE id = ?1");
 
 /// The session written to last comes first.
 pub(in super::super) const ALL: &str = concat!(
-    "SELECT id, updated_at",
-    details_columns!(names),
-    " FROM session ORDER BY updated_at DESC, key DESC"
+    "SELECT ",
+    info_columns!(),
+    " FROM session WHERE deleted_at IS NULL ORDER BY updated_at DESC, key DESC"
 );
 
 /// Returns the current time as rows hold it.

@@ -38,7 +38,7 @@ pub(super) struct Bounds {
 impl Bounds {
     pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> BackendResult<Self> {
         let sessions = match range {
-            Range::Store => None,
+            Range::Store { .. } => None,
             // No session contains a message twice.
             Range::Path(_) => Some(&[][..]),
             Range::Sessions(keys) => Some(if keys.len() > 1 { keys.as_slice() } else { &[] }),
@@ -85,12 +85,14 @@ macro_rules! passes {
                          WHERE other.address = message.origin
                            AND other.id IS NOT NULL
                            AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
+                           AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
                            AND other.role = message.role
                            AND other.parts = message.parts)
         AND NOT EXISTS (SELECT 1 FROM message AS other
                          WHERE other.origin = message.origin
                            AND other.address > message.address
                            AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
+                           AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
                            AND other.role = message.role
                            AND other.parts = message.parts))"
     };
@@ -203,7 +205,7 @@ impl Lookup<'_> {
             self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
         let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
         let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
-        let is_counted = !matches!(self.range, Range::Path(_));
+        let is_counted = self.range.is_whole();
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let none = None::<i64>;
         let mut rows =
@@ -294,7 +296,7 @@ impl Lookup<'_> {
     ) -> BackendResult<()> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
         // The role is compared outside the statement, so the statement cannot count by it.
-        let is_counted = roles.is_empty() && !matches!(self.range, Range::Path(_));
+        let is_counted = roles.is_empty() && self.range.is_whole();
         let left = limit.saturating_sub(found.len());
         let max = if is_counted { i64::try_from(left).unwrap_or(-1) } else { -1 };
         let sqls = if *is_open { statements.matching } else { statements.passing };

@@ -199,6 +199,7 @@ pub(super) const COPIES: &str = "SELECT session.id
          SELECT address FROM message
           WHERE origin = ?1 AND role = ?2 AND parts = ?3) AS copy
    JOIN session ON session.key = copy.address >> 32
+  WHERE session.deleted_at IS NULL
   ORDER BY copy.address";
 
 /// The path to a session's head, back to a message.

@@ -74,18 +74,21 @@ impl Listing<'_> {
 
     /// Returns the range of each session or path, with the address and time of its last message.
     fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
-        if *self.range != Range::Store {
+        if !self.range.is_store() {
             let ranges = self.range.ranges().into_iter();
             return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
         }
         let mut statement = self.conn.prepare_cached(LAST)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let range = |last: Address| Address::range_of(last.session());
-        rows.map(|row| {
+        let mut ranges = Vec::new();
+        for row in rows {
             let (last, time) = row?;
-            Ok((range(last).0, range(last).1, last, time))
-        })
-        .collect()
+            if !self.range.is_in_trash(last) {
+                ranges.push((range(last).0, range(last).1, last, time));
+            }
+        }
+        Ok(ranges)
     }
 
     fn left_out(&self) -> BackendResult<HashSet<Address>> {

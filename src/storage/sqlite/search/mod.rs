@@ -145,7 +145,7 @@ fn answer_on<T>(
 ) -> BackendResult<Answer<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
-    let range = Range::of(conn, &request.scope, &query, &mut notices)?;
+    let range = Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
     let ranges = range.ranges();
     let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
         return Ok(Answer::nothing([query.notices, notices].concat(), false));
@@ -341,7 +341,7 @@ impl Texts for Search<'_> {
 
     /// Filters come later. In the whole store, FTS5 always chooses.
     fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
-        if self.range == Range::Store {
+        if self.range.is_store() {
             return Ok(None);
         }
         let mut found = Vec::new();

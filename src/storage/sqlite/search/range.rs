@@ -1,6 +1,6 @@
 //! Where to search, as ranges of addresses.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
@@ -12,7 +12,8 @@ use crate::tree::{Address, Stretch};
 /// Where to search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Range {
-    Store,
+    /// All sessions but those in the trash, which are given by key in ascending order.
+    Store { trash: Vec<i64> },
     /// These sessions, by key, in ascending order; empty if none exists.
     Sessions(Vec<i64>),
     /// One path: its ranges of addresses, oldest first.
@@ -23,7 +24,7 @@ impl Range {
     /// Returns the range that a request names; adds a notice for each unknown session in the query.
     pub(super) fn of(
         conn: &Connection,
-        scope: &Scope,
+        (scope, owner): (&Scope, Option<&str>),
         query: &Query,
         notices: &mut Vec<String>,
     ) -> BackendResult<Self> {
@@ -36,20 +37,23 @@ impl Range {
                 Scope::Sessions(ids) => ids.contains(&id),
                 Scope::Path(own, _) => *own == id,
             };
-            match session_row::find(conn, &id)?.filter(|_| is_in_scope) {
-                Some(session) => named.push(session.key),
+            match find(conn, &id, owner)?.filter(|_| is_in_scope) {
+                Some(key) => named.push(key),
                 None => notices.push(format!("no session is called {:?}", shortened(id.as_str()))),
             }
         }
         named.sort_unstable();
         let is_named = |key: i64| query.filters.sessions.is_empty() || named.contains(&key);
         match scope {
-            Scope::Store if query.filters.sessions.is_empty() => Ok(Self::Store),
+            Scope::Store if query.filters.sessions.is_empty() => match owner {
+                Some(owner) => Ok(Self::Sessions(keys(conn, OWNED, [owner])?)),
+                None => Ok(Self::Store { trash: keys(conn, TRASH, [])? }),
+            },
             Scope::Store => Ok(Self::Sessions(named)),
             Scope::Sessions(ids) => {
                 let mut keys = Vec::with_capacity(ids.len());
                 for id in ids {
-                    keys.extend(session_row::find(conn, id)?.map(|session| session.key));
+                    keys.extend(find(conn, id, owner)?);
                 }
                 keys.retain(|&key| is_named(key));
                 keys.sort_unstable();
@@ -64,7 +68,8 @@ impl Range {
                     None => session.and_then(|session| session.head),
                 };
                 let mut stretches = Vec::new();
-                if let Some(key) = key.filter(|&key| is_named(key)) {
+                let is_owned = find(conn, id, owner)? == key;
+                if let Some(key) = key.filter(|&key| is_owned && is_named(key)) {
                     for stretch in path::plan(conn, key, leaf, true)?.into_iter().rev() {
                         if let Stretch::Messages { first, last } = stretch {
                             stretches.push((first, last));
@@ -79,7 +84,7 @@ impl Range {
     /// Returns the ranges of addresses to read, in ascending order; a path is one range.
     pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
         match self {
-            Self::Store => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
+            Self::Store { .. } => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
             Self::Sessions(keys) => keys.iter().map(|&key| Address::range_of(key)).collect(),
             Self::Path(stretches) => match (stretches.first(), stretches.last()) {
                 (Some(first), Some(last)) => vec![(first.0, last.1)],
@@ -88,10 +93,29 @@ impl Range {
         }
     }
 
+    pub(super) fn is_store(&self) -> bool {
+        matches!(self, Self::Store { .. })
+    }
+
+    /// Returns whether each address of its ranges belongs to it, so that a statement may count them.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::Store { trash } => trash.is_empty(),
+            Self::Sessions(_) => true,
+            Self::Path(_) => false,
+        }
+    }
+
+    /// Returns whether a message is of a session in the trash that the range leaves out.
+    pub(super) fn is_in_trash(&self, address: Address) -> bool {
+        matches!(self, Self::Store { trash } if trash.binary_search(&address.session()).is_ok())
+    }
+
     /// Returns whether an address from one of these ranges belongs to the searched range.
     pub(super) fn holds(&self, address: Address) -> bool {
         match self {
-            Self::Store | Self::Sessions(_) => true,
+            Self::Sessions(_) => true,
+            Self::Store { trash } => trash.is_empty() || !self.is_in_trash(address),
             Self::Path(stretches) => {
                 let at = stretches.partition_point(|stretch| stretch.0 <= address);
                 at > 0 && address <= stretches[at - 1].1
@@ -99,6 +123,36 @@ impl Range {
         }
     }
 }
+
+/// Returns the key of a session that may be searched: not in the trash, and of this owner.
+fn find(conn: &Connection, id: &SessionId, owner: Option<&str>) -> BackendResult<Option<i64>> {
+    let key = conn
+        .prepare_cached(SEARCHED)?
+        .query_row(params![id.as_str(), owner], |row| row.get(0))
+        .optional()?;
+    Ok(key)
+}
+
+const SEARCHED: &str = "SELECT key
+   FROM session
+  WHERE id = ?1 AND deleted_at IS NULL AND (?2 IS NULL OR owner = ?2)";
+
+fn keys<const N: usize>(
+    conn: &Connection,
+    sql: &str,
+    values: [&str; N],
+) -> BackendResult<Vec<i64>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut keys: Vec<i64> = statement
+        .query_map(rusqlite::params_from_iter(values), |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+pub(super) const OWNED: &str = "SELECT key FROM session WHERE owner = ?1 AND deleted_at IS NULL";
+
+pub(super) const TRASH: &str = "SELECT key FROM session WHERE deleted_at IS NOT NULL";
 
 /// What a hit needs of its session.
 #[derive(Debug, Clone)]

@@ -91,6 +91,33 @@ const CHECKS: &[Check] = &[
         remedy: RESTORE,
     },
     Check {
+        kind: "wrong-session",
+        sql: "SELECT format('session %s says that it has %d messages, and it has %d', id, messages, found)
+                FROM (SELECT id, messages, (SELECT count(*)
+                                              FROM message
+                                             WHERE address BETWEEN (key << 32) AND (key << 32 | 4294967295)
+                                               AND message.id IS NOT NULL) AS found
+                        FROM session)
+               WHERE messages <> found",
+        remedy: "none needed: a list shows a wrong count until the session is cleared; an export and import corrects it",
+    },
+    Check {
+        kind: "wrong-session",
+        sql: "SELECT format('session %s is listed at %d, which is not its time or up to 100 ms before', id, listed_at)
+                FROM session
+               WHERE coalesce(last_message_at, created_at) NOT BETWEEN listed_at AND listed_at + 99999",
+        remedy: "append a message to the session",
+    },
+    Check {
+        kind: "stray-row",
+        sql: "SELECT format('%s of session key %d, which does not exist', what, session)
+                FROM (SELECT 'a tag' AS what, session FROM session_tag
+                      UNION ALL SELECT 'a binding', session FROM binding
+                      UNION ALL SELECT 'usage', session FROM usage WHERE session IS NOT NULL)
+               WHERE session NOT IN (SELECT key FROM session)",
+        remedy: "none needed: no read finds it",
+    },
+    Check {
         kind: "lost-head",
         sql: "SELECT format('the head of session %s is a message that does not exist', id)
                 FROM session

@@ -1,5 +1,12 @@
 //! The sessions of a store: creating, listing, naming, removing them.
 
+pub(super) mod binding;
+mod change;
+mod doorway;
+mod list;
+
+pub(crate) use doorway::SqliteCatalog;
+
 use rusqlite::{Connection, params};
 
 use super::connection::Database;
@@ -15,7 +22,8 @@ use crate::tree::{Address, MAX_SESSIONS};
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     conn.prepare_cached(
-        "INSERT INTO session (id, visible_tokens, created_at, updated_at) VALUES (?1, 0, ?2, ?2)",
+        "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
+         VALUES (?1, 0, ?2, ?2, ?2)",
     )?
     .execute(params![id.as_str(), row::now()])?;
     let key = conn.last_insert_rowid();
@@ -70,7 +78,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
         "DELETE FROM head_log WHERE session = ?1",
         "UPDATE session
             SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1,
-                unindexed = NULL
+                unindexed = NULL, messages = 0
           WHERE key = ?1",
     ] {
         conn.prepare_cached(sql)?.execute([key])?;
@@ -127,9 +135,14 @@ impl Database {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
             clear(conn, session.key)?;
             lifecycle::remove(conn, session.key)?;
-            for sql in
-                ["DELETE FROM imported WHERE session = ?1", "DELETE FROM session WHERE key = ?1"]
-            {
+            for sql in [
+                "DELETE FROM imported WHERE session = ?1",
+                "DELETE FROM session_tag WHERE session = ?1",
+                "DELETE FROM binding WHERE session = ?1",
+                // What was paid for stays in the totals.
+                "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
+                "DELETE FROM session WHERE key = ?1",
+            ] {
                 conn.prepare_cached(sql)?.execute([session.key])?;
             }
             Ok(())

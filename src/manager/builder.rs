@@ -1,0 +1,71 @@
+//! The builder of a manager: that of a session, for all sessions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::open_sessions::OpenSessions;
+use super::{SessionManager, Shared};
+use crate::error::Result;
+use crate::event::Events;
+use crate::session::{InProgress, SessionBuilder};
+use crate::storage::catalog::SessionCatalog;
+use crate::store::Store;
+
+/// A builder of a [`SessionManager`]: the settings of a [`SessionBuilder`], for all its sessions.
+pub type SessionManagerBuilder = SessionBuilder<ManySessions>;
+
+/// What a [`SessionManagerBuilder`] builds: a manager.
+#[derive(Clone)]
+pub struct ManySessions {
+    catalog: Arc<dyn SessionCatalog>,
+}
+
+impl ManySessions {
+    pub(super) fn catalog(&self) -> &Arc<dyn SessionCatalog> {
+        &self.catalog
+    }
+}
+
+impl SessionManager {
+    /// Returns a builder of a manager of the sessions of a store.
+    ///
+    /// ```
+    /// use talktree::{Block, SessionManager, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let bot = SessionManager::builder(&store).block("soul", Block::text("Be brief.")).build()?;
+    /// assert!(bot.session("s")?.prompt()?.ends_with("Be brief."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn builder(store: &Store) -> SessionManagerBuilder {
+        let of = ManySessions { catalog: store.catalog() };
+        SessionBuilder::of(of, store.events().clone(), store.in_progress().clone())
+    }
+
+    /// Returns a builder of a manager of sessions that the caller stores.
+    pub fn over(catalog: impl SessionCatalog + 'static) -> SessionManagerBuilder {
+        let of = ManySessions { catalog: Arc::new(catalog) };
+        SessionBuilder::of(of, Events::default(), InProgress::default())
+    }
+}
+
+impl SessionManagerBuilder {
+    /// Returns the manager.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::open`] for any of its sessions.
+    pub fn build(self) -> Result<SessionManager> {
+        // What is wrong with the settings is known now, not when a message comes in. The first session is opened, and
+        // nothing is stored before something is written to it.
+        let probe = self.target().catalog.session(&"settings".into());
+        self.for_session(probe.session, probe.context).open()?;
+        let shared = Shared { template: self, open: OpenSessions::default() };
+        Ok(SessionManager { shared: Arc::new(shared) })
+    }
+}
+
+impl fmt::Debug for ManySessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ManySessions")
+    }
+}

@@ -1,0 +1,91 @@
+//! The doorway to the catalog: all sessions of a storage, and the outside keys that point to them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::SessionProvider;
+use super::context::ContextStore;
+use crate::catalog::{
+    Binding, BindingFilter, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
+    SessionPage,
+};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::outcome::{SessionDetails, SessionInfo};
+use crate::search::{Found, SearchRequest, SessionsFound};
+use crate::usage::{UsageFilter, UsageGroup, UsageRow};
+
+/// The storage of one session.
+#[derive(Clone)]
+pub struct SessionStorage {
+    /// Its conversation.
+    pub session: Arc<dyn SessionProvider>,
+    /// Its context; `None` if there is none: then blocks cannot be stored, and prompts cannot be frozen.
+    pub context: Option<Arc<dyn ContextStore>>,
+}
+
+/// All sessions of a storage. A [`SessionManager`](crate::SessionManager) works over it.
+///
+/// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
+/// An unknown session is [`Error::UnknownSession`](crate::Error::UnknownSession).
+pub trait SessionCatalog: Send + Sync {
+    /// Returns the storage of a session; its first write creates the session.
+    fn session(&self, id: &SessionId) -> SessionStorage;
+
+    /// Returns the details of a session, also of one in the trash.
+    fn info(&self, id: &SessionId) -> Result<Option<SessionInfo>>;
+
+    /// Creates a session with these details.
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken, also by a session in the trash.
+    fn create(&self, id: &SessionId, details: &SessionDetails) -> Result<()>;
+
+    /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
+    /// those after a place.
+    fn list(
+        &self,
+        filter: &SessionFilter,
+        after: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<SessionPage>;
+
+    /// Changes a session.
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()>;
+
+    /// Removes a session and all that belongs to it.
+    fn remove(&self, id: &SessionId) -> Result<()>;
+
+    /// Returns the session that a key points to. If there is none, or if it must not be resumed, creates one, and binds
+    /// the key to it. Callers that resume one key at once get the same session.
+    fn resume(&self, request: &ResumeRequest) -> Result<Resumed>;
+
+    /// Ends the binding of a key; returns the session that it pointed to.
+    fn unbind(&self, key: &str) -> Result<Option<SessionId>>;
+
+    /// Returns at most `limit` bindings that the filter shows, the newest first: those with a number below `before`.
+    fn bindings(
+        &self,
+        filter: &BindingFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Binding>>;
+
+    /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
+    fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        let _ = (filter, group);
+        Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Searches the messages of all sessions within the request's scope.
+    fn search(&self, request: &SearchRequest) -> Result<Found>;
+
+    /// Searches for whole sessions within the request's scope.
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound>;
+}
+
+impl fmt::Debug for SessionStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionStorage").field("id", self.session.id()).finish_non_exhaustive()
+    }
+}

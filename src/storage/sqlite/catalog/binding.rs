@@ -1,0 +1,262 @@
+//! Bindings: which session an outside key points to.
+//!
+//! A resume first reads: usually the session is there and may be resumed. Otherwise it decides again inside a
+//! transaction, so that of several processes that resume one key at once the first creates the session and the others
+//! find it. A unique index allows one open binding of a key.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::super::connection::Database;
+use super::super::error::{BackendError, BackendResult, corrupt};
+use super::super::row::{session as row, time};
+use super::super::{message, path, schema};
+use super::{create, set_details, unknown};
+use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::outcome::{SessionDetails, SessionInfo};
+
+/// The most bindings of one answer.
+const MAX_PAGE: usize = 1_000;
+
+/// The open binding of a key.
+struct Open {
+    number: i64,
+    session: i64,
+    bound_at: i64,
+}
+
+/// What a key points to.
+enum Found {
+    Nothing,
+    /// A session that may be resumed; its owner is still to be set if `is_unowned`.
+    Session {
+        id: SessionId,
+        is_unowned: bool,
+    },
+    /// A session that must not be resumed.
+    Former {
+        number: i64,
+        id: Option<SessionId>,
+        why: BindingEnd,
+    },
+}
+
+impl Database {
+    /// Returns the session that a key points to; creates one if there is none, or if it must not be resumed.
+    pub(crate) fn resume(&self, request: &ResumeRequest) -> Result<Resumed> {
+        request.check()?;
+        let found = self.read(|conn| find(conn, request))?;
+        if let Found::Session { id, is_unowned: false } = found {
+            return Ok(Resumed::new(id, false, None));
+        }
+        if self.is_read_only() {
+            // Says that the store is read-only.
+            return self.write(|_| Ok(Resumed::new(request.new_id.clone(), true, None)));
+        }
+        self.write(|conn| {
+            let former = match find(conn, request)? {
+                Found::Session { id, is_unowned } => {
+                    if is_unowned {
+                        let session = row::find(conn, &id)?.ok_or_else(|| unknown(&id))?;
+                        let owner = request.owner.clone();
+                        let details = SessionDetails { owner, ..SessionDetails::default() };
+                        row::set_details(conn, session.key, &details)?;
+                    }
+                    return Ok(Resumed::new(id, false, None));
+                }
+                Found::Nothing => None,
+                Found::Former { number, id, why } => {
+                    end(conn, number, why)?;
+                    id.map(|id| (id, why))
+                }
+            };
+            if row::find(conn, &request.new_id)?.is_some() {
+                return Err(BackendError::Own(Error::SessionExists { id: request.new_id.clone() }));
+            }
+            let session = create(conn, &request.new_id)?;
+            let owner = request.owner.clone().or_else(|| request.details.owner.clone());
+            let details = SessionDetails { owner, ..request.details.clone() };
+            set_details(conn, session.key, &details, self.config.max_message_bytes)?;
+            bind(conn, &request.key, session.key)?;
+            Ok(Resumed::new(request.new_id.clone(), true, former))
+        })
+    }
+
+    /// Ends the binding of a key; returns the session that it pointed to.
+    pub(crate) fn unbind(&self, key: &str) -> Result<Option<SessionId>> {
+        self.write(|conn| {
+            let Some(open) = open(conn, key)? else { return Ok(None) };
+            end(conn, open.number, BindingEnd::Unbound)?;
+            Ok(info_of(conn, open.session)?.map(|info| info.id))
+        })
+    }
+
+    /// Returns the bindings that a filter shows, the newest first.
+    pub(crate) fn bindings(
+        &self,
+        filter: &BindingFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Binding>> {
+        self.read(|conn| {
+            let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+            let (sql, value) = match filter {
+                BindingFilter { key: Some(key), .. } => (OF_KEY, Some(key.as_str())),
+                BindingFilter { session: Some(id), .. } => (OF_SESSION, Some(id.as_str())),
+                _ => (ALL, None),
+            };
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query(params![before, value])?;
+            let mut bindings = Vec::new();
+            while bindings.len() < limit.min(MAX_PAGE)
+                && let Some(row) = rows.next()?
+            {
+                let binding = read(row)?;
+                if filter.shows(&binding) {
+                    bindings.push(binding);
+                }
+            }
+            Ok(bindings)
+        })
+    }
+}
+
+fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
+    let Some(open) = open(conn, &request.key)? else { return Ok(Found::Nothing) };
+    let former = |id: Option<SessionId>, why| Found::Former { number: open.number, id, why };
+    let info = match info_of(conn, open.session) {
+        Ok(info) => info,
+        Err(error) if error.is_corrupt() => return Ok(former(None, BindingEnd::Unreadable)),
+        Err(error) => return Err(error),
+    };
+    let Some(info) = info else { return Ok(former(None, BindingEnd::Deleted)) };
+    let last = info.last_message_at.unwrap_or(info.created_at).max(time(open.bound_at)?);
+    let why = if info.deleted_at.is_some() {
+        Some(BindingEnd::Deleted)
+    } else if info.ended_at.is_some() {
+        Some(BindingEnd::Ended)
+    } else if request.owner.is_some() && info.owner.is_some() && request.owner != info.owner {
+        Some(BindingEnd::OtherOwner)
+    } else if request.is_expired(last, now()?) {
+        Some(BindingEnd::Expired)
+    } else if !is_readable(conn, &info)? {
+        Some(BindingEnd::Unreadable)
+    } else {
+        None
+    };
+    let is_unowned = request.owner.is_some() && info.owner.is_none();
+    Ok(match why {
+        Some(why) => former(Some(info.id), why),
+        None => Found::Session { id: info.id, is_unowned },
+    })
+}
+
+fn now() -> BackendResult<DateTime<Utc>> {
+    time(row::now())
+}
+
+/// Returns whether the path to the head can be planned and its last message read.
+fn is_readable(conn: &Connection, info: &SessionInfo) -> BackendResult<bool> {
+    let read = || -> BackendResult<()> {
+        let session = row::find(conn, &info.id)?.ok_or_else(|| corrupt("the session is gone"))?;
+        path::plan(conn, session.key, session.head, false)?;
+        session.head.map_or(Ok(None), |head| message::read(conn, head)).map(drop)
+    };
+    match read() {
+        Err(error) if error.is_corrupt() => Ok(false),
+        Err(error) => Err(error),
+        Ok(()) => Ok(true),
+    }
+}
+
+fn open(conn: &Connection, key: &str) -> BackendResult<Option<Open>> {
+    let open = conn
+        .prepare_cached(OPEN)?
+        .query_row([key], |row| {
+            Ok(Open { number: row.get(0)?, session: row.get(1)?, bound_at: row.get(2)? })
+        })
+        .optional()?;
+    Ok(open)
+}
+
+pub(in super::super) const OPEN: &str = "SELECT number, session, bound_at
+   FROM binding
+  WHERE key = ?1
+    AND ended_at IS NULL";
+
+fn end(conn: &Connection, number: i64, why: BindingEnd) -> BackendResult<()> {
+    conn.prepare_cached("UPDATE binding SET ended_at = ?2, end_cause = ?3 WHERE number = ?1")?
+        .execute(params![number, row::now(), why.as_str()])?;
+    Ok(())
+}
+
+/// Binds the keys of a session to the one that continues it.
+pub(in super::super) fn continue_in(conn: &Connection, from: i64, to: i64) -> BackendResult<()> {
+    let mut keys = conn.prepare_cached(OPEN_OF_SESSION)?;
+    let open: Vec<(i64, String)> = keys
+        .query_map([from], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (number, key) in open {
+        end(conn, number, BindingEnd::Continued)?;
+        bind(conn, &key, to)?;
+    }
+    Ok(())
+}
+
+pub(in super::super) const OPEN_OF_SESSION: &str = "SELECT number, key
+   FROM binding
+  WHERE session = ?1
+    AND ended_at IS NULL";
+
+fn bind(conn: &Connection, key: &str, session: i64) -> BackendResult<()> {
+    conn.prepare_cached("INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, session, row::now()])
+        .map_err(BackendError::from)
+        .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
+    Ok(())
+}
+
+fn info_of(conn: &Connection, key: i64) -> BackendResult<Option<SessionInfo>> {
+    row::info_by_key(conn, key)
+}
+
+fn read(row: &Row<'_>) -> BackendResult<Binding> {
+    let (number, ended_at): (i64, Option<i64>) = (row.get(0)?, row.get(4)?);
+    let cause: Option<String> = row.get(5)?;
+    let session = SessionId::from(row.get::<_, String>(2)?);
+    let number = u64::try_from(number).unwrap_or_default();
+    let binding = Binding::new(row.get(1)?, session, time(row.get(3)?)?, number);
+    let end = match cause {
+        None => None,
+        Some(name) => Some(BindingEnd::from_name(&name).ok_or_else(|| {
+            corrupt(format!("binding {number} has the unknown end cause {name:?}"))
+        })?),
+    };
+    Ok(Binding { ended_at: ended_at.map(time).transpose()?, end, ..binding })
+}
+
+/// Bindings to sessions that are in the store, the newest first. `?1` is the number before which they are, `?2` a value to
+/// look up.
+macro_rules! bindings {
+    ($condition:literal) => {
+        concat!(
+            "SELECT number, binding.key, session.id, bound_at, binding.ended_at, end_cause
+   FROM binding
+  CROSS JOIN session ON session.key = binding.session
+  WHERE number < ?1
+    AND ",
+            $condition,
+            "
+  ORDER BY number DESC"
+        )
+    };
+}
+
+pub(in super::super) const OF_KEY: &str = bindings!("binding.key = ?2");
+
+pub(in super::super) const OF_SESSION: &str =
+    bindings!("binding.session = (SELECT key FROM session WHERE id = ?2)");
+
+pub(in super::super) const ALL: &str = bindings!("?2 IS NULL");

@@ -1,0 +1,78 @@
+//! Changes of a session that are no changes of its conversation: names, owners, tags, pins, the end, the trash.
+
+use rusqlite::{Connection, params};
+
+use super::super::append;
+use super::super::connection::Database;
+use super::super::error::BackendResult;
+use super::super::row::session as row;
+use super::super::usage;
+use super::{touch, unknown};
+use crate::catalog::SessionChange;
+use crate::error::Result;
+use crate::id::{SessionId, check_name};
+use crate::outcome::SessionDetails;
+
+impl Database {
+    /// Changes a session.
+    pub(crate) fn change_session(&self, id: &SessionId, to: &SessionChange) -> Result<()> {
+        match to {
+            SessionChange::Name(Some(name)) => check_name("session name", name)?,
+            SessionChange::Owner(Some(owner)) => check_name("owner", owner)?,
+            SessionChange::Tag(tag) | SessionChange::Untag(tag) => check_name("tag", tag)?,
+            SessionChange::End(reason) => check_name("end reason", reason)?,
+            _ => {}
+        }
+        self.write(|conn| {
+            let key = row::find(conn, id)?.ok_or_else(|| unknown(id))?.key;
+            change(conn, key, to, self.config.max_message_bytes)?;
+            touch(conn, key)
+        })
+    }
+}
+
+fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> BackendResult<()> {
+    let run = |sql: &str| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute([key])?;
+        Ok(())
+    };
+    let text = |sql: &str, text: Option<&str>| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute(params![key, text])?;
+        Ok(())
+    };
+    match to {
+        SessionChange::Name(name) => {
+            text("UPDATE session SET name = ?2 WHERE key = ?1", name.as_deref())
+        }
+        SessionChange::Owner(owner) => {
+            text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())?;
+            usage::set_owner(conn, key)
+        }
+        SessionChange::Metadata(metadata) => {
+            let metadata = metadata.as_ref().map(|json| json.as_str());
+            append::check_size("session metadata", metadata.map_or(0, str::len), max_bytes)?;
+            text("UPDATE session SET metadata = ?2 WHERE key = ?1", metadata)
+        }
+        SessionChange::Tag(tag) => row::add_tag(conn, key, tag),
+        SessionChange::Untag(tag) => {
+            text("DELETE FROM session_tag WHERE session = ?1 AND tag = ?2", Some(tag))
+        }
+        SessionChange::Pin(true) => run("UPDATE session SET pinned = 1 WHERE key = ?1"),
+        SessionChange::Pin(false) => run("UPDATE session SET pinned = 0 WHERE key = ?1"),
+        SessionChange::End(reason) => {
+            let end_reason = Some(reason.clone());
+            row::set_details(conn, key, &SessionDetails { end_reason, ..SessionDetails::default() })
+        }
+        SessionChange::Reopen => {
+            run("UPDATE session SET ended_at = NULL, end_reason = NULL WHERE key = ?1")
+        }
+        SessionChange::Delete => {
+            conn.prepare_cached(
+                "UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1",
+            )?
+            .execute(params![key, row::now()])?;
+            Ok(())
+        }
+        SessionChange::Restore => run("UPDATE session SET deleted_at = NULL WHERE key = ?1"),
+    }
+}

@@ -1,0 +1,167 @@
+//! Lists of sessions: the newest first, from an index, without reading their messages.
+//!
+//! The indexes are ordered by `listed_at`, which may be a little older than `last_message_at`, the order of the list. So a
+//! list reads on until no later row of the index can belong before those that it has.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, params};
+
+use super::super::connection::Database;
+use super::super::error::BackendResult;
+use super::super::message;
+use super::super::row::session::{LISTED_LATE, read_info};
+use crate::catalog::{ListedSession, SessionCursor, SessionFilter, SessionPage, SessionState};
+use crate::error::Result;
+use crate::outcome::SessionInfo;
+use crate::tree::Address;
+
+/// The most sessions of one page.
+const MAX_PAGE: usize = 1_000;
+
+/// Among how many of a session's first numbers the first message of a user is looked for.
+const MAX_BEFORE_PREVIEW: u32 = 64;
+
+impl Database {
+    /// Returns at most `limit` sessions that the filter shows, the one with the newest message first.
+    pub(crate) fn list_sessions(
+        &self,
+        filter: &SessionFilter,
+        after: Option<SessionCursor>,
+        limit: usize,
+    ) -> Result<SessionPage> {
+        self.read(|conn| list(conn, filter, after, limit.clamp(1, MAX_PAGE)))
+    }
+}
+
+fn list(
+    conn: &Connection,
+    filter: &SessionFilter,
+    after: Option<SessionCursor>,
+    limit: usize,
+) -> BackendResult<SessionPage> {
+    let until = filter.until.map(|until| until.timestamp_micros());
+    let newest = after.map(SessionCursor::micros).into_iter().chain(until).min();
+    let since = filter.since.map_or(i64::MIN, |since| since.timestamp_micros());
+    let (sql, value) = source(filter);
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![newest.unwrap_or(i64::MAX), value])?;
+    // One more than asked for, which says whether there is another page.
+    let mut found: BTreeMap<Reverse<SessionCursor>, (i64, SessionInfo)> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (key, at, newest_possible) = place(row)?;
+        let last = found.last_key_value().filter(|_| found.len() > limit);
+        if newest_possible < since
+            || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
+        {
+            break;
+        }
+        let cursor = SessionCursor::from_micros(at, key);
+        if after.is_some_and(|after| cursor >= after) {
+            continue;
+        }
+        let info = read_info(row)?;
+        if filter.shows(&info) {
+            found.insert(Reverse(cursor), (key, info));
+            if found.len() > limit + 1 {
+                found.pop_last();
+            }
+        }
+    }
+    let is_last = found.len() <= limit;
+    let mut page = SessionPage::default();
+    for (Reverse(cursor), (key, info)) in found.into_iter().take(limit) {
+        let first = first_of_user(conn, key)?;
+        page.after = (!is_last).then_some(cursor);
+        page.sessions.push(ListedSession::new(info, first.as_ref()));
+    }
+    Ok(page)
+}
+
+/// Returns the key of a row, its time in the list, and the greatest time that it or a later row can have.
+fn place(row: &Row<'_>) -> BackendResult<(i64, i64, i64)> {
+    let listed_at: Option<i64> = row.get("ordered_by")?;
+    let newest = listed_at.map_or(i64::MAX, |at| at.saturating_add(LISTED_LATE));
+    Ok((row.get(1)?, row.get("listed_as")?, newest))
+}
+
+/// Returns the statement that reads the fewest rows for a filter, and the value that it looks up.
+fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
+    if filter.state == SessionState::Trash {
+        return (IN_TRASH, None);
+    }
+    match filter {
+        SessionFilter { tag: Some(tag), .. } => (TAGGED, Some(tag)),
+        SessionFilter { owner: Some(owner), .. } => (OWNED, Some(owner)),
+        SessionFilter { is_pinned: Some(true), .. } => (PINNED, None),
+        SessionFilter { source: Some(source), .. } => (OF_SOURCE, Some(source)),
+        SessionFilter { model: Some(model), .. } => (OF_MODEL, Some(model)),
+        _ => (ALL, None),
+    }
+}
+
+/// The sessions under a condition, newest first if an index serves that order. `?1` is the greatest time, `?2` a value to
+/// look up; the statements that need none compare it with itself, so that all take two.
+macro_rules! sessions {
+    ($condition:literal) => {
+        sessions!("session", $condition, "listed_at", "\n  ORDER BY listed_at DESC, key DESC")
+    };
+    ($from:literal, $condition:literal, $ordered_by:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            info_columns!(),
+            ", coalesce(last_message_at, created_at) AS listed_as, ",
+            $ordered_by,
+            " AS ordered_by
+   FROM ",
+            $from,
+            "
+  WHERE ",
+            $condition,
+            "
+    AND listed_at <= ?1
+    AND ?2 IS ?2",
+            $order
+        )
+    };
+}
+
+pub(in super::super) const ALL: &str = sessions!("deleted_at IS NULL");
+
+pub(in super::super) const OWNED: &str = sessions!("owner = ?2 AND deleted_at IS NULL");
+
+pub(in super::super) const OF_SOURCE: &str = sessions!("source = ?2 AND deleted_at IS NULL");
+
+pub(in super::super) const OF_MODEL: &str = sessions!("model = ?2 AND deleted_at IS NULL");
+
+pub(in super::super) const PINNED: &str = sessions!("pinned = 1 AND deleted_at IS NULL");
+
+pub(in super::super) const IN_TRASH: &str =
+    sessions!("session", "deleted_at IS NOT NULL", "NULL", "");
+
+pub(in super::super) const TAGGED: &str = sessions!(
+    "session_tag CROSS JOIN session ON session.key = session_tag.session",
+    "tag = ?2 AND deleted_at IS NULL",
+    "NULL",
+    ""
+);
+
+/// Returns the first message of a user, if it is among the first of the session.
+fn first_of_user(conn: &Connection, key: i64) -> BackendResult<Option<crate::message::Message>> {
+    let (first, last) = (Address::new(key, 1), Address::new(key, MAX_BEFORE_PREVIEW));
+    let mut statement = conn.prepare_cached(FIRST_OF_USER)?;
+    let mut rows = statement.query([first, last])?;
+    match rows.next()? {
+        Some(row) => message::read(conn, row.get(0)?),
+        None => Ok(None),
+    }
+}
+
+pub(in super::super) const FIRST_OF_USER: &str = "SELECT address
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND role = 'user'
+    AND id IS NOT NULL
+  ORDER BY address
+  LIMIT 1";

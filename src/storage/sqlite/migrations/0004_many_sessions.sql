@@ -1,0 +1,114 @@
+-- Version 3 to 4: sessions have owners, tags, pins, a trash and the time of their last message; outside keys are bound to
+-- sessions; a ledger of usage; blocks of an owner.
+
+ALTER TABLE session ADD COLUMN owner TEXT;
+ALTER TABLE session ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN last_message_at INTEGER;
+ALTER TABLE session ADD COLUMN listed_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN ended_at INTEGER;
+ALTER TABLE session ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN deleted_at INTEGER;
+
+UPDATE session
+   SET messages = (SELECT count(*)
+                     FROM message
+                    WHERE address BETWEEN (key << 32) AND (key << 32 | 4294967295) AND id IS NOT NULL),
+       last_message_at = (SELECT min(created_at, session.updated_at)
+                            FROM message
+                           WHERE address BETWEEN (key << 32) AND (key << 32 | 4294967295) AND id IS NOT NULL
+                           ORDER BY address DESC
+                           LIMIT 1),
+       ended_at = iif(end_reason IS NULL, NULL, updated_at);
+
+UPDATE session
+   SET listed_at = coalesce(last_message_at, created_at);
+
+-- Serves: lists of sessions, newest first: all, those of one owner, of one source, of one model, and pinned ones.
+CREATE INDEX session_listed ON session (listed_at) WHERE deleted_at IS NULL;
+CREATE INDEX session_owner ON session (owner, listed_at) WHERE owner IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_source ON session (source, listed_at) WHERE source IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_model ON session (model, listed_at) WHERE model IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX session_pinned ON session (listed_at) WHERE pinned = 1 AND deleted_at IS NULL;
+
+-- Serves: the trash, and what searches leave out.
+CREATE INDEX session_deleted ON session (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- The tags of sessions.
+CREATE TABLE session_tag (
+    session INTEGER NOT NULL, -- key of the session
+    tag     TEXT    NOT NULL,
+    PRIMARY KEY (session, tag)
+) STRICT, WITHOUT ROWID;
+
+-- Serves: the sessions with a tag.
+CREATE INDEX session_tagged ON session_tag (tag, session);
+
+-- Which session an outside key, such as a chat of a messenger, points to; and which ones it pointed to before.
+CREATE TABLE binding (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT, -- the order in which a key was bound
+    key       TEXT    NOT NULL,
+    session   INTEGER NOT NULL,                  -- key of the session
+    bound_at  INTEGER NOT NULL,
+    ended_at  INTEGER,                           -- NULL: it points there now
+    end_cause TEXT                               -- why it does not any more: expired, replaced, unbound, ..
+) STRICT;
+
+-- Serves: the session that a key points to. Unique, so that processes that bind one key at once agree.
+CREATE UNIQUE INDEX binding_open ON binding (key) WHERE ended_at IS NULL;
+
+-- Serves: the former sessions of a key.
+CREATE INDEX binding_key ON binding (key, number);
+
+-- Serves: the keys of a session.
+CREATE INDEX binding_session ON binding (session);
+
+-- What answers of models cost. A message has one row at most.
+CREATE TABLE usage (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    session     INTEGER,                    -- key of the session; NULL: of a session that is not in the store any more
+    address     INTEGER,                    -- of the message; NULL: of no message, or of a deleted one
+    owner       TEXT,                       -- of the session; NULL: none, or erased
+    source      TEXT,                       -- of the session
+    model       TEXT,
+    input       INTEGER NOT NULL DEFAULT 0, -- tokens, those of the cache included
+    output      INTEGER NOT NULL DEFAULT 0, -- tokens, those of reasoning included
+    cache_read  INTEGER NOT NULL DEFAULT 0, -- tokens
+    cache_write INTEGER NOT NULL DEFAULT 0, -- tokens
+    reasoning   INTEGER NOT NULL DEFAULT 0, -- tokens
+    cost        INTEGER,                    -- in millionths of the currency; NULL: unknown
+    currency    TEXT,                       -- such as USD
+    used_at     INTEGER NOT NULL,
+    answer      TEXT                        -- the provider's id of an answer that came as several messages
+) STRICT;
+
+-- Serves: the usage of a session, and of a range of its messages.
+CREATE INDEX usage_session ON usage (session, address);
+
+-- Serves: the row of a message. Unique: a message that is appended again is not counted twice.
+CREATE UNIQUE INDEX usage_message ON usage (address) WHERE address IS NOT NULL;
+
+-- Unique: an answer that came as several messages, each with the usage of all of it, is counted once.
+CREATE UNIQUE INDEX usage_answer ON usage (session, answer) WHERE answer IS NOT NULL;
+
+-- Serves: totals of a time, and by day.
+CREATE INDEX usage_time ON usage (used_at);
+
+-- Serves: the usage of an owner.
+CREATE INDEX usage_owner ON usage (owner, used_at) WHERE owner IS NOT NULL;
+
+-- SQLite cannot change a UNIQUE of a table: a new table takes the place of the old one.
+ALTER TABLE context_block RENAME TO former_block;
+CREATE TABLE context_block (
+    key     INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: it is part of the address of every text
+    session INTEGER NOT NULL,                  -- key of the session; 0: of an owner, or shared by all
+    owner   TEXT    NOT NULL DEFAULT '',       -- the owner; empty: of a session, or shared by all
+    label   TEXT    NOT NULL,
+    next    INTEGER NOT NULL DEFAULT 1,        -- the number of the next text
+    UNIQUE (session, owner, label),
+    CHECK (session = 0 OR owner = '')
+) STRICT;
+INSERT INTO context_block (key, session, label, next) SELECT key, session, label, next FROM former_block;
+-- Keys are never reused, those of removed blocks included.
+DELETE FROM sqlite_sequence WHERE name = 'context_block';
+INSERT INTO sqlite_sequence (name, seq) SELECT 'context_block', seq FROM sqlite_sequence WHERE name = 'former_block';
+DROP TABLE former_block;

@@ -1,0 +1,257 @@
+//! The ledger of usage: a row for each answer that says what it took.
+//!
+//! A row belongs to the address at which the answer was written first. A fork copies messages and no rows, so a store's
+//! total counts a shared prefix once; the total of a path in a fork finds the rows by the origin of its messages. A row
+//! stays when its message is deleted: the answer was paid for.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use super::connection::Database;
+use super::error::BackendResult;
+use super::row::session as session_row;
+use super::{message, path};
+use crate::error::Result;
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::tree::{Address, Stretch};
+use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
+
+/// Adds what a stored message says about its usage; what was known of the message is replaced.
+pub(super) fn record(conn: &Connection, address: Address, message: &Message) -> BackendResult<()> {
+    let Some(usage) = Usage::of(message) else { return Ok(()) };
+    let answer = Usage::answer_of(message);
+    let at = message.created_at.timestamp_micros();
+    add(conn, address.session(), Some(address), &usage, at, answer.as_deref())
+}
+
+/// Adds usage of a session, of one of its messages or of none.
+pub(super) fn add(
+    conn: &Connection,
+    session: i64,
+    address: Option<Address>,
+    usage: &Usage,
+    used_at: i64,
+    answer: Option<&str>,
+) -> BackendResult<()> {
+    let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    conn.prepare_cached(ADD)?.execute(params![
+        session,
+        address,
+        usage.model,
+        number(usage.input),
+        number(usage.output),
+        number(usage.cache_read),
+        number(usage.cache_write),
+        number(usage.reasoning),
+        usage.cost.as_ref().map(|cost| number(cost.micros)),
+        usage.cost.as_ref().map(|cost| &cost.currency),
+        used_at,
+        answer,
+    ])?;
+    Ok(())
+}
+
+/// An answer that was stored in several messages has the usage of all of it in each, and the last one has the final number
+/// of its tokens.
+const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, input, output, cache_read, cache_write,
+                   reasoning, cost, currency, used_at, answer)
+ SELECT key, ?2, owner, source, coalesce(?3, model), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12
+   FROM session
+  WHERE key = ?1
+     ON CONFLICT (address) WHERE address IS NOT NULL
+     DO UPDATE SET (model, input, output, cache_read, cache_write, reasoning, cost, currency)
+                 = (excluded.model, excluded.input, excluded.output, excluded.cache_read,
+                    excluded.cache_write, excluded.reasoning, excluded.cost, excluded.currency)
+     ON CONFLICT (session, answer) WHERE answer IS NOT NULL
+     DO UPDATE SET (input, output, reasoning)
+                 = (max(input, excluded.input), max(output, excluded.output),
+                    max(reasoning, excluded.reasoning))";
+
+/// Returns what the messages on a path took that were not deleted.
+pub(super) fn of_path(
+    conn: &Connection,
+    session: i64,
+    leaf: Option<Address>,
+) -> BackendResult<UsageTotal> {
+    let mut total = UsageTotal::default();
+    for stretch in path::plan(conn, session, leaf, true)? {
+        let Stretch::Messages { first, last } = stretch else { continue };
+        for sql in [WRITTEN_HERE, COPIED] {
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query([first, last])?;
+            while let Some(row) = rows.next()? {
+                total.add(read(row)?);
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// Returns what all answers of a session took.
+pub(super) fn of_session(conn: &Connection, session: i64) -> BackendResult<UsageTotal> {
+    let mut total = UsageTotal::default();
+    let mut statement = conn.prepare_cached(OF_SESSION)?;
+    let mut rows = statement.query([session])?;
+    while let Some(row) = rows.next()? {
+        total.add(read(row)?);
+    }
+    Ok(total)
+}
+
+/// The sums of the columns; one row a currency.
+macro_rules! sums {
+    () => {
+        "usage.currency, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
+        sum(cost)"
+    };
+}
+
+pub(super) const OF_SESSION: &str = concat!(
+    "SELECT NULL, ",
+    sums!(),
+    "
+   FROM usage
+  WHERE session = ?1
+  GROUP BY usage.currency"
+);
+
+pub(super) const WRITTEN_HERE: &str = concat!(
+    "SELECT NULL, ",
+    sums!(),
+    "
+   FROM usage
+  CROSS JOIN message ON message.address = usage.address AND message.id IS NOT NULL
+  WHERE usage.address BETWEEN ?1 AND ?2
+  GROUP BY usage.currency"
+);
+
+pub(super) const COPIED: &str = concat!(
+    "SELECT NULL, ",
+    sums!(),
+    "
+   FROM message
+  CROSS JOIN usage ON usage.address = message.origin
+  WHERE message.address BETWEEN ?1 AND ?2
+    AND message.origin IS NOT NULL
+  GROUP BY usage.currency"
+);
+
+fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
+    let number = |at: usize| -> BackendResult<u64> {
+        Ok(u64::try_from(row.get::<_, Option<i64>>(at)?.unwrap_or_default()).unwrap_or_default())
+    };
+    let currency: Option<String> = row.get(1)?;
+    let cost = match currency {
+        Some(currency) => Some(Cost { micros: number(8)?, currency }),
+        None => None,
+    };
+    Ok(UsageTotal {
+        answers: number(2)?,
+        input: number(3)?,
+        output: number(4)?,
+        cache_read: number(5)?,
+        cache_write: number(6)?,
+        reasoning: number(7)?,
+        costs: cost.into_iter().collect(),
+    })
+}
+
+impl Database {
+    /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
+    pub(crate) fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        self.read(|conn| {
+            let session = match &filter.session {
+                None => None,
+                Some(id) => match session_row::find(conn, id)? {
+                    Some(session) => Some(session.key),
+                    None => return Ok(Vec::new()),
+                },
+            };
+            let time = |time: Option<chrono::DateTime<chrono::Utc>>, default: i64| {
+                time.map_or(default, |time| time.timestamp_micros()).into()
+            };
+            let mut values: Vec<rusqlite::types::Value> =
+                vec![time(filter.since, i64::MIN), time(filter.until, i64::MAX)];
+            let mut conditions = String::new();
+            let text = |text: &Option<String>| text.clone().map(Into::into);
+            for (condition, value) in [
+                (" AND usage.session = ?", session.map(Into::into)),
+                (" AND usage.owner = ?", text(&filter.owner)),
+                (" AND usage.model = ?", text(&filter.model)),
+                (" AND usage.source = ?", text(&filter.source)),
+            ] {
+                if let Some(value) = value {
+                    conditions += condition;
+                    values.push(value);
+                }
+            }
+            let sql = format!("SELECT {}{TOTALS}{conditions}{GROUPED}", name_of(group));
+            let mut statement = conn.prepare_cached(&sql)?;
+            let mut rows = statement.query(params_from_iter(values))?;
+            let mut totals: BTreeMap<Option<String>, UsageTotal> = BTreeMap::new();
+            while let Some(row) = rows.next()? {
+                totals.entry(row.get(0)?).or_default().add(read(row)?);
+            }
+            let mut rows: Vec<_> =
+                totals.into_iter().map(|(group, total)| UsageRow::new(group, total)).collect();
+            match group {
+                UsageGroup::Day => rows.reverse(),
+                _ => rows.sort_by_key(|row| {
+                    std::cmp::Reverse(row.total.input.saturating_add(row.total.output))
+                }),
+            }
+            Ok(rows)
+        })
+    }
+}
+
+/// Returns the expression that a report is grouped by.
+fn name_of(group: UsageGroup) -> &'static str {
+    match group {
+        UsageGroup::All => "NULL",
+        UsageGroup::Model => "usage.model",
+        UsageGroup::Day => "strftime('%Y-%m-%d', used_at / 1e6, 'unixepoch')",
+        UsageGroup::Owner => "usage.owner",
+        UsageGroup::Session => "(SELECT id FROM session WHERE session.key = usage.session)",
+        UsageGroup::Source => "usage.source",
+    }
+}
+
+const TOTALS: &str = concat!(
+    " AS name, ",
+    sums!(),
+    "
+   FROM usage
+  WHERE used_at >= ? AND used_at < ?"
+);
+
+const GROUPED: &str = "
+  GROUP BY name, usage.currency";
+
+/// Adds usage of a session, of one of its messages or of none.
+pub(super) fn add_to(
+    conn: &Connection,
+    session: i64,
+    name: &crate::id::SessionId,
+    id: Option<&MessageId>,
+    usage: &Usage,
+) -> BackendResult<()> {
+    let address = match id {
+        None => None,
+        Some(id) => Some(message::require(conn, Some(session), name, id)?),
+    };
+    add(conn, session, address, usage, session_row::now(), None)
+}
+
+/// Notes a new owner of a session.
+pub(super) fn set_owner(conn: &Connection, session: i64) -> BackendResult<()> {
+    conn.prepare_cached(
+        "UPDATE usage
+            SET owner = (SELECT owner FROM session WHERE key = ?1)
+          WHERE session = ?1",
+    )?
+    .execute([session])?;
+    Ok(())
+}

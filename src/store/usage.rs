@@ -1,0 +1,150 @@
+//! Reports of usage.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::Store;
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::storage::catalog::SessionCatalog;
+use crate::usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
+
+/// A report of what answers took. Made by [`Store::usage`] and [`SessionManager::usage`](crate::SessionManager::usage).
+///
+/// A shared prefix of forks counts once. The usage of deleted messages and of removed sessions stays in the totals.
+///
+/// ```
+/// use talktree::{Message, Store, Usage};
+///
+/// let store = Store::open_in_memory()?;
+/// for (model, output) in [("small", 10), ("large", 50), ("small", 5)] {
+///     let usage = Usage { model: Some(model.to_owned()), output, ..Usage::default() };
+///     store.session("s")?.append(Message::assistant("4").with_usage(&usage))?;
+/// }
+/// let rows = store.usage().by_model().run()?;
+/// let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.total.output)).collect();
+/// assert_eq!(rows, [(Some("large"), 50), (Some("small"), 15)]);
+/// assert_eq!(store.usage().model("small").total()?.answers, 2);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "a report does nothing until `run` or `total`"]
+pub struct UsageReport {
+    catalog: Arc<dyn SessionCatalog>,
+    filter: UsageFilter,
+    group: UsageGroup,
+}
+
+impl Store {
+    /// Returns a report of what answers took. [`UsageReport`] has an example.
+    pub fn usage(&self) -> UsageReport {
+        UsageReport::over(self.catalog())
+    }
+}
+
+impl UsageReport {
+    pub(crate) fn over(catalog: Arc<dyn SessionCatalog>) -> Self {
+        Self { catalog, filter: UsageFilter::default(), group: UsageGroup::All }
+    }
+
+    /// Adds up what a filter names, instead of what was set before.
+    pub fn filter(mut self, filter: UsageFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Adds up the usage of a session.
+    pub fn session(mut self, id: impl Into<SessionId>) -> Self {
+        self.filter.session = Some(id.into());
+        self
+    }
+
+    /// Adds up the usage of an owner.
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.filter.owner = Some(owner.into());
+        self
+    }
+
+    /// Adds up the usage of a model.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.filter.model = Some(model.into());
+        self
+    }
+
+    /// Adds up the usage of the sessions from a source.
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.filter.source = Some(source.into());
+        self
+    }
+
+    /// Adds up what is not older.
+    pub fn since(mut self, time: DateTime<Utc>) -> Self {
+        self.filter.since = Some(time);
+        self
+    }
+
+    /// Adds up what is older.
+    pub fn until(mut self, time: DateTime<Utc>) -> Self {
+        self.filter.until = Some(time);
+        self
+    }
+
+    /// Makes a sum for each model.
+    pub fn by_model(self) -> Self {
+        self.by(UsageGroup::Model)
+    }
+
+    /// Makes a sum for each day, in UTC.
+    pub fn by_day(self) -> Self {
+        self.by(UsageGroup::Day)
+    }
+
+    /// Makes a sum for each owner.
+    pub fn by_owner(self) -> Self {
+        self.by(UsageGroup::Owner)
+    }
+
+    /// Makes a sum for each session. Removed sessions are one sum without a name.
+    pub fn by_session(self) -> Self {
+        self.by(UsageGroup::Session)
+    }
+
+    /// Makes a sum for each source.
+    pub fn by_source(self) -> Self {
+        self.by(UsageGroup::Source)
+    }
+
+    /// Makes a sum for each of a group.
+    pub fn by(mut self, group: UsageGroup) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Returns the sums: the newest day first, otherwise the one with the most tokens.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn run(self) -> Result<Vec<UsageRow>> {
+        self.catalog.usage(&self.filter, self.group)
+    }
+
+    /// Returns the sum of all.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn total(self) -> Result<UsageTotal> {
+        let rows = self.by(UsageGroup::All).run()?;
+        Ok(rows.into_iter().next().map(|row| row.total).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for UsageReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsageReport")
+            .field("filter", &self.filter)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
+}
