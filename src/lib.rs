@@ -48,7 +48,8 @@ pub mod model;
 pub mod testing;
 
 pub use compaction::policy::{
-    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
+    CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, NothingToCompact,
+    Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf, WindowUsage,
 };
 pub use compaction::{
     Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
@@ -72,8 +73,8 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
-    Session, SessionBuilder,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
+    PageBuilder, Path, Session, SessionBuilder,
 };
 pub use storage::context::{EntryInfo, EntryVersion};
 pub use storage::{Cursor, SessionProvider};
