@@ -22,6 +22,11 @@ impl CachedCount {
         tokens
     }
 
+    /// Keeps a count that was made elsewhere.
+    pub(super) fn put(&self, key: u64, tokens: u64) {
+        *self.last() = Some((key, tokens));
+    }
+
     fn last(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,5 +45,7 @@ mod tests {
         assert_eq!(cached.get(2, || Count { tokens: 7, is_estimate: true }), 7);
         assert_eq!(cached.get(2, exact(8)), 8);
         assert_eq!(cached.get(2, || unreachable!()), 8);
+        cached.put(3, 9);
+        assert_eq!(cached.get(3, || unreachable!()), 9);
     }
 }

@@ -46,8 +46,10 @@ struct State {
     prompt: AtomicU64,
     /// The count of the last prompt, by a hash of its text.
     counted_prompt: CachedCount,
-    /// The count of the tools, by the revision of the context.
+    /// The count of the last tools, by a hash of their definitions.
     counted_tools: CachedCount,
+    /// The tokens of the tools when they were last read, by the revision of the context.
+    noted_tools: CachedCount,
     /// What has to happen before the next attempt.
     wait: Mutex<Wait>,
     /// Whether subscribers know that nothing can be shortened.
@@ -60,6 +62,7 @@ impl Default for State {
             prompt: AtomicU64::new(UNKNOWN),
             counted_prompt: CachedCount::default(),
             counted_tools: CachedCount::default(),
+            noted_tools: CachedCount::default(),
             wait: Mutex::default(),
             is_stuck: AtomicBool::new(false),
         }
@@ -165,6 +168,10 @@ impl CompactionSettings {
 
     pub(super) fn counted_tools(&self) -> &CachedCount {
         &self.0.state.counted_tools
+    }
+
+    pub(super) fn noted_tools(&self) -> &CachedCount {
+        &self.0.state.noted_tools
     }
 
     /// Returns the size of the prompt when it was last read.

@@ -1,7 +1,7 @@
 //! How full a model's window is: the tokens of the prompt, the tools and the history.
 //!
-//! The history's tokens are stored with the session. The prompt is counted when it is read and its text has changed, the
-//! tools when a block was added or removed. So an append adds up three numbers.
+//! The history's tokens are stored with the session. Prompt and tools are counted when they are read and have changed. An
+//! append takes their last figures, and reads the tools again if a block was added or removed: it adds up three numbers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -117,7 +117,7 @@ impl Session {
     pub(super) fn noted_besides(&self) -> Result<BesidesMessages> {
         match (self.compaction.threshold_of(), self.compaction.noted_prompt()) {
             (ThresholdOf::Messages, _) => Ok(BesidesMessages::default()),
-            (_, Some(prompt)) => Ok(BesidesMessages { prompt, tools: self.tools_tokens() }),
+            (_, Some(prompt)) => Ok(BesidesMessages { prompt, tools: self.noted_tools_tokens() }),
             (_, None) => self.besides_messages(),
         }
     }
@@ -150,23 +150,37 @@ impl Session {
     }
 
     fn tokens_of_prompt(&self, prompt: &str) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        prompt.hash(&mut hasher);
         let counter = self.compaction.counter();
-        self.compaction.counted_prompt().get(hasher.finish(), || counter.text(prompt))
+        self.compaction.counted_prompt().get(hash(prompt), || counter.text(prompt))
     }
 
-    /// Returns the tokens of the definitions of the tools; 0 without tools.
+    /// Returns the tokens of the definitions of the tools as they are now; 0 without tools.
     fn tools_tokens(&self) -> u64 {
-        let count = || {
-            let tools = self.context.tools();
-            match tools.definitions() {
-                [] => Count { tokens: 0, is_estimate: false },
-                _ => self.compaction.counter().text(&tools.anthropic().to_string()),
+        // Read before the tools: a block that is added in between is then counted again.
+        let revision = self.context.revision();
+        let tools = self.context.tools();
+        let tokens = match tools.definitions() {
+            [] => 0,
+            _ => {
+                let (text, counter) = (tools.anthropic().to_string(), self.compaction.counter());
+                self.compaction.counted_tools().get(hash(&text), || counter.text(&text))
             }
         };
-        self.compaction.counted_tools().get(self.context.revision(), count)
+        self.compaction.noted_tools().put(revision, tokens);
+        tokens
     }
+
+    /// Returns the tokens of the tools when they were last read, or as they are now if a block was added or removed since.
+    fn noted_tools_tokens(&self) -> u64 {
+        let count = || Count { tokens: self.tools_tokens(), is_estimate: false };
+        self.compaction.noted_tools().get(self.context.revision(), count)
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Path {
