@@ -120,7 +120,6 @@ impl CompactionWindow<'_> {
     }
 
     /// Returns the options of the session.
-    #[must_use]
     pub fn options(&self) -> &CompactionOptions {
         self.options
     }

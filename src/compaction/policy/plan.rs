@@ -61,7 +61,7 @@ pub struct CompactionPlan {
     tokens: u64,
     target_tokens: u64,
     usage: WindowUsage,
-    prompt: String,
+    prompt: Box<str>,
     seen: Seen,
 }
 
@@ -79,7 +79,7 @@ impl CompactionPlan {
         let prompt = summary_prompt(&items[range.clone()], options, Purpose::Range);
         let plan = Self::over(&items, range, leaf, besides, options);
         let plan = plan.ok_or(NothingToCompact::OnlySummaries { summaries: 0 })?;
-        Ok(Self { prompt, ..plan })
+        Ok(Self { prompt: prompt.into(), ..plan })
     }
 
     /// Returns the plan for a range of a view, without a prompt; `None` if the range is empty.
@@ -106,7 +106,7 @@ impl CompactionPlan {
             tokens,
             target_tokens: options.target_tokens(tokens),
             usage: WindowUsage::of(items, besides, options),
-            prompt: String::new(),
+            prompt: Box::default(),
             seen: Seen::of(compacted.iter().map(|item| item.message)),
         })
     }

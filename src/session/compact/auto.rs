@@ -123,8 +123,7 @@ impl Session {
             self.emit(|| self.window(Phase::Idle, after));
             match done? {
                 CompactionOutcome::Nothing(why) => {
-                    let mut usage = WindowUsage::default();
-                    usage.total = before;
+                    let usage = WindowUsage { total: before, ..WindowUsage::default() };
                     let wait = Wait::for_a_plan(&why, &usage, self.compaction.options(), threshold);
                     self.wait_stuck(wait, threshold, before, || why.to_string());
                     break;
