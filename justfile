@@ -84,6 +84,10 @@ picture help="":
 long-chat *args:
     cargo run --example long_chat -- "$@"
 
+# Compacts two conversations in the background, by one worker.
+background:
+    cargo run --example background
+
 # Plays the same with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
 ollama *args:
     cargo run --example ollama -- "$@"

@@ -140,7 +140,8 @@ pub enum Error {
         /// The last message of the range.
         last: MessageId,
     },
-    /// The summary is blank or not shorter than its range. The caller may try another summary.
+    /// The summary is blank or not shorter than its range, or the range of a policy may not be compacted. The caller may try
+    /// another one.
     #[error("{why}")]
     SummaryRefused {
         /// The reason.
@@ -164,6 +165,12 @@ pub enum Error {
     #[error("the summarizer failed: {source}")]
     Summarizer {
         /// The error of the summarizer.
+        source: BoxError,
+    },
+    /// The program's own compaction policy failed or panicked. The session is unchanged.
+    #[error("the compaction policy failed: {source}")]
+    CompactionPolicy {
+        /// The error of the policy.
         source: BoxError,
     },
     /// A summary is needed, and the session has no summarizer.

@@ -130,15 +130,15 @@ pub enum Change {
     Window {
         /// Whether a summarizer is running.
         phase: Phase,
-        /// The tokens of the prompt and the history.
+        /// The tokens that are compared with the threshold: the prompt, the tools and the history, or the history alone.
         tokens: u64,
         /// The threshold of automatic compaction, in tokens; `None` without one.
         threshold: Option<u64>,
     },
-    /// The window is over its threshold, but compaction cannot bring it below: the prompt or the protected messages are
-    /// too long. Sent once, until the window is within its threshold again.
+    /// The window is over its threshold, but compaction cannot bring it below: the prompt, the tools or the protected
+    /// messages are too long, or the summarizer or the policy declined. Sent once, until the window is within its threshold again.
     CannotShorten {
-        /// The tokens of the prompt and the history.
+        /// The tokens that are compared with the threshold.
         tokens: u64,
         /// The threshold, in tokens.
         threshold: u64,

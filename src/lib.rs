@@ -55,7 +55,8 @@ pub use catalog::{
     SessionCursor, SessionFilter, SessionPage, SessionState,
 };
 pub use compaction::policy::{
-    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, WindowUsage,
+    CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, NothingToCompact,
+    Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf, WindowUsage,
 };
 pub use compaction::{
     Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
@@ -82,8 +83,8 @@ pub use search::{
     SessionsFound, Snippet,
 };
 pub use session::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, OneSession,
-    PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
+    OneSession, PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{EntryInfo, EntryVersion};

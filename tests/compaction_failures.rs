@@ -512,21 +512,27 @@ fn a_read_only_store_can_plan_and_count_but_not_compact() -> Result<()> {
 fn a_growing_prompt_counts_in_the_window() -> Result<()> {
     let scratch = Scratch::new()?;
     let observed = Observed::default();
+    let plain = scratch.store.session_builder("plain").block("memory", Block::stored()).open()?;
+    let tools = plain.request_tokens()?.tools;
+    let threshold = THRESHOLD + tools;
     let chat = builder(&scratch.store, &observed).block("memory", Block::stored());
-    let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into()))).open()?;
+    let chat = chat.summarizer(observed.summarizer(|_| Ok("short".into())));
+    let chat = chat.compact_after(threshold).open()?;
     chat.append_all((0..10).map(message))?;
     let small = chat.window_usage()?;
-    assert_eq!((small.total - small.prompt, observed.asked()), (240, 0));
+    assert_eq!((small.total - small.prompt, observed.asked()), (240 + tools, 0));
 
     chat.context().set("memory", &"word ".repeat(120))?;
     let prompt = talktree::estimate_tokens(&chat.prompt()?);
     assert!(prompt > 160 && prompt < 240, "{prompt}");
     let _subscription = observed.subscribe(&chat);
     chat.append(message(10))?;
-    assert_eq!(observed.changes()[1], window(Phase::Idle, 264 + prompt));
+    let tokens = 264 + prompt + tools;
+    let idle = Change::Window { phase: Phase::Idle, tokens, threshold: Some(threshold) };
+    assert_eq!(observed.changes()[1], idle);
     assert_eq!((observed.asked(), chat.history()?[1].text()), (1, "short".to_owned()));
     let usage = chat.window_usage()?;
-    assert_eq!((usage.prompt, usage.total), (prompt, prompt + chat.visible_tokens()?));
+    assert_eq!((usage.prompt, usage.total), (prompt, prompt + tools + chat.visible_tokens()?));
 
     // A prompt that fills the window is not a failure of the summarizer.
     chat.context().set("memory", &"word ".repeat(400))?;

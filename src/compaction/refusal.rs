@@ -3,7 +3,7 @@
 use crate::foreign::is_unseen;
 use crate::id::{CompactionId, MessageId};
 
-/// The reason why a summary is refused. The history is unchanged.
+/// The reason why a summary, or the range that it should replace, is refused. The history is unchanged.
 ///
 /// ```
 /// use talktree::SummaryRefused;
@@ -24,6 +24,34 @@ pub enum SummaryRefused {
         tokens: u64,
         /// The tokens of the range.
         replaced: u64,
+    },
+    /// A [`CompactionPolicy`](crate::CompactionPolicy) named an end that the history it was given does not show.
+    #[error("the policy's range names {id:?}, which the history does not show")]
+    NotShown {
+        /// The id.
+        id: MessageId,
+    },
+    /// The range of a policy begins after its end.
+    #[error("the policy's range begins at {first:?}, after its end at {last:?}")]
+    Reversed {
+        /// The start of the range.
+        first: MessageId,
+        /// The end of the range.
+        last: MessageId,
+    },
+    /// The range of a policy would separate a tool call from its result.
+    #[error("the policy's range parts the tool call in {call:?} from its result in {result:?}")]
+    PartsPair {
+        /// The message with the call.
+        call: MessageId,
+        /// The message with the result.
+        result: MessageId,
+    },
+    /// The range of a policy holds a message that the options of the session protect.
+    #[error("the policy's range holds {id:?}, which the compaction options protect")]
+    Protected {
+        /// The message.
+        id: MessageId,
     },
 }
 

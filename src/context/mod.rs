@@ -29,6 +29,7 @@ mod stored;
 mod system_prompt;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
@@ -82,6 +83,8 @@ impl WeakContext {
 
 struct Shared {
     blocks: RwLock<Vec<Arc<LabelledBlock>>>,
+    /// How often a block was added or removed.
+    revision: AtomicU64,
     backing: Backing,
     options: Options,
 }
@@ -112,7 +115,8 @@ impl Context {
     }
 
     fn over(backing: Backing, blocks: Vec<Arc<LabelledBlock>>, options: Options) -> Self {
-        Self { shared: Arc::new(Shared { blocks: RwLock::new(blocks), backing, options }) }
+        let (blocks, revision) = (RwLock::new(blocks), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { blocks, revision, backing, options }) }
     }
 
     /// Returns a context of the same blocks for another session, as for a fork.
@@ -253,7 +257,9 @@ impl Context {
         let block = Arc::new(block);
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
         // A block that is refused is dropped after the lock: its provider may use the context.
-        push(&mut blocks, &block)
+        let pushed = push(&mut blocks, &block);
+        self.shared.revision.fetch_add(1, Ordering::Release);
+        pushed
     }
 
     /// Removes a block; `false` if there is none. Its texts stay in the store.
@@ -273,12 +279,18 @@ impl Context {
         let removed = at.map(|at| blocks.remove(at));
         // Dropped outside the lock: its provider may use the context.
         drop(blocks);
+        self.shared.revision.fetch_add(1, Ordering::Release);
         removed.is_some()
     }
 
     /// Returns what each block can do, with empty contents: no provider is called.
     pub(crate) fn kinds(&self) -> Vec<BlockInfo> {
         self.all().iter().map(|block| block.kind()).collect()
+    }
+
+    /// Returns a number that grows whenever a block is added or removed: while it is the same, so are the tools.
+    pub(crate) fn revision(&self) -> u64 {
+        self.shared.revision.load(Ordering::Acquire)
     }
 
     pub(crate) fn tool_options(&self) -> ToolOptions {

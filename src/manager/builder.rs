@@ -45,7 +45,7 @@ impl SessionManager {
     /// Returns a builder of a manager of sessions that the caller stores.
     pub fn over(catalog: impl SessionCatalog + 'static) -> SessionManagerBuilder {
         let of = ManySessions { catalog: Arc::new(catalog) };
-        SessionBuilder::of(of, Events::default(), InProgress::default())
+        SessionBuilder::of(of, Events::default(), InProgress::separate())
     }
 }
 

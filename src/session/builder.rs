@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
-use super::compact::{CompactionSettingsBuilder, InProgress};
-use crate::compaction::policy::{CompactionOptions, Summarizer};
+use super::compact::{CompactionJob, CompactionSettingsBuilder, InProgress};
+use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
 use crate::context::{Backing, Block, ContextBuilder};
 use crate::error::{Error, Result};
 use crate::event::Events;
@@ -156,11 +156,27 @@ impl<Of> SessionBuilder<Of> {
         self
     }
 
-    /// Compacts the history automatically when an append takes prompt and history over this many
-    /// tokens.
+    /// Sets the session's [`CompactionPolicy`], which chooses the range and writes its summary.
+    ///
+    /// [`Session::compact`] and automatic compaction ask it instead of the summarizer. Automatic compaction asks it again
+    /// until the window is within its threshold or the policy declines. The summarizer still writes the summaries of
+    /// [`checkout_summarized`](Session::checkout_summarized).
+    ///
+    /// [`CompactionPolicy`] has an example.
+    pub fn compaction_policy(mut self, policy: impl CompactionPolicy + 'static) -> Self {
+        self.compaction.policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Compacts the history automatically when an append takes the request over this many tokens: the prompt, the tools
+    /// of the context, and the history.
+    ///
+    /// [`threshold_of`](Self::threshold_of) leaves out prompt and tools. Tools of the program's own are not known: lower the
+    /// threshold by their size.
     ///
     /// The compaction runs in the thread that appended, after its commit, so such an append takes as
-    /// long as the summarizer. Other threads go on and do not ask the summarizer again. (Another process
+    /// long as the summarizer; [`compact_on`](Self::compact_on) runs it elsewhere. Other threads go on and do not ask the
+    /// summarizer again. (Another process
     /// may; of two summaries of one range the later commit is refused.) A failure never fails the
     /// append: [`on_error`](Self::on_error) receives it. Unless
     /// [`compaction_options`](Self::compaction_options) set something else, the last 20 000 tokens are
@@ -194,15 +210,65 @@ impl<Of> SessionBuilder<Of> {
         self
     }
 
+    /// Sets what the threshold of [`compact_after`](Self::compact_after) is compared with: the whole request by default.
+    ///
+    /// [`ThresholdOf`] has an example.
+    pub fn threshold_of(mut self, what: ThresholdOf) -> Self {
+        self.compaction.threshold_of = what;
+        self
+    }
+
+    /// Runs automatic compactions on this executor, so that no append waits for a summarizer.
+    ///
+    /// The executor is called in the thread that appended, after the commit, and may run the job in any thread and at any
+    /// time. The job reads the history when it runs, and asks the summarizer or the policy; messages appended from then on
+    /// are not in the summary. Until it has run or is dropped, no other automatic compaction of this session begins in this
+    /// process, through any handle. [`on_error`](Self::on_error) and subscribers hear a failure in the thread of the job,
+    /// and the next attempt waits as after a failure in place. An executor that panics or drops a job is such a failure, too.
+    ///
+    /// A job holds a handle of the session: the file stays open until the job has run or is dropped, even if the store
+    /// was dropped before. If the session was removed, the job does nothing, or its commit is refused.
+    /// Without [`compact_after`](Self::compact_after) no job is made: [`Session::compact`] waits for its summary.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use talktree::{BoxError, CompactionJob, Message, Store};
+    ///
+    /// let (queue, jobs) = mpsc::channel::<CompactionJob>();
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+    ///     .compact_after(500)
+    ///     .compact_on(move |job| { let _ = queue.send(job); })
+    ///     .open()?;
+    /// for _ in 0..20 {
+    ///     chat.append(Message::user("word ".repeat(50)))?; // waits for no summary
+    /// }
+    /// assert_eq!(chat.history()?.len(), 20);
+    ///
+    /// jobs.try_iter().for_each(|job| job()); // as a worker thread would
+    /// assert!(chat.visible_tokens()? <= 500);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// With a thread for each job it is `.compact_on(|job| { std::thread::spawn(job); })`.
+    pub fn compact_on(mut self, executor: impl Fn(CompactionJob) + Send + Sync + 'static) -> Self {
+        self.compaction.executor = Some(Arc::new(executor));
+        self
+    }
+
     /// Sets what is compacted and how long a summary may be, for [`Session::compact`] and for automatic
     /// compaction.
+    ///
+    /// A [`compaction_policy`](Self::compaction_policy) may then not compact the messages that the options protect.
     pub fn compaction_options(mut self, options: CompactionOptions) -> Self {
         self.compaction.options = Some(options);
         self
     }
 
     /// Calls `handler` with each failure that no verb returns: of an automatic compaction (its
-    /// summarizer, commit or storage), of the token counter, of a listener. Such a failure does not
+    /// summarizer, policy, executor, commit or storage), of the token counter, of a listener. Such a failure does not
     /// change the result of the verb.
     ///
     /// The handler may use the library: no lock is held. Its own panic is caught and not reported.
@@ -248,11 +314,12 @@ impl SessionBuilder {
     /// # Errors
     /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::TokenCounter`] if the counter
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
-    /// [`compact_after`](Self::compact_after) is set without a summarizer; as [`ContextBuilder::open`].
+    /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
         let OneSession { provider } = self.of;
         provider.id().check()?;
-        if self.compaction.threshold.is_some() && self.compaction.summarizer.is_none() {
+        let has_model = self.compaction.summarizer.is_some() || self.compaction.policy.is_some();
+        if self.compaction.threshold.is_some() && !has_model {
             return Err(Error::NoSummarizer { session: provider.id().clone() });
         }
         let (context, compaction) = (self.context.open()?, self.compaction.build()?);

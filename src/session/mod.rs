@@ -37,7 +37,9 @@ use crate::tokens::Counter;
 
 pub use builder::{OneSession, SessionBuilder};
 pub(crate) use compact::InProgress;
-pub use compact::{AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome};
+pub use compact::{
+    AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome,
+};
 pub use page::PageBuilder;
 pub use path::Path;
 pub use retry::Retried;
@@ -109,7 +111,7 @@ impl Session {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn builder(provider: impl SessionProvider + 'static) -> SessionBuilder {
-        SessionBuilder::over(Arc::new(provider), Events::default(), InProgress::default(), None)
+        SessionBuilder::over(Arc::new(provider), Events::default(), InProgress::separate(), None)
     }
 
     /// Returns the storage behind the session.

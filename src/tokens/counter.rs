@@ -150,9 +150,15 @@ impl Counter {
         self.counter.as_ref().map_or(HEURISTIC, |counter| &counter.name)
     }
 
-    pub(crate) fn text(&self, text: &str) -> u64 {
-        let count = self.counter.as_ref().map(|it| it.ask(|counter| counter.count_text(text)));
-        count.flatten().unwrap_or_else(|| estimate_tokens(text))
+    pub(crate) fn text(&self, text: &str) -> Count {
+        let estimate = |is_estimate| Count { tokens: estimate_tokens(text), is_estimate };
+        match &self.counter {
+            None => estimate(false),
+            Some(counter) => match counter.ask(|counter| counter.count_text(text)) {
+                Some(tokens) => Count { tokens, is_estimate: false },
+                None => estimate(true),
+            },
+        }
     }
 
     pub(crate) fn message(&self, message: &Message) -> u64 {
@@ -302,7 +308,7 @@ mod tests {
             (f64::from(u32::MAX), u64::from(u32::MAX)),
         ] {
             let counter = Counter::new(Arc::new(Always(given)));
-            assert_eq!(counter.text("x"), counted, "{given}");
+            assert_eq!(counter.text("x").tokens, counted, "{given}");
             let count = Count { tokens: counted, is_estimate: false };
             assert_eq!(counter.count(&Message::user("x")), count, "{given}");
         }
@@ -320,7 +326,11 @@ mod tests {
                 count.fetch_add(1, Ordering::Relaxed);
             });
             let counter = Counter::of_program(Arc::new(Always(given)), Some(handler)).unwrap();
-            assert_eq!(counter.text("Hello world"), 3, "{given}");
+            assert_eq!(
+                counter.text("Hello world"),
+                Count { tokens: 3, is_estimate: true },
+                "{given}"
+            );
             let estimate = Count { tokens: 7, is_estimate: true };
             assert_eq!(counter.count(&Message::user("Hello world")), estimate, "{given}");
             assert_eq!(heard.load(Ordering::Relaxed), 1, "{given}");
@@ -358,7 +368,7 @@ mod tests {
             .with_part(Part::tool_result("t", "1", json!("done")));
         let counter = Counter::default();
         assert_eq!(counter.message(&message), message.tokens());
-        assert_eq!(counter.text("one two three"), 4);
+        assert_eq!(counter.text("one two three").tokens, 4);
         assert_eq!(format!("{counter:?}"), r#"Counter("heuristic")"#);
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::json;
 use talktree::import::JsonlOptions;
 use talktree::{
-    Block, BoxError, Change, CompactionOptions, Document, Durability, Message, ReadProvider,
-    Result, SearchProvider, Session, SkillProvider, Store, TokenCounter, WriteProvider,
+    Block, BoxError, Change, CompactionOptions, CompactionWindow, Document, Durability, Message,
+    RangeSummary, ReadProvider, Result, SearchProvider, Session, SkillProvider, Store,
+    TokenCounter, WriteProvider,
 };
 
 use crate::common;
@@ -22,6 +23,8 @@ pub(crate) enum Kind {
     Listener,
     Counter,
     Summarizer,
+    Policy,
+    Executor,
     Handler,
     Init,
     Get,
@@ -52,7 +55,7 @@ pub(crate) enum Outcome {
 
 pub(crate) type Verb = fn(&Bench) -> Result<()>;
 
-pub(crate) const CASES: [(&str, Kind, Verb, Outcome); 27] = [
+pub(crate) const CASES: [(&str, Kind, Verb, Outcome); 30] = [
     ("append", Kind::Listener, |it| it.append(), Outcome::Heard),
     ("update", Kind::Listener, |it| it.update(), Outcome::Heard),
     ("append and compact", Kind::Listener, |it| it.overfill(), Outcome::Heard),
@@ -61,6 +64,9 @@ pub(crate) const CASES: [(&str, Kind, Verb, Outcome); 27] = [
     ("plan", Kind::Counter, |it| it.chat.compact().map(drop), Outcome::Heard),
     ("append and compact", Kind::Summarizer, |it| it.overfill(), Outcome::Heard),
     ("compact", Kind::Summarizer, |it| it.chat.compact().map(drop), Outcome::Error),
+    ("append and compact", Kind::Policy, |it| it.overfill(), Outcome::Heard),
+    ("compact", Kind::Policy, |it| it.chat.compact().map(drop), Outcome::Error),
+    ("append and compact", Kind::Executor, |it| it.overfill(), Outcome::Heard),
     ("append and compact", Kind::Handler, |it| it.overfill(), Outcome::Done),
     ("first read", Kind::Init, |it| it.open()?.block("note").map(drop), Outcome::Error),
     ("prompt", Kind::Get, |it| it.chat.prompt().map(drop), Outcome::Error),
@@ -342,7 +348,7 @@ impl Bench {
         self.set_skill()?;
         self.chat.prompt()?;
         self.store.session("other")?.append(Message::user("hello"))?;
-        assert_eq!(self.chat.visible_tokens()?, self.chat.window_usage()?.total - self.prompt()?);
+        assert_eq!(self.chat.visible_tokens()?, self.chat.window_usage()?.total - self.besides()?);
         assert_eq!(self.store.verify(|_| {})?.damages, [], "{case}");
         let left: Vec<_> = std::fs::read_dir(self.folder.path())
             .unwrap()
@@ -353,9 +359,23 @@ impl Bench {
         Ok(())
     }
 
-    pub(crate) fn prompt(&self) -> Result<u64> {
-        Ok(self.chat.window_usage()?.prompt)
+    /// Returns the tokens of a request that are not messages.
+    pub(crate) fn besides(&self) -> Result<u64> {
+        let request = self.chat.request_tokens()?;
+        Ok(request.prompt + request.tools)
     }
+}
+
+/// Returns about as many tokens as the tools of the session have, without calling its providers.
+fn tools_tokens() -> Result<u64> {
+    let store = Store::open_in_memory()?;
+    let alike = store
+        .session_builder("s")
+        .block("note", Block::stored())
+        .block("skills", Block::stored_skills())
+        .block("facts", Block::knowledge())
+        .block("memory", Block::stored());
+    Ok(alike.open()?.request_tokens()?.tools)
 }
 
 pub(crate) fn open(
@@ -372,15 +392,29 @@ pub(crate) fn open(
         }
         Ok("short")
     };
-    store
-        .session_builder("s")
+    let (chosen, executes) = (Arc::clone(trap), Arc::clone(trap));
+    let policy = move |window: &CompactionWindow<'_>| -> Result<Option<RangeSummary>, BoxError> {
+        chosen.reached(Kind::Policy);
+        let Ok(range) = window.suggested() else { return Ok(None) };
+        let range = &window.messages()[range];
+        Ok(Some(RangeSummary::new(&range[0].id, &range[range.len() - 1].id, "short")))
+    };
+    let builder = store.session_builder("s");
+    let builder = match trap.kind {
+        Kind::Policy => builder.compaction_policy(policy),
+        _ => builder.summarizer(summarize),
+    };
+    builder
         .block("note", Block::write(source.clone()).max_tokens(50))
         .block("skills", Block::skills(source.clone()))
         .block("facts", Block::searchable(source.clone()))
         .block("memory", Block::stored())
         .token_counter(source)
-        .summarizer(summarize)
-        .compact_after(500)
+        .compact_after(500 + tools_tokens()?)
+        .compact_on(move |job| {
+            executes.reached(Kind::Executor);
+            job();
+        })
         .compaction_options(CompactionOptions::default().protect_head(1).keep_recent_tokens(48))
         .on_error(move |error| {
             locked(&heard).push(error.to_string());

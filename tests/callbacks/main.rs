@@ -172,11 +172,13 @@ fn a_callback_that_blocks_keeps_nobody_else_waiting() {
 #[test]
 fn a_callback_that_calls_itself_without_end_is_refused() {
     type Call = fn(&Session) -> Result<()>;
-    let cases: [(Kind, Call, Verb); 9] = [
+    let cases: [(Kind, Call, Verb); 11] = [
         (Kind::Listener, append_inside, |it| it.append()),
         (Kind::Counter, append_inside, |it| it.append()),
         (Kind::Counter, |chat| chat.visible_tokens().map(drop), |it| it.update()),
         (Kind::Summarizer, |chat| chat.compact().map(drop), |it| it.overfill()),
+        (Kind::Policy, |chat| chat.compact().map(drop), |it| it.overfill()),
+        (Kind::Executor, append_inside, |it| it.overfill()),
         (Kind::Handler, append_inside, |it| it.overfill()),
         (Kind::Get, |chat| chat.prompt().map(drop), |it| it.chat.prompt().map(drop)),
         (

@@ -160,7 +160,7 @@ fn a_plan_changes_nothing_and_runs_no_command() {
         "to  m18",
         &format!("earlier compactions  {summary}"),
         "tokens  726 into about 145",
-        "window now  1086 tokens: prompt 0, head 216, summaries 6, middle 720, tail 144",
+        "window now  1086 tokens: prompt 0, tools 0, head 216, summaries 6, middle 720, tail 144",
         "window after  about 505 tokens",
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");

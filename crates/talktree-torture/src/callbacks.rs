@@ -1,9 +1,10 @@
-//! Callbacks that panic, fail, block and call back: listeners, token counters, summarizers, error handlers, providers of
-//! blocks, progress.
+//! Callbacks that panic, fail, block and call back: listeners, token counters, summarizers, compaction policies, executors,
+//! error handlers, providers of blocks, progress.
 //!
 //! Threads run random verbs on one session. Each callback does something at random; a verb that it calls may call callbacks
 //! again. Every verb must end, acknowledged messages must be present, a verb may panic only if its own progress callback
-//! did, and the store must have no damage.
+//! did, and the store must have no damage. In every second round an executor runs the compactions: at once, in a thread,
+//! later or never; afterwards the session must be compacted as before.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -15,8 +16,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use talktree::{
-    Block, CompactionOptions, Document, Durability, Error, Message, ReadProvider, SearchProvider,
-    Session, SkillProvider, Store, Subscription, TokenCounter, WriteProvider,
+    Block, CompactionJob, CompactionOptions, CompactionWindow, Document, Durability, Error,
+    Message, RangeSummary, ReadProvider, SearchProvider, Session, SessionBuilder, SkillProvider,
+    Store, Subscription, TokenCounter, WriteProvider,
 };
 
 use crate::scratch::scratch;
@@ -26,6 +28,11 @@ use crate::{Report, Result};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How many callbacks of a round call back; each call may lead to more.
 const CALLS_BACK: i64 = 200;
+
+/// The limit of a request: about half of it is taken by the tools.
+const THRESHOLD: u64 = 1_200;
+/// How many tokens the checks append, to have the session compacted.
+const OVERFILL: u64 = 2 * THRESHOLD;
 
 /// How much is tried.
 #[derive(Debug, clap::Args)]
@@ -125,6 +132,9 @@ struct Shared {
     next: AtomicU64,
     acknowledged: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
+    /// Compactions that the executor runs later, or never.
+    jobs: Mutex<Vec<CompactionJob>>,
+    workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -236,6 +246,52 @@ impl Shared {
         Ok(())
     }
 
+    /// Does one of the things that an executor may do with a job.
+    fn execute(&self, job: CompactionJob) {
+        if IS_QUIET.get() {
+            return job();
+        }
+        match self.roll(12) {
+            0 => drop(job),
+            1 => {
+                job();
+                resume_unwind(Box::new("a torture panic"));
+            }
+            2 => {
+                let _dropped = job;
+                resume_unwind(Box::new("a torture panic"));
+            }
+            // Until the next of these comes, the session is not compacted.
+            3 => {
+                let earlier = std::mem::replace(&mut *locked(&self.jobs), vec![job]);
+                earlier.into_iter().for_each(|job| job());
+            }
+            4..=7 => locked(&self.workers).push(thread::spawn(job)),
+            _ => job(),
+        }
+        // A failure has nowhere to go.
+        let _ = self.act(30);
+    }
+
+    /// Ends all jobs: some are run, the others dropped.
+    fn end_jobs(&self) {
+        loop {
+            let workers = std::mem::take(&mut *locked(&self.workers));
+            let jobs = std::mem::take(&mut *locked(&self.jobs));
+            if workers.is_empty() && jobs.is_empty() {
+                return;
+            }
+            for worker in workers {
+                if worker.join().is_err() {
+                    self.failed("a job panicked".to_owned());
+                }
+            }
+            for (at, job) in jobs.into_iter().enumerate() {
+                if at % 2 == 0 { job() } else { drop(job) }
+            }
+        }
+    }
+
     fn of_progress(&self) {
         // A failure has nowhere to go.
         let _ = self.act(30);
@@ -255,6 +311,7 @@ fn is_allowed(error: &Error) -> bool {
     error.is_retryable()
         || error.is_refused()
         || matches!(error, Error::Provider { .. } | Error::Summarizer { .. } | Error::Stale { .. })
+        || matches!(error, Error::CompactionPolicy { .. })
 }
 
 #[derive(Clone)]
@@ -319,17 +376,40 @@ impl TokenCounter for Source {
     }
 }
 
-fn open(store: &Store, shared: &Arc<Shared>) -> talktree::Result<(Session, Subscription)> {
+/// Gives every second session an executor, and every third a policy.
+fn compacting(chat: SessionBuilder, shared: &Arc<Shared>, seed: u64) -> SessionBuilder {
+    let (asked, chooses, executes) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));
+    let policy = move |window: &CompactionWindow<'_>| -> Result<Option<RangeSummary>> {
+        chooses.act(20)?;
+        let Ok(range) = window.suggested() else { return Ok(None) };
+        let range = &window.messages()[range];
+        let ends = range.first().zip(range.last());
+        Ok(ends.map(|(first, last)| RangeSummary::new(&first.id, &last.id, "short")))
+    };
+    let chat = chat.summarizer(move |_: &str| -> Result<Option<&str>> {
+        asked.act(20)?;
+        Ok((asked.roll(10) > 0 || IS_QUIET.get()).then_some("short"))
+    });
+    let chat = if seed.is_multiple_of(3) { chat.compaction_policy(policy) } else { chat };
+    match seed.is_multiple_of(2) {
+        true => chat.compact_on(move |job| executes.execute(job)),
+        false => chat,
+    }
+}
+
+fn open(
+    store: &Store,
+    shared: &Arc<Shared>,
+    seed: u64,
+) -> talktree::Result<(Session, Subscription)> {
     let source = Source(Arc::clone(shared));
-    let (asked, told, listens) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));
-    let chat = store
-        .session_builder("s")
+    let (told, listens) = (Arc::clone(shared), Arc::clone(shared));
+    let chat = compacting(store.session_builder("s"), shared, seed)
         .block("note", Block::write(source.clone()))
         .block("skills", Block::skills(source.clone()))
         .block("facts", Block::searchable(source.clone()))
         .token_counter(source)
-        .summarizer(move |_: &str| asked.act(20).map(|()| "short"))
-        .compact_after(600)
+        .compact_after(THRESHOLD)
         .compaction_options(CompactionOptions::default().protect_head(1).keep_recent_tokens(120))
         .on_error(move |_| told.of_progress())
         .open()?;
@@ -355,8 +435,10 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
         next: AtomicU64::new(0),
         acknowledged: Mutex::default(),
         failures: Mutex::default(),
+        jobs: Mutex::default(),
+        workers: Mutex::default(),
     });
-    let (chat, subscription) = open(&store, &shared)?;
+    let (chat, subscription) = open(&store, &shared, seed)?;
     IS_QUIET.set(true);
     shared.acknowledge([chat.append(shared.message())?]);
     let _ = shared.place.set((store.clone(), chat.clone()));
@@ -365,12 +447,28 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
             scope.spawn(|| (0..verbs).for_each(|_| shared.verb()));
         }
     });
+    shared.end_jobs();
     check(&store, &chat, &shared)?;
     drop(subscription);
     let failures = locked(&shared.failures).clone();
     let figures = std::array::from_fn(|action| shared.figures[action].load(Ordering::Relaxed));
     let stored = locked(&shared.acknowledged).len();
     Ok(Played { failures, figures, stored })
+}
+
+/// Checks that the session is compacted again: no job that failed, was dropped or panicked holds its place.
+fn check_compaction(chat: &Session, shared: &Shared) -> Result<()> {
+    let before = chat.compactions()?.len();
+    let mut appended = 0;
+    while appended < OVERFILL {
+        let message = shared.message();
+        appended += message.tokens();
+        chat.append(message)?;
+    }
+    if chat.compactions()?.len() == before {
+        shared.failed(format!("no compaction after {appended} tokens: {}", chat.window_usage()?));
+    }
+    Ok(())
 }
 
 /// Checks that nothing is lost, damaged or locked.
@@ -390,9 +488,10 @@ fn check(store: &Store, chat: &Session, shared: &Shared) -> Result<()> {
     chat.context().set_document("skills", &Document::new("pdf", "afterwards"))?;
     let usage = chat.window_usage()?;
     let visible = chat.visible_tokens()?;
-    if usage.total != usage.prompt + visible {
+    if usage.total != usage.prompt + usage.tools + visible {
         shared.failed(format!("{usage}, but {visible} visible tokens"));
     }
+    check_compaction(chat, shared)?;
     for damage in store.verify(|_| {})?.damages {
         shared.failed(format!("{}: {}", damage.kind, damage.what));
     }

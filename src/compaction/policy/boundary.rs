@@ -64,6 +64,9 @@ pub enum NothingToCompact {
         /// How many messages and summaries are between head and tail.
         messages: usize,
     },
+    /// The summarizer, or the session's own [`CompactionPolicy`](crate::CompactionPolicy), declined.
+    #[error("the summarizer or the compaction policy declined")]
+    Declined,
 }
 
 /// Where the head and the tail of a view end and begin.

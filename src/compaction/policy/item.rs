@@ -15,8 +15,13 @@ pub(crate) struct Item<'a> {
 impl<'a> Item<'a> {
     /// Returns the item of a message of a history. Its id shows whether it is a summary.
     pub(crate) fn of(message: &'a Message, counter: &Counter) -> Self {
+        Self::counted(message, counter.message(message))
+    }
+
+    /// Returns the item of a message whose tokens are known.
+    pub(crate) fn counted(message: &'a Message, tokens: u64) -> Self {
         let is_summary = CompactionId::from_message(&message.id).is_some();
-        Self { message, tokens: counter.message(message), is_summary }
+        Self { message, tokens, is_summary }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Plans: the range to compact, the prompt for its summary, and what was seen of the view.
 
+use std::ops::Range;
+
 use super::item::tokens_of;
 use super::summary_prompt::{Purpose, summary_prompt};
-use super::{CompactionOptions, Item, NothingToCompact, WindowUsage, boundary};
+use super::{BesidesMessages, CompactionOptions, Item, NothingToCompact, WindowUsage, boundary};
 use crate::compaction::{PlanOrigin, Seen};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
@@ -59,30 +61,42 @@ pub struct CompactionPlan {
     tokens: u64,
     target_tokens: u64,
     usage: WindowUsage,
-    prompt: String,
+    prompt: Box<str>,
     seen: Seen,
 }
 
 impl CompactionPlan {
-    /// Returns the plan for the view at `leaf`, with a system prompt of this many tokens.
+    /// Returns the plan for the view at `leaf`, in a request with this prompt and these tools.
     pub(crate) fn of(
         view: &[Message],
         leaf: MessageId,
-        prompt_tokens: u64,
+        besides: BesidesMessages,
         options: &CompactionOptions,
         counter: &Counter,
     ) -> Result<Self, NothingToCompact> {
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         let range = boundary(&items, options)?;
-        let compacted = &items[range.clone()];
-        let (Some(first), Some(last)) = (compacted.first(), compacted.last()) else {
-            return Err(NothingToCompact::OnlySummaries { summaries: 0 });
-        };
+        let prompt = summary_prompt(&items[range.clone()], options, Purpose::Range);
+        let plan = Self::over(&items, range, leaf, besides, options);
+        let plan = plan.ok_or(NothingToCompact::OnlySummaries { summaries: 0 })?;
+        Ok(Self { prompt: prompt.into(), ..plan })
+    }
+
+    /// Returns the plan for a range of a view, without a prompt; `None` if the range is empty.
+    pub(super) fn over(
+        items: &[Item<'_>],
+        range: Range<usize>,
+        leaf: MessageId,
+        besides: BesidesMessages,
+        options: &CompactionOptions,
+    ) -> Option<Self> {
+        let compacted = &items[range];
+        let (first, last) = (compacted.first()?, compacted.last()?);
         let summaries =
             compacted.iter().filter_map(|item| CompactionId::from_message(&item.message.id));
         let summaries: Vec<CompactionId> = summaries.collect();
         let tokens = tokens_of(compacted);
-        Ok(Self {
+        Some(Self {
             origin: None,
             leaf,
             first: first.message.id.clone(),
@@ -91,9 +105,9 @@ impl CompactionPlan {
             summaries,
             tokens,
             target_tokens: options.target_tokens(tokens),
-            usage: WindowUsage::of(&items, prompt_tokens, options),
-            prompt: summary_prompt(compacted, options, Purpose::Range),
-            seen: Seen::of(&view[range]),
+            usage: WindowUsage::of(items, besides, options),
+            prompt: Box::default(),
+            seen: Seen::of(compacted.iter().map(|item| item.message)),
         })
     }
 

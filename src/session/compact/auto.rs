@@ -1,18 +1,61 @@
 //! Automatic compaction: after an append that takes the window over its threshold.
 //!
-//! It runs in the thread that appended, after the commit, and never fails the append. One thread at a
-//! time compacts a session; others go on without waiting. A failure goes to the error handler and to
-//! subscribers. [`Wait`] says when the next attempt is due.
+//! An [`Attempt`] runs after the commit, in the thread that appended or on the executor of the program, and never fails the
+//! append. One attempt at a time compacts a session; other appends go on without waiting. A failure goes to the error
+//! handler and to subscribers. [`Wait`] says when the next attempt is due.
 
+use super::background::hand_over;
+use super::draft::Draft;
+use super::in_progress::Guard;
 use super::wait::Wait;
+use super::{CompactionOutcome, Session};
 use crate::callback::caught;
-use crate::compaction::policy::{CompactionPlan, Planned, WindowUsage, ask};
+use crate::compaction::policy::{BesidesMessages, ThresholdOf, WindowUsage};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
-use crate::session::Session;
 
 /// The most compactions after one append; several are needed where one prompt does not hold all.
 const MAX_STEPS: usize = 64;
+
+/// One automatic compaction of a session, until the window is within the threshold or nothing more can be compacted.
+pub(super) struct Attempt {
+    session: Session,
+    threshold: u64,
+    /// The size of the window after the append.
+    tokens: u64,
+    guard: Guard,
+}
+
+impl Attempt {
+    /// Compacts, and reports a failure.
+    pub(super) fn run(self) {
+        let Self { session, threshold, tokens, guard } = self;
+        let done = caught_or_failed(|| session.compact_within(threshold));
+        if done.is_err() {
+            // Some steps may have succeeded, and others may have appended.
+            let tokens =
+                caught(|| session.window_tokens()).ok().and_then(Result::ok).unwrap_or(tokens);
+            session.compaction.set_wait(Wait::after_failure(tokens, threshold));
+        }
+        // A handler that appends may start the next attempt.
+        drop(guard);
+        if let Err(error) = done {
+            session.report_failure(&error);
+        }
+    }
+
+    /// Ends without having run, and returns the session.
+    pub(super) fn give_up(self) -> Session {
+        self.session.compaction.set_wait(Wait::after_failure(self.tokens, self.threshold));
+        self.session
+    }
+}
+
+/// Returns a panic, such as one of a caller's storage, as an error: what was appended is committed.
+fn caught_or_failed(compact: impl FnOnce() -> Result<()>) -> Result<()> {
+    let what = "automatic compaction";
+    caught(compact).unwrap_or_else(|failed| Err(Error::Callback { what, why: failed.to_string() }))
+}
 
 impl Session {
     /// Compacts the history after an append of some messages if it is over the threshold; `visible` is
@@ -20,88 +63,106 @@ impl Session {
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>, appended: usize) {
         let Some(threshold) = self.compaction.threshold() else { return };
         self.compaction.note_appended(appended);
-        // The append is committed: a panic here, such as one of a caller's storage, must not make it look failed.
-        let kept = caught(|| self.try_keep_within(threshold, visible));
-        let kept = kept.unwrap_or_else(|failed| {
-            Err(Error::Callback { what: "automatic compaction", why: failed.to_string() })
-        });
-        if let Err(error) = kept {
-            self.compaction.report(&error);
-            self.emit_failure(&error);
+        if let Err(error) = caught_or_failed(|| self.try_keep_within(threshold, visible)) {
+            self.report_failure(&error);
         }
+    }
+
+    /// Tells the error handler and subscribers of a failure that no verb returns.
+    pub(super) fn report_failure(&self, error: &Error) {
+        self.compaction.report(error);
+        self.emit_failure(error);
     }
 
     fn try_keep_within(&self, threshold: u64, visible: Option<u64>) -> Result<()> {
         let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
-        let prompt = match self.compaction.noted_prompt() {
-            Some(prompt) => prompt,
-            None if !self.compaction.is_due(visible) => return Ok(()),
-            None => self.prompt_tokens().inspect_err(|_| {
+        let besides = match (self.compaction.threshold_of(), self.compaction.noted_prompt()) {
+            (ThresholdOf::Messages, _) => BesidesMessages::default(),
+            (_, None) if !self.compaction.is_due(visible) => return Ok(()),
+            _ => self.noted_besides().inspect_err(|_| {
                 self.compaction.set_wait(Wait::after_failure(visible, threshold));
             })?,
         };
-        let tokens = visible.saturating_add(prompt);
+        let tokens = visible.saturating_add(besides.total());
         self.emit(|| self.window(Phase::Idle, tokens));
         if tokens <= threshold {
             self.compaction.reset_wait();
             return Ok(());
         }
-        let Some(_guard) = self.compaction.in_progress().enter(self.id()) else { return Ok(()) };
-        // The thread that held the guard before may have failed since this window was measured.
         if !self.compaction.is_due(tokens) {
             return Ok(());
         }
-        let compacted = self.compact_within(threshold);
-        if compacted.is_err() {
-            // Some steps may have succeeded.
-            let visible = self.visible_tokens().unwrap_or(visible);
-            let tokens = visible.saturating_add(prompt);
-            self.compaction.set_wait(Wait::after_failure(tokens, threshold));
+        let identity = self.provider.identity()?;
+        let Some(guard) = self.compaction.in_progress().enter(identity) else { return Ok(()) };
+        // The attempt that held the guard before may have failed since this window was measured.
+        if !self.compaction.is_due(tokens) {
+            return Ok(());
         }
-        compacted
+        let attempt = Attempt { session: self.clone(), threshold, tokens, guard };
+        match self.compaction.executor() {
+            Some(executor) => hand_over(executor, attempt),
+            None => {
+                attempt.run();
+                Ok(())
+            }
+        }
     }
 
     /// Compacts until the window is within the threshold or nothing more can be compacted.
     fn compact_within(&self, threshold: u64) -> Result<()> {
         for _ in 0..MAX_STEPS {
-            let Some(plan) = self.plan_over(threshold)? else { break };
-            let before = plan.usage().total;
+            let Some((draft, before)) = self.draft_over(threshold)? else { break };
             self.emit(|| self.window(Phase::Compacting, before));
-            let asked = self.summarizer().and_then(|summarizer| ask(summarizer, plan.prompt()));
-            let compacted = asked.and_then(|summary| self.commit_silently(plan, summary));
-            let after = compacted.as_ref().map_or(before, |compacted| {
-                before - compacted.tokens_before + compacted.tokens_after
-            });
+            let done = self.finish(draft);
+            let after = match &done {
+                Ok(CompactionOutcome::Compacted(compacted)) => {
+                    before - compacted.tokens_before + compacted.tokens_after
+                }
+                _ => before,
+            };
             self.emit(|| self.window(Phase::Idle, after));
-            compacted?;
-            if after <= threshold {
-                self.compaction.reset_wait();
-                break;
+            match done? {
+                CompactionOutcome::Nothing(why) => {
+                    let usage = WindowUsage { total: before, ..WindowUsage::default() };
+                    let wait = Wait::for_a_plan(&why, &usage, self.compaction.options(), threshold);
+                    self.wait_stuck(wait, threshold, before, || why.to_string());
+                    break;
+                }
+                CompactionOutcome::Compacted(_) if after <= threshold => {
+                    self.compaction.reset_wait();
+                    break;
+                }
+                CompactionOutcome::Compacted(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Returns the next plan, if the window is over the threshold and the plan is worth a summary.
-    fn plan_over(&self, threshold: u64) -> Result<Option<CompactionPlan>> {
+    /// Returns what to compact next and the size of the window, if that is over the threshold and worth a summary.
+    fn draft_over(&self, threshold: u64) -> Result<Option<(Draft, u64)>> {
         let options = self.compaction.options();
-        match self.plan_compaction(options)? {
-            Planned::Compact(plan) if plan.usage().total <= threshold => Ok(None),
-            Planned::Compact(plan) => {
+        let path = self.path();
+        match path.draft(|| self.counted_besides())? {
+            Ok(Draft::View(seen)) => {
+                let total = seen.total();
+                Ok((total > threshold).then_some((Draft::View(seen), total)))
+            }
+            Ok(Draft::Plan(plan)) if plan.usage().total <= threshold => Ok(None),
+            Ok(Draft::Plan(plan)) => {
                 let (usage, was_stuck) = (plan.usage(), self.compaction.is_stuck());
                 let wait = match plan.expected_total() <= threshold && !was_stuck {
                     true => None,
                     false => Wait::for_a_better_plan(&usage, options, threshold, was_stuck),
                 };
-                let Some(wait) = wait else { return Ok(Some(plan)) };
-                let WindowUsage { prompt, head, tail, .. } = usage;
+                let Some(wait) = wait else { return Ok(Some((Draft::Plan(plan), usage.total))) };
+                let WindowUsage { prompt, tools, head, tail, .. } = usage;
                 self.wait_stuck(wait, threshold, usage.total, || {
-                    format!("the prompt has {prompt} tokens, the protected messages have {head} at the start and {tail} at the end")
+                    format!("the prompt has {prompt} tokens, the tools have {tools}, the protected messages have {head} at the start and {tail} at the end")
                 });
                 Ok(None)
             }
-            Planned::Nothing(why) => {
-                let usage = self.window_usage()?;
+            Err(why) => {
+                let usage = path.usage_beside(|| self.counted_besides())?;
                 if usage.total > threshold {
                     let wait = Wait::for_a_plan(&why, &usage, options, threshold);
                     self.wait_stuck(wait, threshold, usage.total, || why.to_string());

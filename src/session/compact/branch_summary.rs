@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// Moves the head to a message and appends a summary of the branch it comes from, by the session's
-    /// own summarizer; `None` if there is nothing to summarize, and the head only moves.
+    /// own summarizer; `None` if there is nothing to summarize or the summarizer declines, and the head only moves.
     ///
     /// ```
     /// use talktree::{BoxError, Message, Store};
@@ -182,12 +182,15 @@ impl Session {
                 let asked = ask(summarizer, plan.prompt());
                 // The append may compact.
                 drop(guard);
-                let appended = asked.and_then(|summary| self.checkout_with_summary(plan, summary));
+                let appended = asked.and_then(|summary| match summary {
+                    Some(summary) => self.checkout_with_summary(plan, summary).map(Some),
+                    None => self.checkout(to).map(|()| None),
+                });
                 // With a threshold, the append has sent the size of the window.
-                if appended.is_err() || self.compaction.threshold().is_none() {
+                if !matches!(appended, Ok(Some(_))) || self.compaction.threshold().is_none() {
                     self.emit_window_in(Phase::Idle);
                 }
-                appended.inspect_err(|error| self.emit_failure(error)).map(Some)
+                appended.inspect_err(|error| self.emit_failure(error))
             }
             None => self.checkout(to).map(|()| None),
         }

@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::in_progress::Guard;
 use super::{Path, Session};
 use crate::compaction::policy::{
-    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, ask, judge,
+    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, judge,
 };
 use crate::compaction::{Compaction, PlanOrigin, Summary};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
-use crate::id::{CompactionId, MessageId};
+use crate::id::CompactionId;
 
 /// What one commit replaced, in figures.
 ///
@@ -70,7 +70,8 @@ impl Session {
     /// Returns the range of the history to compact now and the prompt for its summary, or why there
     /// is nothing to compact.
     ///
-    /// Nothing is written, and nothing is locked until the commit. [`CompactionPlan`] and
+    /// The range is talktree's own choice, also in a session with a
+    /// [`compaction_policy`](crate::SessionBuilder::compaction_policy). Nothing is written, and nothing is locked until the commit. [`CompactionPlan`] and
     /// [`Planned`] have examples.
     ///
     /// # Errors
@@ -139,23 +140,31 @@ impl Session {
         }
     }
 
-    /// Runs a compaction by a summarizer between two events with the size of the window.
-    fn announced<T>(&self, compact: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Runs a compaction by a model between two events with the size of the window.
+    fn announced(
+        &self,
+        compact: impl FnOnce() -> Result<CompactionOutcome>,
+    ) -> Result<CompactionOutcome> {
         self.emit_window_in(Phase::Compacting);
         let compacted = compact();
-        self.compaction.note_change();
+        if !matches!(compacted, Ok(CompactionOutcome::Nothing(_))) {
+            self.compaction.note_change();
+        }
         self.emit_window_in(Phase::Idle);
         compacted.inspect_err(|error| self.emit_failure(error))
     }
 
-    /// Compacts the history once, with the session's own summarizer. Subscribers hear when it starts and
+    /// Compacts the history once, with the session's own summarizer or policy. Subscribers hear when it starts and
     /// ends ([`Change::Window`]), and what it did.
     ///
+    /// The call waits for the summary, also in a session with [`compact_on`](crate::SessionBuilder::compact_on). If an
+    /// automatic compaction of the range is running, the one that is committed later is stale.
     /// [`CompactionOutcome`] has an example.
     ///
     /// # Errors
-    /// [`Error::NoSummarizer`]; [`Error::CompactionInProgress`] if the session is being compacted in this process, also
-    /// automatically; [`Error::Summarizer`] if the summarizer fails or panics; as [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
+    /// [`Error::NoSummarizer`] without both; [`Error::CompactionInProgress`] if the session is being compacted in this
+    /// process, also automatically; [`Error::Summarizer`] or [`Error::CompactionPolicy`] if it fails or panics; as
+    /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
     /// unchanged then.
     pub fn compact(&self) -> Result<CompactionOutcome> {
         self.path().compact()
@@ -168,7 +177,7 @@ impl Session {
     /// own session would wait for ever, and one that starts another in a new thread each time would never end.
     pub(super) fn begin_compaction(&self) -> Result<Guard> {
         let in_progress = || Error::CompactionInProgress { session: self.id().clone() };
-        self.compaction.in_progress().enter(self.id()).ok_or_else(in_progress)
+        self.compaction.in_progress().enter(self.provider.identity()?).ok_or_else(in_progress)
     }
 
     /// Returns what binds a plan to this session.
@@ -210,26 +219,13 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::plan_compaction`].
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
-        let session = &self.session;
-        let leaf = match self.leaf() {
-            Some(leaf) => leaf.clone(),
-            None => session.provider.head()?.unwrap_or_else(MessageId::new),
-        };
-        // The path to the head is not read by the head's id: the head may be a deleted message at which
-        // a summary ends. If the head moves between the two reads, the commit compares with the view at
-        // that time.
-        let view = session.provider.history(self.leaf())?;
-        // Asked after the read: before it, another writer may not have created the session yet.
-        let origin = session.plan_origin()?;
-        let prompt = session.prompt_tokens()?;
-        let counter = session.compaction.counter();
-        Ok(match CompactionPlan::of(&view, leaf, prompt, options, counter) {
-            Ok(plan) => Planned::Compact(plan.made_in(origin)),
+        Ok(match self.plan(options, || self.session.besides_messages())? {
+            Ok(plan) => Planned::Compact(plan),
             Err(why) => Planned::Nothing(why),
         })
     }
 
-    /// Compacts this path once, with the session's own summarizer.
+    /// Compacts this path once, with the session's own summarizer or policy.
     ///
     /// ```
     /// use talktree::{BoxError, CompactionOptions, CompactionOutcome, Message, Store};
@@ -251,20 +247,19 @@ impl Path {
     /// # Errors
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as [`Session::compact`].
     pub fn compact(&self) -> Result<CompactionOutcome> {
-        let summarizer = self.session.summarizer()?;
+        let session = &self.session;
+        if session.compaction.policy().is_none() {
+            session.summarizer()?;
+        }
         // Before the plan: one that is made while another compaction runs would be stale.
-        let guard = self.session.begin_compaction()?;
-        match self.plan_compaction(self.session.compaction.options())? {
-            Planned::Nothing(why) => Ok(CompactionOutcome::Nothing(why)),
-            Planned::Compact(plan) => {
-                let compacted = self.session.announced(|| {
-                    // A listener that hears of the end may compact again.
-                    let _guard = guard;
-                    let summary = ask(summarizer, plan.prompt())?;
-                    self.session.commit_silently(plan, summary)
-                });
-                compacted.map(CompactionOutcome::Compacted)
-            }
+        let guard = session.begin_compaction()?;
+        match self.draft(|| session.besides_messages())? {
+            Ok(draft) => session.announced(|| {
+                // A listener that hears of the end may compact again.
+                let _guard = guard;
+                session.finish(draft)
+            }),
+            Err(why) => Ok(CompactionOutcome::Nothing(why)),
         }
     }
 }

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::background::Executor;
+use super::cached_count::CachedCount;
 use super::in_progress::InProgress;
 use super::wait::Wait;
 use crate::callback;
-use crate::compaction::policy::{CompactionOptions, Summarizer};
+use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
 use crate::error::{Error, Result};
 use crate::id::check_name;
 use crate::tokens::{Counter, Handler, TokenCounter};
@@ -17,7 +19,10 @@ const UNKNOWN: u64 = u64::MAX;
 #[derive(Clone, Default)]
 pub(crate) struct CompactionSettingsBuilder {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
+    pub(crate) policy: Option<Arc<dyn CompactionPolicy>>,
     pub(crate) threshold: Option<u64>,
+    pub(crate) threshold_of: ThresholdOf,
+    pub(crate) executor: Option<Executor>,
     pub(crate) options: Option<CompactionOptions>,
     pub(crate) on_error: Option<Handler>,
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
@@ -49,6 +54,12 @@ struct Shared {
 struct State {
     /// The tokens of the prompt when it was last read.
     prompt: AtomicU64,
+    /// The count of the last prompt, by a hash of its text.
+    counted_prompt: CachedCount,
+    /// The count of the last tools, by a hash of their definitions.
+    counted_tools: CachedCount,
+    /// The tokens of the tools when they were last read, by the revision of the context.
+    noted_tools: CachedCount,
     /// What has to happen before the next attempt.
     wait: Mutex<Wait>,
     /// Whether subscribers know that nothing can be shortened.
@@ -59,6 +70,9 @@ impl Default for State {
     fn default() -> Self {
         Self {
             prompt: AtomicU64::new(UNKNOWN),
+            counted_prompt: CachedCount::default(),
+            counted_tools: CachedCount::default(),
+            noted_tools: CachedCount::default(),
             wait: Mutex::default(),
             is_stuck: AtomicBool::new(false),
         }
@@ -116,6 +130,23 @@ impl CompactionSettings {
         self.0.asked.summarizer.as_deref()
     }
 
+    pub(super) fn policy(&self) -> Option<&dyn CompactionPolicy> {
+        self.0.asked.policy.as_deref()
+    }
+
+    /// Returns whether the program has set the options.
+    pub(super) fn has_own_options(&self) -> bool {
+        self.0.asked.options.is_some()
+    }
+
+    pub(super) fn executor(&self) -> Option<&Executor> {
+        self.0.asked.executor.as_ref()
+    }
+
+    pub(super) fn threshold_of(&self) -> ThresholdOf {
+        self.0.asked.threshold_of
+    }
+
     pub(super) fn threshold(&self) -> Option<u64> {
         self.0.asked.threshold
     }
@@ -143,6 +174,18 @@ impl CompactionSettings {
         if self.0.state.prompt.swap(tokens, Ordering::Relaxed) != tokens {
             self.note_change();
         }
+    }
+
+    pub(super) fn counted_prompt(&self) -> &CachedCount {
+        &self.0.state.counted_prompt
+    }
+
+    pub(super) fn counted_tools(&self) -> &CachedCount {
+        &self.0.state.counted_tools
+    }
+
+    pub(super) fn noted_tools(&self) -> &CachedCount {
+        &self.0.state.noted_tools
     }
 
     /// Returns the size of the prompt when it was last read.

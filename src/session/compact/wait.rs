@@ -1,6 +1,7 @@
 //! Waiting: when automatic compaction is tried again.
 //!
-//! After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If there
+//! After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If the
+//! summarizer declined, the window has to grow by more, or the history or the prompt has to change in another way. If there
 //! was nothing to compact, the wait ends when a plan may exist: when as many messages or tokens were appended as the last
 //! plan lacked, or when the history or the prompt changed in another way.
 
@@ -8,7 +9,8 @@ use crate::compaction::policy::{CompactionOptions, NothingToCompact, WindowUsage
 
 /// After a failure, the window grows by this part of the threshold before the next attempt.
 const RETRY_PART: u64 = 20;
-/// If compaction cannot bring the window within its threshold, the messages between head and tail grow to this part of
+/// After the summarizer declined, the window grows by this part of the threshold before the next attempt. If compaction
+/// cannot bring the window within its threshold, the messages between head and tail grow to this part of
 /// it before the next attempt. Otherwise nearly every append would call the summarizer.
 const STUCK_PART: u64 = 4;
 
@@ -59,6 +61,7 @@ impl Wait {
             NothingToCompact::OnlySummaries { .. } => {
                 (tail_lacks(usage.tail.saturating_add(usage.summaries)), None)
             }
+            NothingToCompact::Declined => (part(threshold, STUCK_PART), None),
             // The next message may be the result of a call that waits.
             NothingToCompact::PairsInTheWay { .. } => (1, Some(1)),
         };
@@ -127,6 +130,17 @@ mod tests {
         wait.note_change();
         wait.note_appended(100);
         assert!(!wait.is_over(500) && !wait.is_over(1_019) && wait.is_over(1_020));
+    }
+
+    #[test]
+    fn after_declining_growth_and_other_changes_end_the_wait() {
+        let (why, options) = (NothingToCompact::Declined, CompactionOptions::default());
+        let mut wait = Wait::for_a_plan(&why, &usage([0, 0, 1_000, 0]), &options, 400);
+        wait.note_appended(100);
+        assert!(!wait.is_over(1_000) && !wait.is_over(1_099) && wait.is_over(1_100));
+        assert!(wait.is_over(999), "another handle deleted a message");
+        wait.note_change();
+        assert!(wait.is_over(1_000));
     }
 
     #[test]

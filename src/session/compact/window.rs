@@ -1,13 +1,19 @@
-//! How full a model's window is: the tokens of the prompt and the history.
+//! How full a model's window is: the tokens of the prompt, the tools and the history.
+//!
+//! The history's tokens are stored with the session. Prompt and tools are counted when they are read and have changed. An
+//! append takes their last figures, and reads the tools again if a block was added or removed: it adds up three numbers.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Path, Session};
 use crate::callback::caught;
-use crate::compaction::policy::{Item, WindowUsage};
+use crate::compaction::policy::{BesidesMessages, Item, RequestTokens, ThresholdOf, WindowUsage};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
+use crate::tokens::Count;
 
 impl Session {
-    /// Returns how the tokens of the history are spread over the window: prompt, head, summaries,
+    /// Returns how the tokens of the history are spread over the window: prompt, tools, head, summaries,
     /// middle and tail, as the session's [`CompactionOptions`](crate::CompactionOptions) divide it.
     ///
     /// ```
@@ -30,7 +36,18 @@ impl Session {
         self.path().window_usage()
     }
 
-    /// Returns how many tokens a model sees of the history, without the system prompt.
+    /// Returns how many tokens a request to a model has now: prompt, tools and messages.
+    ///
+    /// No message is read: a store keeps their tokens with the session. The prompt is read as it would be sent now, and
+    /// counted only if it has changed; so are the tools. [`RequestTokens`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if a block of the prompt cannot be read; as [`visible_tokens`](Self::visible_tokens).
+    pub fn request_tokens(&self) -> Result<RequestTokens> {
+        Ok(RequestTokens::of(self.besides_messages()?, self.visible_tokens()?))
+    }
+
+    /// Returns how many tokens a model sees of the history, without prompt and tools.
     ///
     /// A store keeps the figure with the session, so this reads no message. It is counted again only
     /// after something other than an append changed the history.
@@ -91,25 +108,79 @@ impl Session {
         Change::Window { phase, tokens, threshold: self.compaction.threshold() }
     }
 
-    /// Returns the tokens of the prompt and the history.
-    fn window_tokens(&self) -> Result<u64> {
-        let prompt = self.compaction.noted_prompt().map_or_else(|| self.prompt_tokens(), Ok)?;
-        Ok(self.visible_tokens()?.saturating_add(prompt))
+    /// Returns the tokens that are compared with the threshold, with the prompt as it was when it was last read.
+    pub(super) fn window_tokens(&self) -> Result<u64> {
+        Ok(self.visible_tokens()?.saturating_add(self.noted_besides()?.total()))
+    }
+
+    /// Returns what the threshold counts beside the messages, with the prompt as it was when it was last read.
+    pub(super) fn noted_besides(&self) -> Result<BesidesMessages> {
+        match (self.compaction.threshold_of(), self.compaction.noted_prompt()) {
+            (ThresholdOf::Messages, _) => Ok(BesidesMessages::default()),
+            (_, Some(prompt)) => Ok(BesidesMessages { prompt, tools: self.noted_tools_tokens() }),
+            (_, None) => self.besides_messages(),
+        }
+    }
+
+    /// Returns what the threshold counts beside the messages, with the prompt as it would read now.
+    pub(super) fn counted_besides(&self) -> Result<BesidesMessages> {
+        match self.compaction.threshold_of() {
+            ThresholdOf::Messages => Ok(BesidesMessages::default()),
+            ThresholdOf::Request => self.besides_messages(),
+        }
+    }
+
+    /// Returns the tokens of prompt and tools as they would be sent now.
+    pub(super) fn besides_messages(&self) -> Result<BesidesMessages> {
+        Ok(BesidesMessages { prompt: self.prompt_tokens()?, tools: self.tools_tokens() })
     }
 
     /// Remembers the size of the prompt that the program is about to send.
     pub(in crate::session) fn note_prompt(&self, prompt: &str) {
         if self.compaction.threshold().is_some() {
-            self.compaction.note_prompt(self.compaction.counter().text(prompt));
+            self.compaction.note_prompt(self.tokens_of_prompt(prompt));
         }
     }
 
     /// Returns the tokens of the prompt as it would read now, without freezing it.
-    pub(super) fn prompt_tokens(&self) -> Result<u64> {
-        let tokens = self.compaction.counter().text(&self.context.current_prompt()?);
+    fn prompt_tokens(&self) -> Result<u64> {
+        let tokens = self.tokens_of_prompt(&self.context.current_prompt()?);
         self.compaction.note_prompt(tokens);
         Ok(tokens)
     }
+
+    fn tokens_of_prompt(&self, prompt: &str) -> u64 {
+        let counter = self.compaction.counter();
+        self.compaction.counted_prompt().get(hash(prompt), || counter.text(prompt))
+    }
+
+    /// Returns the tokens of the definitions of the tools as they are now; 0 without tools.
+    fn tools_tokens(&self) -> u64 {
+        // Read before the tools: a block that is added in between is then counted again.
+        let revision = self.context.revision();
+        let tools = self.context.tools();
+        let tokens = match tools.definitions() {
+            [] => 0,
+            _ => {
+                let (text, counter) = (tools.anthropic().to_string(), self.compaction.counter());
+                self.compaction.counted_tools().get(hash(&text), || counter.text(&text))
+            }
+        };
+        self.compaction.noted_tools().put(revision, tokens);
+        tokens
+    }
+
+    /// Returns the tokens of the tools when they were last read, or as they are now if a block was added or removed since.
+    fn noted_tools_tokens(&self) -> u64 {
+        let count = || Count { tokens: self.tools_tokens(), is_estimate: false };
+        self.compaction.noted_tools().get(self.context.revision(), count)
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Path {
@@ -129,10 +200,18 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::window_usage`].
     pub fn window_usage(&self) -> Result<WindowUsage> {
+        self.usage_beside(|| self.session.besides_messages())
+    }
+
+    /// Returns the usage with what a request has beside the messages.
+    pub(super) fn usage_beside(
+        &self,
+        besides: impl FnOnce() -> Result<BesidesMessages>,
+    ) -> Result<WindowUsage> {
         let session = &self.session;
         let view = session.provider.history(self.leaf())?;
         let counter = session.compaction.counter();
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
-        Ok(WindowUsage::of(&items, session.prompt_tokens()?, session.compaction.options()))
+        Ok(WindowUsage::of(&items, besides()?, session.compaction.options()))
     }
 }
