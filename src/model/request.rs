@@ -132,7 +132,7 @@ pub fn openai_responses_request(conversation: &impl Conversation) -> Result<Valu
 
 /// A request to a model, with options.
 ///
-/// It holds the prompt, the history, repaired by [`sanitize`], and the tools. Prompt, history and tools are read one after
+/// It holds the prompt, the history, repaired by [`sanitize()`], and the tools. Prompt, history and tools are read one after
 /// the other; what is written meanwhile may be in one and not in the other.
 ///
 /// If the history ends with an answer of the model, many models refuse the request or answer nothing. So a user message
@@ -182,7 +182,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Shortens old messages, as [`truncate`] does.
+    /// Shortens old messages, as [`truncate()`] does.
     pub fn truncated(mut self, options: TruncateOptions) -> Self {
         self.truncated = Some(options);
         self

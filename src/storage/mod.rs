@@ -41,7 +41,7 @@ pub(crate) use cursor::VecCursor;
 /// Where an id names a place (a parent, a leaf, a fork point, the target of a checkout or a label), the id of a summary
 /// means the last message of its compaction, even if that message was deleted: what is appended there follows the
 /// summary. Where an id names content ([`update`](Self::update), [`delete`](Self::delete),
-/// [`delete_branch`](Self::delete_branch)), it is unknown.
+/// [`delete_branch`](Self::delete_branch), [`Parent::SiblingOf`]), it is unknown.
 ///
 /// ```
 /// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};

@@ -17,6 +17,7 @@ pub(super) const WRITES: &[(&str, Write)] = &[
     ("append", |old| append(old, &Parent::Head)),
     ("append to a message", |old| append(old, &Parent::Message(id("a")))),
     ("append of a root", |old| append(old, &Parent::Root)),
+    ("append beside a message", |old| append(old, &Parent::SiblingOf(id("a")))),
     ("upsert", |old| old.upsert(&message("z")).map(drop)),
     ("update", |old| old.update(&message("a")).map(drop)),
     ("delete", |old| old.delete(&[id("a")]).map(drop)),
@@ -29,6 +30,9 @@ pub(super) const WRITES: &[(&str, Write)] = &[
     ("remove_compaction", |old| old.remove_compaction(&"s".into())),
     ("set_details", |old| old.set_details(&SessionDetails::named("again"))),
     ("checkout", |old| old.checkout(Some(&id("a")))),
+    ("checkout from a place", |old| {
+        old.checkout_if_head(&ExpectedHead::At(Some(id("b"))), Some(&id("a")))
+    }),
     ("checkout of the start", |old| old.checkout(None)),
     ("undo_head", |old| old.undo_head().map(drop)),
     ("redo_head", |old| old.redo_head().map(drop)),
