@@ -16,6 +16,7 @@ mod backup;
 mod catalog;
 mod catch_up;
 mod children;
+mod commit_group;
 mod compaction;
 mod connection;
 mod context;
@@ -51,6 +52,7 @@ mod tree_source;
 mod update;
 mod verify;
 mod wal;
+mod write;
 
 pub(crate) use connection::{Config, Database};
 pub(crate) use file::is_open;
