@@ -51,6 +51,8 @@ struct Queue {
     /// What the next writer gets if nobody has the turn.
     idle: Baton,
     waiting: VecDeque<(Length, Arc<Waiter>)>,
+    /// How many long writes have the turn or wait for it.
+    long_writes: usize,
     /// How many must wait until [`Writers::arrival`] is signalled; 0 if nobody listens.
     wanted: usize,
 }
@@ -107,10 +109,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Writers {
     /// Waits for the turn.
     pub(super) fn ask(&self, length: Length) -> Turn<'_> {
+        self.ask_in(lock(&self.queue), length)
+    }
+
+    /// Waits for the turn of a short write, unless a long one comes before it: `None` then.
+    pub(super) fn ask_unless_long(&self) -> Option<Turn<'_>> {
+        let queue = lock(&self.queue);
+        (queue.long_writes == 0).then(|| self.ask_in(queue, Length::Short))
+    }
+
+    /// Returns the turn of a long write if nobody has the turn.
+    pub(super) fn try_ask(&self) -> Option<Turn<'_>> {
+        let queue = lock(&self.queue);
+        (!queue.is_taken).then(|| self.ask_in(queue, Length::Long))
+    }
+
+    fn ask_in<'w>(&'w self, mut queue: MutexGuard<'w, Queue>, length: Length) -> Turn<'w> {
         let asked = Instant::now();
-        let mut queue = lock(&self.queue);
-        if let Some(baton) = queue.take() {
-            return Turn { writers: self, asked, waiter: None, baton };
+        queue.long_writes += usize::from(length == Length::Long);
+        if !queue.is_taken {
+            queue.is_taken = true;
+            let baton = std::mem::take(&mut queue.idle);
+            return Turn { writers: self, length, asked, waiter: None, baton };
         }
         let waiter = Arc::new(Waiter::default());
         queue.waiting.push_back((length, Arc::clone(&waiter)));
@@ -122,32 +142,16 @@ impl Writers {
         loop {
             // A member of a group is told of its end, but this one is in none yet.
             if let Told::Turn(baton) = waiter.listen() {
-                return Turn { writers: self, asked, waiter: Some(waiter), baton };
+                return Turn { writers: self, length, asked, waiter: Some(waiter), baton };
             }
         }
-    }
-
-    /// Returns the turn if nobody has it.
-    pub(super) fn try_ask(&self) -> Option<Turn<'_>> {
-        let asked = Instant::now();
-        let baton = lock(&self.queue).take()?;
-        Some(Turn { writers: self, asked, waiter: None, baton })
-    }
-}
-
-impl Queue {
-    fn take(&mut self) -> Option<Baton> {
-        if self.is_taken {
-            return None;
-        }
-        self.is_taken = true;
-        Some(std::mem::take(&mut self.idle))
     }
 }
 
 /// The right to use the writing connection; dropping it gives the turn to the next in the queue.
 pub(super) struct Turn<'w> {
     writers: &'w Writers,
+    length: Length,
     asked: Instant,
     waiter: Option<Arc<Waiter>>,
     baton: Baton,
@@ -272,6 +276,7 @@ impl Drop for Turn<'_> {
         }
         let baton = std::mem::take(&mut self.baton);
         let mut queue = lock(&self.writers.queue);
+        queue.long_writes -= usize::from(self.length == Length::Long);
         match queue.waiting.pop_front() {
             Some((_, next)) => {
                 drop(queue);

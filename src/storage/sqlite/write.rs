@@ -36,7 +36,7 @@ impl Database {
     /// Runs a write in a transaction of its own: all of it or nothing.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
         let writer = self.writer()?;
-        self.write_alone(writer, self.writers.ask(Length::Long), None, work)
+        self.write_alone(writer, None, work)
     }
 
     /// Runs a write that takes well under a millisecond: all of it or nothing. Other short ones may share its commit.
@@ -50,7 +50,25 @@ impl Database {
             return self.write(work);
         }
         let writer = self.writer()?;
-        self.write_in_group(writer, self.writers.ask(Length::Short), work)
+        let turn = self.writers.ask(Length::Short);
+        let asked = turn.asked();
+        self.write_in_group(writer, turn, self.config.busy_timeout, work)
+            .map_err(|error| error.into_error(millis_since(asked)))
+    }
+
+    /// Runs a short write unless a long one or another process has the lock: `None` then, or if the database is read-only.
+    ///
+    /// It waits behind other short writes, but is never refused because of them, however many there are.
+    pub(super) fn write_soon<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<Option<T>> {
+        if self.file.is_none() {
+            return self.try_write(work);
+        }
+        let Some(writer) = &self.writer else { return Ok(None) };
+        let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
+        unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
     }
 
     /// Runs a long write, which an interrupt stops.
@@ -68,7 +86,7 @@ impl Database {
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let writer = self.writer()?;
-        self.write_alone(writer, self.writers.ask(Length::Long), Some(watch), work)
+        self.write_alone(writer, Some(watch), work)
     }
 
     /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
@@ -80,14 +98,7 @@ impl Database {
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
         self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
-        match self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(error) if error.is_busy() => Ok(None),
-            Err(error) => match error.into_error(0) {
-                Error::ReadOnly => Ok(None),
-                error => Err(error),
-            },
-        }
+        unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
     }
 
     /// Returns how many steps of SQLite's virtual machine a write takes.
@@ -122,10 +133,11 @@ impl Database {
     fn write_alone<T>(
         &self,
         writer: &Mutex<Connection>,
-        mut turn: Turn<'_>,
         watch: Option<Watch>,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
+        // Declared first, so that the connection is free before the turn is the next one's.
+        let mut turn = self.writers.ask(Length::Long);
         let mut conn = lock(writer);
         let timeout = turn.left_of(self.config.busy_timeout);
         self.reopen_if_suspect(&mut conn)
@@ -174,16 +186,16 @@ impl Database {
         &self,
         writer: &Mutex<Connection>,
         mut turn: Turn<'_>,
+        timeout: Duration,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> Result<T> {
-        let asked = turn.asked();
+    ) -> BackendResult<T> {
         if !turn.is_in_group() {
             turn.gather();
         }
         let mut conn = lock(writer);
         let (answer, left) = match turn.is_in_group() {
             true => join(&conn, work),
-            false => self.begin_group(&mut conn, &mut turn, work),
+            false => self.begin_group(&mut conn, &mut turn, timeout, work),
         };
         let outcome = match left {
             Left::Open => match turn.next() {
@@ -199,8 +211,7 @@ impl Database {
         };
         let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
         // Also if this write failed: it has read what the others wrote, so its error is true only if they are committed.
-        let answer = outcome.and_then(|()| answer);
-        answer.map_err(|error| error.into_error(millis_since(asked)))
+        outcome.and_then(|()| answer)
     }
 
     /// Begins a transaction and runs the first write in it.
@@ -210,9 +221,10 @@ impl Database {
         &self,
         conn: &mut Connection,
         turn: &mut Turn<'_>,
+        timeout: Duration,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> (Answer<T>, Left) {
-        let timeout = turn.left_of(self.config.busy_timeout);
+        let timeout = turn.left_of(timeout);
         let begun = self.reopen_if_suspect(conn).and_then(|()| {
             // A group whose turn was lost in a panic of talktree's own code has left its transaction.
             transaction::rollback(conn);
@@ -296,6 +308,18 @@ impl Database {
             // If this fails, the next write tries again.
             let _ = self.reopen_if_suspect(conn);
         }
+    }
+}
+
+/// Returns the answer of a write that does not wait for others; `None` if they have the lock or the file is read-only.
+fn unless_busy<T>(answer: BackendResult<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_busy() => Ok(None),
+        Err(error) => match error.into_error(0) {
+            Error::ReadOnly => Ok(None),
+            error => Err(error),
+        },
     }
 }
 
