@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::error::BackendError;
 
 /// How many writes one commit holds at most.
-const MAX_MEMBERS: usize = 64;
+pub(super) const MAX_MEMBERS: usize = 64;
 /// When a group is this old nobody joins it. Other processes wait as long, and so does the first member. A write takes
 /// longer the more bytes it has, so this limits the bytes, too.
 const MAX_TIME: Duration = Duration::from_millis(5);
@@ -122,6 +122,18 @@ impl Writers {
     pub(super) fn try_ask(&self) -> Option<Turn<'_>> {
         let queue = lock(&self.queue);
         (!queue.is_taken).then(|| self.ask_in(queue, Length::Long))
+    }
+
+    /// Returns how many wait for the turn.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.queue).waiting.len()
+    }
+
+    /// Returns whether nobody has the turn.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        !lock(&self.queue).is_taken
     }
 
     fn ask_in<'w>(&'w self, mut queue: MutexGuard<'w, Queue>, length: Length) -> Turn<'w> {

@@ -383,29 +383,4 @@ fn try_lock(writer: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::connection::Config;
-    use super::*;
-
-    #[test]
-    fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
-        let database = Database::open_in_memory(Config::default())?;
-        let insert = |conn: &Connection| -> BackendResult<usize> {
-            Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
-        };
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            database.write(|conn| -> BackendResult<()> {
-                insert(conn)?;
-                panic!("in a write");
-            })
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(database.try_write(insert)?, Some(1));
-        assert_eq!(
-            database
-                .write(|conn| Ok(conn.execute("DELETE FROM setting WHERE name = 'test'", [])?))?,
-            1
-        );
-        Ok(())
-    }
-}
+mod tests;
