@@ -38,10 +38,17 @@ pub(super) enum Length {
 pub(super) type Outcome = Result<(), Arc<BackendError>>;
 
 /// The writers of one database in this process.
-#[derive(Default)]
 pub(super) struct Writers {
     queue: Mutex<Queue>,
     arrival: Condvar,
+    /// [`MAX_TIME`], but for tests, whose machine may be slow.
+    pub(super) max_time: Duration,
+}
+
+impl Default for Writers {
+    fn default() -> Self {
+        Self { queue: Mutex::default(), arrival: Condvar::new(), max_time: MAX_TIME }
+    }
 }
 
 #[derive(Default)]
@@ -240,7 +247,7 @@ impl Turn<'_> {
         }
         let mut queue = lock(&self.writers.queue);
         match queue.waiting.front() {
-            Some((Length::Short, _)) if self.age() < MAX_TIME => {
+            Some((Length::Short, _)) if self.age() < self.writers.max_time => {
                 queue.waiting.pop_front().map(|(_, waiter)| Next(waiter))
             }
             _ => None,

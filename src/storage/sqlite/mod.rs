@@ -1,7 +1,7 @@
 //! The SQLite backend: all SQL text is here.
 //!
-//! A [`Database`] is one file with one connection for writing and several for reading. Every write verb is one IMMEDIATE
-//! transaction, every read verb sees one snapshot. A [`SqliteSession`] implements the doorway for one session of it.
+//! A [`Database`] is one file with one connection for writing and several for reading. A write verb is all or nothing, in
+//! an IMMEDIATE transaction that short writes of other threads may share; a read verb sees one snapshot. A [`SqliteSession`] implements the doorway for one session of it.
 //! Functions below the doorway take a connection in a transaction and return a
 //! [`BackendResult`](error::BackendResult); [`Database`] turns a [`BackendError`](error::BackendError) into the public
 //! error.
