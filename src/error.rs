@@ -373,7 +373,7 @@ pub enum Error {
     /// Other writers held the lock for longer than the busy timeout.
     #[error("the store is busy: other writers held its lock for over {waited_ms} ms")]
     Busy {
-        /// The busy timeout, in milliseconds.
+        /// How long the write waited, for other threads of this process, too, in milliseconds.
         waited_ms: u64,
     },
     /// The disk is full. The write was rolled back.

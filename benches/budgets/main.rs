@@ -27,6 +27,7 @@ mod stores;
 mod streaming_updates;
 mod table;
 mod worst_trees;
+mod writers;
 
 use stores::Stores;
 use table::Table;
@@ -59,6 +60,7 @@ Usage: cargo bench --bench budgets -- [OPTIONS]
 /// The rows by name, in the order in which they are printed.
 const ROWS: &[(&str, Row)] = &[
     ("append", append::run),
+    ("writers", writers::run),
     ("append-all", append_all::run),
     ("auto-compaction", auto_compaction::run),
     ("raw", raw_history::run),

@@ -22,7 +22,8 @@ const MAX_BUSY_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// A crash of the program and a power loss: each commit syncs to disk.
+    /// A crash of the program and a power loss: each commit syncs to disk. Threads that write at the same time share
+    /// commits.
     #[default]
     Full,
     /// A crash of the program. A power loss may lose the latest writes, and nothing else.
@@ -52,8 +53,9 @@ impl StoreOptions {
         self
     }
 
-    /// Sets how long a write waits for other writers before it fails with
-    /// [`Error::Busy`](crate::Error::Busy); 30 seconds by default, at most 24 days.
+    /// Sets how long a write waits for writers of other processes before it fails with
+    /// [`Error::Busy`](crate::Error::Busy); 30 seconds by default, at most 24 days. Threads of this process write in
+    /// the order in which they ask.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.0.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);
         self

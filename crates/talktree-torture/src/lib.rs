@@ -19,6 +19,7 @@ mod workload;
 pub mod addresses;
 pub mod backup;
 pub mod callbacks;
+pub mod commits;
 pub mod contend;
 pub mod counters;
 pub mod damage;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
-    Report, Result, addresses, backup, callbacks, contend, counters, damage, extremes, faults,
-    grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, visit,
+    Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, extremes,
+    faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -31,6 +31,8 @@ enum Test {
     Faults(faults::Args),
     /// Fill the disk, limit memory and file size, forbid writing.
     Scarce(scarce::Args),
+    /// Let threads share commits: on a slow disk, with failing system calls, before power cuts.
+    Commits(commits::Args),
     /// Write to one file from many processes and threads at once.
     Contend(contend::Args),
     /// Measure the write-ahead log under open readers, and memory during long imports and reads.
@@ -80,6 +82,7 @@ fn main() -> Result<ExitCode> {
         Test::Power(args) => report_of("power", seed, |report| power::run(args, report)),
         Test::Faults(args) => report_of("faults", seed, |report| faults::run(args, report)),
         Test::Scarce(args) => report_of("scarce", seed, |report| scarce::run(args, report)),
+        Test::Commits(args) => report_of("commits", seed, |report| commits::run(args, report)),
         Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
         Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
         Test::Paths(args) => report_of("paths", seed, |report| paths::run(args, report)),

@@ -12,7 +12,7 @@ use super::tokens::{CountedMessages, TokenCount, counter_key};
 use super::{head, message, search_index, usage};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
-use crate::message::{Message, check_shape, extra_to_text, parts_to_text};
+use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::{ExpectedHead, Parent};
@@ -44,6 +44,33 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Backen
         return Err(BackendError::Own(Error::TooLarge { what, bytes, max }));
     }
     Ok(())
+}
+
+/// How many messages a short write holds at most ..
+const MAX_FEW: usize = 16;
+/// .. and about how many bytes.
+const MAX_SHORT: usize = 64 << 10;
+
+/// Returns whether messages are few and short enough to be written well within a millisecond.
+pub(super) fn are_short(messages: &[Message]) -> bool {
+    messages.len() <= MAX_FEW && messages.iter().map(bytes).sum::<usize>() <= MAX_SHORT
+}
+
+/// Returns about how many bytes the content of a message has.
+fn bytes(message: &Message) -> usize {
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+    let extra = |extra: &Extra| extra.values().map(|json| json.as_str().len()).sum::<usize>();
+    let part = |part: &Part| match part {
+        Part::Text(it) => it.text.len() + extra(&it.extra),
+        Part::Reasoning(it) => it.text.len() + extra(&it.extra),
+        Part::Tool(it) => {
+            let error = it.error_text.as_ref().map_or(0, String::len);
+            json(&it.input) + json(&it.output) + error + extra(&it.extra)
+        }
+        Part::File(it) => it.url.len() + extra(&it.extra),
+        Part::Other(json) => json.as_str().len(),
+    };
+    message.parts.iter().map(part).sum::<usize>() + json(&message.metadata) + extra(&message.extra)
 }
 
 /// Appends messages, each the child of the one before.

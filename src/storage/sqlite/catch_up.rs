@@ -69,11 +69,13 @@ impl Database {
     /// Indexes pending messages for [`STEP_TIME`].
     fn index_step(&self) -> Result<()> {
         self.deferred.appended.store(0, Ordering::Relaxed);
-        let until = Instant::now() + STEP_TIME;
-        let count = self
-            .try_write(|conn| index_pending(conn, MESSAGES_PER_STEP, Some(until)))?
-            .unwrap_or(0);
-        if Instant::now() >= until {
+        let step = |conn: &Connection| {
+            let until = Instant::now() + STEP_TIME;
+            let count = index_pending(conn, MESSAGES_PER_STEP, Some(until))?;
+            Ok((count, Instant::now() >= until))
+        };
+        let (count, is_cut_short) = self.write_soon(step)?.unwrap_or_default();
+        if is_cut_short {
             // Long messages or a slow machine: the rest is due sooner.
             let half = APPENDS_PER_STEP * STEPS_PER_INDEXING / 2;
             self.deferred.appended.fetch_add(half, Ordering::Relaxed);
@@ -87,7 +89,7 @@ impl Database {
         if pages == 0 {
             return Ok(());
         }
-        match self.try_write(|conn| merge(conn, pages))? {
+        match self.write_soon(|conn| merge(conn, pages))? {
             Some(true) => _ = self.deferred.pages.fetch_sub(pages, Ordering::Relaxed),
             Some(false) => self.deferred.pages.store(0, Ordering::Relaxed),
             None => {}

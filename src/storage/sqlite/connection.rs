@@ -1,17 +1,18 @@
 //! The database: its file and its connections.
 //!
-//! Invariant: every write holds the one writing connection. Threads of this process queue on its mutex, and only
-//! processes compete for SQLite's lock.
+//! Invariant: every write uses the one writing connection. Threads of this process queue for it (`commit_group`), and
+//! only processes compete for SQLite's lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::catch_up::Deferred;
+use super::commit_group::Writers;
 use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
@@ -56,16 +57,18 @@ pub(crate) struct Database {
     /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
     /// `None` if the database is read-only.
-    writer: Option<Mutex<Connection>>,
+    pub(super) writer: Option<Mutex<Connection>>,
+    /// Who uses the writer, and in which order.
+    pub(super) writers: Writers,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
-    is_suspect: AtomicBool,
+    pub(super) is_suspect: AtomicBool,
     /// The number of this handle in this process.
     serial: u64,
     /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
     /// connections, so that the file is known as open until they are closed.
-    file: Option<StoreFile>,
-    log: Wal,
-    signal: InterruptSignal,
+    pub(super) file: Option<StoreFile>,
+    pub(super) log: Wal,
+    pub(super) signal: InterruptSignal,
     /// Set in a snapshot, which has no other connection.
     pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
@@ -139,6 +142,7 @@ impl Database {
             config,
             idle_readers: Mutex::new(Vec::new()),
             writer: writer.map(Mutex::new),
+            writers: Writers::default(),
             is_suspect: AtomicBool::new(false),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
@@ -243,142 +247,13 @@ impl Database {
         answer.map_err(|error| error.into_error(busy_ms(&self.config)))
     }
 
-    /// Runs a write: all of it or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
-        let mut conn = self.writer()?;
-        self.write_on(&mut conn, self.config.busy_timeout, None, work)
-            .map_err(|error| error.into_error(busy_ms(&self.config)))
-    }
-
-    /// Returns how many steps of SQLite's virtual machine a write takes.
-    #[cfg(test)]
-    pub(super) fn steps_of_write<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> Result<(u64, T)> {
-        let steps = std::sync::Arc::new(AtomicU64::new(0));
-        let counter = std::sync::Arc::clone(&steps);
-        let mut conn = self.writer()?;
-        let count = move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        let answer = conn
-            .progress_handler(1, Some(count))
-            .map_err(BackendError::from)
-            .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
-        let answer = answer.map_err(|error| error.into_error(0))?;
-        conn.progress_handler(0, None::<fn() -> bool>)
-            .map_err(|error| BackendError::from(error).into_error(0))?;
-        Ok((steps.load(Ordering::Relaxed), answer))
-    }
-
-    /// Runs a long write, which an interrupt stops.
-    pub(crate) fn write_long<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.write_watched(self.signal.watch(), work)
-    }
-
-    /// Runs a write that this watch stops.
-    pub(super) fn write_watched<T>(
-        &self,
-        watch: Watch,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> Result<T> {
-        let mut conn = self.writer()?;
-        self.write_on(&mut conn, self.config.busy_timeout, Some(watch), work)
-            .map_err(|error| error.into_error(busy_ms(&self.config)))
-    }
-
-    /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
-    pub(crate) fn try_write<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> Result<Option<T>> {
-        let Some(writer) = &self.writer else { return Ok(None) };
-        let mut conn = match writer.try_lock() {
-            Ok(conn) => conn,
-            // If a thread panicked in a write, the transaction was rolled back.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        };
-        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
-        match self.write_on(&mut conn, Duration::ZERO, None, work) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(error) if error.is_busy() => Ok(None),
-            Err(error) => match error.into_error(0) {
-                Error::ReadOnly => Ok(None),
-                error => Err(error),
-            },
-        }
-    }
-
-    fn write_on<T>(
-        &self,
-        conn: &mut Connection,
-        timeout: Duration,
-        watch: Option<Watch>,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
-    ) -> BackendResult<T> {
-        let mut is_long = false;
-        let write = |conn: &Connection| {
-            transaction::write(conn, &self.config, timeout, |conn| {
-                let began = Instant::now();
-                self.check_version(conn)?;
-                let answer = work(conn)?;
-                // As late as possible, and early enough to write nothing.
-                self.check_file()?;
-                is_long = began.elapsed() >= wal::LONG_WRITE;
-                Ok(answer)
-            })
-        };
-        let answer = match watch {
-            Some(watch) => interruptible(conn, watch, write),
-            None => write(conn),
-        };
-        // The file may be moved while the commit waits for the disk.
-        let answer = match answer {
-            Ok(answer) if self.config.is_synchronous => self.check_file().map(|()| answer),
-            Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
-            answer => answer,
-        };
-        self.reopen_after(&answer, conn);
-        if let Some(file) =
-            self.file.as_ref().filter(|_| answer.is_ok() && self.log.is_due(is_long))
-        {
-            self.log.keep_short(conn, file.log_bytes(), self.config.busy_timeout);
-        }
-        answer
-    }
-
     /// Returns an error unless the format is still that of this build: another process may have raised it.
     pub(super) fn check_version(&self, conn: &Connection) -> BackendResult<()> {
         self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
     }
 
-    fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
-        let writer = self.writer.as_ref().ok_or(Error::ReadOnly)?;
-        // If a thread panicked in a write, the transaction was rolled back.
-        let mut conn = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
-        Ok(conn)
-    }
-
-    /// Reopens the writing connection after a failed system call.
-    ///
-    /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
-    /// with the next commit.
-    fn reopen_after<T>(&self, answer: &BackendResult<T>, conn: &mut Connection) {
-        if answer.as_ref().is_err_and(BackendError::is_of_system) {
-            self.is_suspect.store(true, Ordering::Relaxed);
-            // If this fails, the next write tries again.
-            let _ = self.reopen_if_suspect(conn);
-        }
-    }
-
-    fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
+    /// Opens the writing connection anew if a system call has failed under it.
+    pub(super) fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
         if let Some(path) = self.path()
             && self.is_suspect.load(Ordering::Relaxed)
         {
@@ -421,7 +296,7 @@ impl Database {
     }
 
     /// Checks that the path leads to the file of this database.
-    fn check_file(&self) -> BackendResult<()> {
+    pub(super) fn check_file(&self) -> BackendResult<()> {
         self.file.as_ref().map_or(Ok(()), StoreFile::check)
     }
 
@@ -495,32 +370,5 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
             }
             error => error,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
-        let database = Database::open_in_memory(Config::default())?;
-        let insert = |conn: &Connection| -> BackendResult<usize> {
-            Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
-        };
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            database.write(|conn| -> BackendResult<()> {
-                insert(conn)?;
-                panic!("in a write");
-            })
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(database.try_write(insert)?, Some(1));
-        assert_eq!(
-            database
-                .write(|conn| Ok(conn.execute("DELETE FROM setting WHERE name = 'test'", [])?))?,
-            1
-        );
-        Ok(())
     }
 }

@@ -45,6 +45,27 @@ impl BackendError {
         }
     }
 
+    /// Returns the same error once more, for another write of the same transaction.
+    pub(super) fn again(&self) -> Self {
+        let failure = |error, text| Self::Sqlite(rusqlite::Error::SqliteFailure(error, text));
+        match self {
+            Self::Sqlite(rusqlite::Error::SqliteFailure(error, text)) => {
+                failure(*error, text.clone())
+            }
+            Self::Own(Error::StoreMoved { path }) => {
+                Self::Own(Error::StoreMoved { path: path.clone() })
+            }
+            Self::Sqlite(error) => failure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
+                Some(error.to_string()),
+            ),
+            Self::Own(error) => failure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
+                Some(error.to_string()),
+            ),
+        }
+    }
+
     /// Returns whether a system call failed: an I/O error, a full disk or no memory.
     pub(super) fn is_of_system(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(

@@ -1,7 +1,7 @@
 //! The SQLite backend: all SQL text is here.
 //!
-//! A [`Database`] is one file with one connection for writing and several for reading. Every write verb is one IMMEDIATE
-//! transaction, every read verb sees one snapshot. A [`SqliteSession`] implements the doorway for one session of it.
+//! A [`Database`] is one file with one connection for writing and several for reading. A write verb is all or nothing, in
+//! an IMMEDIATE transaction that short writes of other threads may share; a read verb sees one snapshot. A [`SqliteSession`] implements the doorway for one session of it.
 //! Functions below the doorway take a connection in a transaction and return a
 //! [`BackendResult`](error::BackendResult); [`Database`] turns a [`BackendError`](error::BackendError) into the public
 //! error.
@@ -16,6 +16,7 @@ mod backup;
 mod catalog;
 mod catch_up;
 mod children;
+mod commit_group;
 mod compaction;
 mod connection;
 mod context;
@@ -54,6 +55,7 @@ mod update;
 mod usage;
 mod verify;
 mod wal;
+mod write;
 
 pub(crate) use catalog::SqliteCatalog;
 pub(crate) use connection::{Config, Database};

@@ -112,12 +112,12 @@ impl SqliteSession {
         })
     }
 
-    /// Writes to the session, creating it if it does not exist.
-    fn write<T>(
+    /// Runs a short write of the session, creating it if it does not exist.
+    fn write_short<T>(
         &self,
         work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
     ) -> Result<T> {
-        self.write_as(|conn, name| work(conn, &mut name.find_or_create(conn)?))
+        self.write_short_as(|conn, name| work(conn, &mut name.find_or_create(conn)?))
     }
 
     /// Writes under the session's name, which says whether the session exists.
@@ -126,6 +126,26 @@ impl SqliteSession {
         work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.handle.write(&self.database, work)
+    }
+
+    /// The same for a write that takes well under a millisecond; it may share its commit.
+    fn write_short_as<T>(
+        &self,
+        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.handle.write_short(&self.database, work)
+    }
+
+    /// Writes messages under the session's name: a few short ones share their commit with other writes.
+    fn write_messages<T>(
+        &self,
+        messages: &[Message],
+        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        match append::are_short(messages) {
+            true => self.write_short_as(work),
+            false => self.write_as(work),
+        }
     }
 }
 
@@ -211,7 +231,7 @@ impl SessionProvider for SqliteSession {
     ) -> Result<CountedAppend> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, messages);
-        let counted_append = self.write_as(|conn, name| {
+        let counted_append = self.write_messages(messages, |conn, name| {
             append::append(conn, name, parent, expected, messages, &counted, max_bytes)
         })?;
         self.database.appended(counted_append.appended.len() as u64);
@@ -221,20 +241,23 @@ impl SessionProvider for SqliteSession {
     fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
-        self.write_as(|conn, name| update::update(conn, name, message, &counted, max_bytes))
+        let messages = std::slice::from_ref(message);
+        self.write_messages(messages, |conn, name| {
+            update::update(conn, name, message, &counted, max_bytes)
+        })
     }
 
     fn upsert(&self, message: &Message) -> Result<Upserted> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
-        let upserted = self.write_as(|conn, name| {
+        let messages = std::slice::from_ref(message);
+        let upserted = self.write_messages(messages, |conn, name| {
             let session = name.find(conn)?;
             let known = session.map(|session| message::find(conn, session.key, &message.id));
             if known.transpose()?.flatten().is_some() {
                 let updated = update::update(conn, name, message, &counted, max_bytes)?;
                 return Ok(Upserted::Updated(updated));
             }
-            let messages = std::slice::from_ref(message);
             let (parent, expected) = (Parent::Head, ExpectedHead::Any);
             append::append(conn, name, &parent, &expected, messages, &counted, max_bytes)?;
             Ok(Upserted::Appended(Appended::new(message.id.clone())))
@@ -332,7 +355,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
-        self.write(|conn, session| usage::add_to(conn, session.key, self.id(), message, of))
+        self.write_short(|conn, session| usage::add_to(conn, session.key, self.id(), message, of))
     }
 
     fn usage(&self) -> Result<UsageTotal> {
@@ -345,7 +368,7 @@ impl SessionProvider for SqliteSession {
 
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.write(|conn, session| catalog::set_details(conn, session.key, details, max))
+        self.write_short(|conn, session| catalog::set_details(conn, session.key, details, max))
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
@@ -388,7 +411,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
-        self.write_as(|conn, name| {
+        self.write_short_as(|conn, name| {
             let session = name.find(conn)?;
             if let ExpectedHead::At(expected) = expected {
                 let moved = match &session {
@@ -424,7 +447,7 @@ impl SessionProvider for SqliteSession {
     }
 
     fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
-        self.write_as(|conn, this| {
+        self.write_short_as(|conn, this| {
             let session = this.find(conn)?;
             let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
             let Some(session) = session else { return Ok(()) };
@@ -592,7 +615,7 @@ impl SqliteSession {
     }
 
     fn step_head(&self, by: i64) -> Result<bool> {
-        self.write_as(|conn, name| match name.find(conn)? {
+        self.write_short_as(|conn, name| match name.find(conn)? {
             Some(mut session) => head::step(conn, &mut session, by),
             None => Ok(false),
         })

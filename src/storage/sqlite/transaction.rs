@@ -29,12 +29,50 @@ pub(super) fn write<T>(
     timeout: Duration,
     work: impl FnOnce(&Connection) -> BackendResult<T>,
 ) -> BackendResult<T> {
+    write_after(conn, config, timeout, &mut None, work)
+}
+
+/// The same; `refused_since` says since when every attempt to get the lock has failed.
+pub(super) fn write_after<T>(
+    conn: &Connection,
+    config: &Config,
+    timeout: Duration,
+    refused_since: &mut Option<Instant>,
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> BackendResult<T> {
     let transaction = Transaction(conn);
-    conn.busy_timeout(Duration::ZERO)?;
-    let begun = begin_immediate(conn, timeout);
-    conn.busy_timeout(config.busy_timeout)?;
-    begun?;
+    begin(conn, config, timeout, refused_since)?;
     transaction.commit_after(work)
+}
+
+/// Begins a write after waiting up to `timeout` for the write lock.
+pub(super) fn begin(
+    conn: &Connection,
+    config: &Config,
+    timeout: Duration,
+    refused_since: &mut Option<Instant>,
+) -> BackendResult<()> {
+    conn.busy_timeout(Duration::ZERO)?;
+    let begun = begin_immediate(conn, timeout, refused_since);
+    let reset = conn.busy_timeout(config.busy_timeout);
+    begun.and(reset.map_err(BackendError::from)).inspect_err(|_| rollback(conn))
+}
+
+/// Commits a transaction, or rolls it back if that fails.
+pub(super) fn commit(conn: &Connection) -> BackendResult<()> {
+    Transaction(conn).commit_after(|_| Ok(()))
+}
+
+/// Rolls back the transaction, if one is open.
+pub(super) fn rollback(conn: &Connection) {
+    drop(Transaction(conn));
+}
+
+/// Returns the error of a transaction that SQLite has rolled back by itself.
+pub(super) fn rolled_back() -> BackendError {
+    let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+    let what = "a system call failed, and SQLite rolled the transaction back".to_owned();
+    BackendError::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what)))
 }
 
 /// Runs a statement and discards its rows.
@@ -43,13 +81,6 @@ pub(super) fn run(conn: &Connection, sql: &str) -> BackendResult<()> {
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
     Ok(())
-}
-
-/// Returns the error of a transaction that SQLite rolled back by itself.
-pub(super) fn rolled_back() -> BackendError {
-    let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
-    let what = "a system call failed, and SQLite rolled the transaction back".to_owned();
-    BackendError::Sqlite(rusqlite::Error::SqliteFailure(failed, Some(what)))
 }
 
 /// A transaction on this connection, rolled back on drop unless it was committed.
@@ -81,18 +112,27 @@ impl Drop for Transaction<'_> {
 }
 
 /// Begins a write on a connection whose busy timeout is zero.
-fn begin_immediate(conn: &Connection, timeout: Duration) -> BackendResult<()> {
-    let began = Instant::now();
+fn begin_immediate(
+    conn: &Connection,
+    timeout: Duration,
+    refused_since: &mut Option<Instant>,
+) -> BackendResult<()> {
+    let mut began = None;
     loop {
-        match run(conn, "BEGIN IMMEDIATE") {
-            Err(error) if error.is_busy() && began.elapsed() < timeout => {
-                let waited = began.elapsed();
-                std::thread::sleep(
-                    jitter(poll_interval(waited)).min(timeout.saturating_sub(waited)),
-                );
+        let error = match run(conn, "BEGIN IMMEDIATE") {
+            Err(error) if error.is_busy() => error,
+            answer => {
+                *refused_since = None;
+                return answer;
             }
-            answer => return answer,
+        };
+        let began: Instant = *began.get_or_insert_with(Instant::now);
+        refused_since.get_or_insert(began);
+        let waited = began.elapsed();
+        if waited >= timeout {
+            return Err(error);
         }
+        std::thread::sleep(jitter(poll_interval(waited)).min(timeout.saturating_sub(waited)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Killing processes that write, at random moments.
 //!
-//! Workers are this program, started again. Each writes with every verb to its own session and to a shared one, and
+//! Workers are this program, started again, or threads of it that share a store. Each writes with every verb to its own session and to a shared one, and
 //! logs what it begins and what returned. The parent kills them, opens the store and compares it with a model built
 //! from the logs: everything acknowledged is there, and of each worker at most the one operation that had not
 //! returned, as a whole. A store lives for several rounds, so that a crash can follow a crash.
@@ -28,9 +28,12 @@ pub struct Args {
     /// How many processes are killed for each number of writers and each durability.
     #[arg(long, default_value_t = 500)]
     pub kills: u64,
-    /// How many processes write at once; 1, then 4, if absent.
+    /// How many processes write at once; 1, then 4, then 1 with 6 threads, if absent.
     #[arg(long)]
     pub writers: Option<usize>,
+    /// How many threads of each process write with one store.
+    #[arg(long, requires = "writers")]
+    pub threads: Option<usize>,
     /// `full` or `normal`; both if absent.
     #[arg(long)]
     pub durability: Option<String>,
@@ -42,12 +45,16 @@ pub struct Args {
     pub program: Option<PathBuf>,
 }
 
-/// The number of writers and the durability.
+/// The number of processes, of threads in each, and the durability.
 #[derive(Debug, Clone)]
 struct Case {
     writers: usize,
+    threads: usize,
     durability: String,
 }
+
+/// The processes and their threads if none are named.
+const CASES: [(usize, usize); 3] = [(1, 1), (4, 1), (1, 6)];
 
 /// The figures of all rounds.
 #[derive(Debug, Default)]
@@ -65,14 +72,15 @@ struct Figures {
 /// # Errors
 /// If a worker cannot be started, or a store cannot be opened at all.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let writers = args.writers.map_or(vec![1, 4], |writers| vec![writers.max(1)]);
+    let threads = args.threads.unwrap_or(1).max(1);
+    let cases = args.writers.map_or(CASES.to_vec(), |writers| vec![(writers.max(1), threads)]);
     let durabilities = ["full", "normal"].map(str::to_owned);
     let durabilities = args.durability.clone().map_or(durabilities.to_vec(), |one| vec![one]);
     let mut figures = Figures::default();
     for durability in durabilities {
         worker::durability(&durability)?;
-        for writers in &writers {
-            let case = Case { writers: *writers, durability: durability.clone() };
+        for &(writers, threads) in &cases {
+            let case = Case { writers, threads, durability: durability.clone() };
             run_case(&case, args, report, &mut figures)?;
         }
     }
@@ -99,9 +107,10 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
             folder = tempfile::tempdir()?;
         }
         let replay = format!(
-            "just torture kill --seed {} --writers {} --durability {} --round {number}",
+            "just torture kill --seed {} --writers {} --threads {} --durability {} --round {number}",
             report.seed(),
             case.writers,
+            case.threads,
             case.durability,
         );
         let dice = round::dice(report.seed(), case, number);
@@ -128,7 +137,10 @@ fn run_case(case: &Case, args: &Args, report: &mut Report, figures: &mut Figures
     }
     let (kills, acknowledged) = (figures.kills - before.0, figures.acknowledged - before.1);
     report.fact(
-        format!("writers: {}, durability: {}", case.writers, case.durability),
+        format!(
+            "writers: {}, threads: {}, durability: {}",
+            case.writers, case.threads, case.durability
+        ),
         format!("{kills} kills, {acknowledged} acknowledged"),
     );
     Ok(())

@@ -38,7 +38,8 @@ pub(crate) struct Outcome {
 /// The random choices of a round.
 pub(crate) fn dice(seed: u64, case: &Case, round: u64) -> Rng {
     let (writers, is_full) = (case.writers as u64, u64::from(case.durability == "full"));
-    Rng::with_seed(seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (writers << 1 | is_full))
+    let case = (case.threads as u64 - 1) << 32 | writers << 1 | is_full;
+    Rng::with_seed(seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ case)
 }
 
 /// Runs a round on the store in a folder.
@@ -48,7 +49,8 @@ pub(crate) fn run(
     folder: &Path,
     mut rng: Rng,
 ) -> Result<Outcome> {
-    let names: Vec<String> = (0..case.writers).map(|number| format!("w{number}")).collect();
+    let count = case.writers * case.threads;
+    let names: Vec<String> = (0..count).map(|number| format!("w{number}")).collect();
     let before = replays(folder, &names)?;
     let is_aged = rng.u32(..8) == 0 && worker::store_in(folder).exists();
     if is_aged {
@@ -94,19 +96,12 @@ fn kill_all(
 ) -> Result<()> {
     let folder = folder.to_str().ok_or("the folder's name is not UTF-8")?;
     let mut workers = Vec::new();
-    for name in names {
+    for names in names.chunks(case.threads) {
         let seed = rng.u32(..).to_string();
-        let args = [
-            "worker",
-            "--seed",
-            &seed,
-            "--folder",
-            folder,
-            "--name",
-            name,
-            "--durability",
-            &case.durability,
-        ];
+        let durability = case.durability.as_str();
+        let mut args = vec!["worker", "--seed", &seed, "--folder", folder];
+        args.extend(["--durability", durability]);
+        args.extend(names.iter().flat_map(|name| ["--name", name]));
         let worker = Worker::start(program, args)?;
         let latest = if rng.u32(..4) == 0 { SOON } else { LATEST };
         workers.push((Duration::from_micros(rng.u64(..latest)), worker));

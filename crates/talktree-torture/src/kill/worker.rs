@@ -22,9 +22,9 @@ pub struct Args {
     /// The folder with the store.
     #[arg(long)]
     folder: PathBuf,
-    /// The name of the worker, its session and its log.
-    #[arg(long)]
-    name: String,
+    /// The name of each worker, its session and its log. Several are threads that share one store.
+    #[arg(long, required = true)]
+    name: Vec<String>,
     /// `full` or `normal`.
     #[arg(long)]
     durability: String,
@@ -52,39 +52,32 @@ pub(crate) fn durability(name: &str) -> Result<Durability> {
 /// Writes until it is killed or a verb returns something wrong.
 ///
 /// # Errors
-/// If the log cannot be read or written.
+/// If a log cannot be read or written.
 pub fn run(args: &Args, seed: u64) -> Result<()> {
-    let log_path = log_in(&args.folder, &args.name);
-    let Replay { model, pending, .. } = Replay::of(&read(&log_path)?)?;
-    if let Some(operation) = pending {
-        return Err(format!("the log is not settled: {}", short(&operation)).into());
-    }
-    let mut choices = Choices::new(seed ^ seed_of(&args.name), &args.name, model.openings);
-    let journal = Journal::new(Log::open(&log_path)?, model);
-    let mut worker =
-        Worker { folder: args.folder.clone(), name: args.name.clone(), store: None, journal };
+    let prepare = |name: &String| Worker::prepare(&args.folder, name, seed);
+    let mut workers: Vec<_> = args.name.iter().map(prepare).collect::<Result<_>>()?;
     let options = Store::options().durability(durability(&args.durability)?);
 
     std::io::stdout().write_all(b".")?;
     std::io::stdout().flush()?;
-    worker.journal.begin(Operation::Open)?;
-    worker.store = Some(options.open(store_in(&args.folder))?);
-    worker.journal.done()?;
-    loop {
-        let operation = worker.journal.with(|model| choices.next(model));
-        let operation = worker.complete(operation)?;
-        worker.journal.begin(operation.clone())?;
-        if let Err(error) = worker.perform(&operation) {
-            worker.journal.wrong(&error.to_string())?;
-            return Err(error);
-        }
-        let backup =
-            worker.journal.with(|model| model.backup.as_ref().map(|(file, _)| file.clone()));
+    workers.iter().try_for_each(|(worker, _)| worker.journal.begin(Operation::Open))?;
+    let store = options.open(store_in(&args.folder))?;
+    for (worker, _) in &mut workers {
+        worker.store = Some(store.clone());
         worker.journal.done()?;
-        if let (Operation::Backup { .. }, Some(old)) = (&operation, backup) {
-            std::fs::remove_file(args.folder.join(old))?;
-        }
     }
+    std::thread::scope(|scope| {
+        for (worker, mut choices) in workers {
+            scope.spawn(move || {
+                if let Err(error) = worker.write(&mut choices) {
+                    eprintln!("{error}");
+                    // The other threads would go on until they are killed.
+                    std::process::exit(1);
+                }
+            });
+        }
+    });
+    Ok(())
 }
 
 /// A running worker.
@@ -96,6 +89,37 @@ pub(super) struct Worker {
 }
 
 impl Worker {
+    /// Returns a worker without a store, and its random choices.
+    fn prepare(folder: &Path, name: &str, seed: u64) -> Result<(Self, Choices)> {
+        let log_path = log_in(folder, name);
+        let Replay { model, pending, .. } = Replay::of(&read(&log_path)?)?;
+        if let Some(operation) = pending {
+            return Err(format!("the log is not settled: {}", short(&operation)).into());
+        }
+        let choices = Choices::new(seed ^ seed_of(name), name, model.openings);
+        let journal = Journal::new(Log::open(&log_path)?, model);
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        Ok((Self { folder, name, store: None, journal }, choices))
+    }
+
+    fn write(&self, choices: &mut Choices) -> Result<()> {
+        loop {
+            let operation = self.journal.with(|model| choices.next(model));
+            let operation = self.complete(operation)?;
+            self.journal.begin(operation.clone())?;
+            if let Err(error) = self.perform(&operation) {
+                self.journal.wrong(&error.to_string())?;
+                return Err(error);
+            }
+            let backup =
+                self.journal.with(|model| model.backup.as_ref().map(|(file, _)| file.clone()));
+            self.journal.done()?;
+            if let (Operation::Backup { .. }, Some(old)) = (&operation, backup) {
+                std::fs::remove_file(self.folder.join(old))?;
+            }
+        }
+    }
+
     pub(super) fn store(&self) -> Result<&Store> {
         Ok(self.store.as_ref().ok_or("the store is not open")?)
     }

@@ -10,7 +10,7 @@ use std::sync::Once;
 
 use rusqlite::ffi;
 
-use super::{Call, Event, Handle, failure, state};
+use super::{Call, Event, Handle, delay_sync, failure, state};
 
 /// The header of an open file.
 #[repr(C)]
@@ -214,6 +214,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_i
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     fail_if_armed!(Call::Sync);
+    delay_sync();
     let code = forward!(xSync, file, flags);
     if code == ffi::SQLITE_OK {
         // SAFETY: the file is open.

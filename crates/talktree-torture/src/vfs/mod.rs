@@ -3,6 +3,7 @@
 //! [`install`] makes it the default of the process, so talktree uses it unchanged. Every call is passed on to the real
 //! layer. While a [`Record`] is taken, changes of the disk are recorded in order, so that the disk can be rebuilt as a
 //! power cut would leave it. While a [`Fault`] is armed, the n-th call of its kind fails, once or from then on.
+//! [`slow_syncs`] makes the disk a slow one.
 //!
 //! There is one layer per process, so tests that use it run one at a time: [`exclusive`].
 
@@ -11,7 +12,9 @@ mod disk;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::ffi;
 
@@ -126,6 +129,22 @@ pub fn arm(fault: Fault) {
 /// Disarms the fault; returns how many calls failed.
 pub fn disarm() -> u64 {
     state().armed.take().map_or(0, |armed| armed.failed)
+}
+
+/// How many microseconds each sync takes longer.
+static SYNC_DELAY: AtomicU64 = AtomicU64::new(0);
+
+/// Makes each sync take this much longer from now on, as on a slower disk.
+pub fn slow_syncs(by: Duration) {
+    SYNC_DELAY.store(by.as_micros() as u64, Ordering::Relaxed);
+}
+
+/// Waits as long as a sync of the slower disk takes.
+fn delay_sync() {
+    let micros = SYNC_DELAY.load(Ordering::Relaxed);
+    if micros > 0 {
+        std::thread::sleep(Duration::from_micros(micros));
+    }
 }
 
 /// Counts a call; returns the error code if it must fail.

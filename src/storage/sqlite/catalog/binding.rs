@@ -55,7 +55,7 @@ impl Database {
             // Says that the store is read-only.
             return self.write(|_| Ok(Resumed::new(request.new_id.clone(), true, None)));
         }
-        self.write(|conn| {
+        self.write_short(|conn| {
             let former = match find(conn, request)? {
                 Found::Session { id, is_unowned } => {
                     if is_unowned {
@@ -86,7 +86,7 @@ impl Database {
 
     /// Ends the binding of a key; returns the session that it pointed to.
     pub(crate) fn unbind(&self, key: &str) -> Result<Option<SessionId>> {
-        self.write(|conn| {
+        self.write_short(|conn| {
             let Some(open) = open(conn, key)? else { return Ok(None) };
             end(conn, open.number, BindingEnd::Unbound)?;
             Ok(info_of(conn, open.session)?.map(|info| info.id))

@@ -23,7 +23,7 @@ impl Database {
             SessionChange::End(reason) => check_name("end reason", reason)?,
             _ => {}
         }
-        self.write(|conn| {
+        self.write_short(|conn| {
             let key = row::find(conn, id)?.ok_or_else(|| unknown(id))?.key;
             change(conn, key, to, self.config.max_message_bytes)?;
             touch(conn, key)

@@ -1,0 +1,386 @@
+//! Writes: whose turn it is, one transaction for each or one for several short ones, and the care after a commit.
+//!
+//! A long write is a transaction of its own. A short one runs in the transaction that the queue hands to it, in a
+//! savepoint, or begins one; see [`commit_group`](super::commit_group). If it fails, it is rolled back alone. If a system
+//! call fails below it, the connection's state may be wrong, so the whole transaction is rolled back, and every write in
+//! it fails with that error.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::commit_group::{Length, Outcome, Turn, millis_since};
+use super::connection::Database;
+use super::error::{BackendError, BackendResult};
+use super::interrupt::{Watch, interruptible};
+use super::transaction::{self, run};
+use super::{schema, wal};
+use crate::error::{Error, Result};
+
+/// What a write returned; the outer error is the payload of its panic.
+type Answer<T> = std::result::Result<BackendResult<T>, Box<dyn Any + Send>>;
+
+/// What a write in a group has left behind.
+enum Left {
+    /// The transaction.
+    Open,
+    /// Nothing: the transaction was rolled back. The write has failed, and the others in it fail with this error.
+    Nothing(BackendError),
+}
+
+impl Database {
+    /// Runs a write in a transaction of its own: all of it or nothing.
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
+        let writer = self.writer()?;
+        self.write_alone(writer, None, work)
+    }
+
+    /// Runs a write that takes well under a millisecond: all of it or nothing. Other short ones may share its commit.
+    pub(crate) fn write_short<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        // A database in memory has one connection, whose readers must not find a transaction open; its commits are
+        // cheap.
+        if self.file.is_none() {
+            return self.write(work);
+        }
+        let writer = self.writer()?;
+        let turn = self.writers.ask(Length::Short);
+        let asked = turn.asked();
+        self.write_in_group(writer, turn, self.config.busy_timeout, work)
+            .map_err(|error| error.into_error(millis_since(asked)))
+    }
+
+    /// Runs a short write unless a long one or another process has the lock: `None` then, or if the database is read-only.
+    ///
+    /// It waits behind other short writes, but is never refused because of them, however many there are.
+    pub(super) fn write_soon<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<Option<T>> {
+        if self.file.is_none() {
+            return self.try_write(work);
+        }
+        let Some(writer) = &self.writer else { return Ok(None) };
+        let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
+        unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
+    }
+
+    /// Runs a long write, which an interrupt stops.
+    pub(crate) fn write_long<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.write_watched(self.signal.watch(), work)
+    }
+
+    /// Runs a write that this watch stops.
+    pub(super) fn write_watched<T>(
+        &self,
+        watch: Watch,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        let writer = self.writer()?;
+        self.write_alone(writer, Some(watch), work)
+    }
+
+    /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
+    pub(crate) fn try_write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<Option<T>> {
+        let Some(writer) = &self.writer else { return Ok(None) };
+        let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
+        let Some(mut conn) = try_lock(writer) else { return Ok(None) };
+        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
+        unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
+    }
+
+    /// Returns how many steps of SQLite's virtual machine a write takes.
+    #[cfg(test)]
+    pub(super) fn steps_of_write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<(u64, T)> {
+        use std::sync::atomic::AtomicU64;
+        let steps = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let _turn = self.writers.ask(Length::Long);
+        let mut conn = lock(self.writer()?);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let answer = conn
+            .progress_handler(1, Some(count))
+            .map_err(BackendError::from)
+            .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
+        let answer = answer.map_err(|error| error.into_error(0))?;
+        conn.progress_handler(0, None::<fn() -> bool>)
+            .map_err(|error| BackendError::from(error).into_error(0))?;
+        Ok((steps.load(Ordering::Relaxed), answer))
+    }
+
+    fn writer(&self) -> Result<&Mutex<Connection>> {
+        self.writer.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    fn write_alone<T>(
+        &self,
+        writer: &Mutex<Connection>,
+        watch: Option<Watch>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        // Declared first, so that the connection is free before the turn is the next one's.
+        let mut turn = self.writers.ask(Length::Long);
+        let mut conn = lock(writer);
+        let timeout = turn.left_of(self.config.busy_timeout);
+        self.reopen_if_suspect(&mut conn)
+            .and_then(|()| self.write_on(&mut conn, &mut turn, timeout, watch, work))
+            .map_err(|error| error.into_error(turn.waited_ms()))
+    }
+
+    fn write_on<T>(
+        &self,
+        conn: &mut Connection,
+        turn: &mut Turn<'_>,
+        timeout: Duration,
+        watch: Option<Watch>,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let mut is_long = false;
+        let refused_since = turn.refused_since();
+        let write = |conn: &Connection| {
+            transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
+                let began = Instant::now();
+                self.check_version(conn)?;
+                let answer = work(conn)?;
+                // As late as possible, and early enough to write nothing.
+                self.check_file()?;
+                is_long = began.elapsed() >= wal::LONG_WRITE;
+                Ok(answer)
+            })
+        };
+        let answer = match watch {
+            Some(watch) => interruptible(conn, watch, write),
+            None => write(conn),
+        };
+        let answer = match answer {
+            Ok(answer) => self.check_after_commit().map(|()| answer),
+            Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
+        };
+        self.reopen_after(answer.as_ref().err(), conn);
+        if answer.is_ok() {
+            self.keep_log_short(conn, is_long);
+        }
+        answer
+    }
+
+    /// Runs a short write in the open transaction, or in a new one, and waits for its commit.
+    fn write_in_group<T>(
+        &self,
+        writer: &Mutex<Connection>,
+        mut turn: Turn<'_>,
+        timeout: Duration,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        if !turn.is_in_group() {
+            turn.gather();
+        }
+        let mut conn = lock(writer);
+        let (answer, left) = match turn.is_in_group() {
+            true => join(&conn, work),
+            false => self.begin_group(&mut conn, &mut turn, timeout, work),
+        };
+        let outcome = match left {
+            Left::Open => match turn.next() {
+                Some(next) => {
+                    drop(conn);
+                    turn.hand_over(next)
+                }
+                None => self.commit_group(conn, turn),
+            }
+            .map_err(|error| error.again()),
+            // The answer says why.
+            Left::Nothing(error) => Ok(self.give_up_group(conn, turn, error)),
+        };
+        let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
+        // Also if this write failed: it has read what the others wrote, so its error is true only if they are committed.
+        outcome.and_then(|()| answer)
+    }
+
+    /// Begins a transaction and runs the first write in it.
+    ///
+    /// It needs no savepoint: if it fails, the transaction is rolled back, and the next write begins another.
+    fn begin_group<T>(
+        &self,
+        conn: &mut Connection,
+        turn: &mut Turn<'_>,
+        timeout: Duration,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> (Answer<T>, Left) {
+        let timeout = turn.left_of(timeout);
+        let begun = self.reopen_if_suspect(conn).and_then(|()| {
+            // A group whose turn was lost in a panic of talktree's own code has left its transaction.
+            transaction::rollback(conn);
+            transaction::begin(conn, &self.config, timeout, turn.refused_since())
+        });
+        if let Err(error) = begun {
+            let left = Left::Nothing(error.again());
+            return (Ok(Err(error)), left);
+        }
+        turn.begin();
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            self.check_version(conn)?;
+            let answer = work(conn)?;
+            match conn.is_autocommit() {
+                true => Err(transaction::rolled_back()),
+                false => Ok(answer),
+            }
+        }));
+        if let Ok(Ok(_)) = answer {
+            return (answer, Left::Open);
+        }
+        transaction::rollback(conn);
+        let answer = answer.map(|answer| {
+            answer.map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))
+        });
+        let error = answer.as_ref().ok().and_then(|answer| answer.as_ref().err());
+        let left = Left::Nothing(error.map_or_else(transaction::rolled_back, BackendError::again));
+        (answer, left)
+    }
+
+    /// Commits the open transaction and tells all whose writes are in it.
+    fn commit_group(&self, mut conn: MutexGuard<'_, Connection>, mut turn: Turn<'_>) -> Outcome {
+        let is_long = turn.age() >= wal::LONG_WRITE;
+        let began = Instant::now();
+        let committed = self
+            .check_file()
+            .inspect_err(|_| transaction::rollback(&conn))
+            .and_then(|()| transaction::commit(&conn))
+            .and_then(|()| self.check_after_commit());
+        self.reopen_after(committed.as_ref().err(), &mut conn);
+        let outcome = committed.map_err(Arc::new);
+        turn.end(&outcome, began.elapsed());
+        if outcome.is_ok() {
+            self.keep_log_short(&mut conn, is_long);
+        }
+        // Before the turn is the next one's.
+        drop(conn);
+        outcome
+    }
+
+    /// Tells the others of a transaction that was rolled back.
+    fn give_up_group(
+        &self,
+        mut conn: MutexGuard<'_, Connection>,
+        mut turn: Turn<'_>,
+        error: BackendError,
+    ) {
+        self.reopen_after(Some(&error), &mut conn);
+        drop(conn);
+        turn.end(&Err(Arc::new(error)), Duration::ZERO);
+    }
+
+    /// Checks the file once more: it may be moved while the commit waits for the disk.
+    fn check_after_commit(&self) -> BackendResult<()> {
+        if self.config.is_synchronous { self.check_file() } else { Ok(()) }
+    }
+
+    fn keep_log_short(&self, conn: &mut Connection, is_long: bool) {
+        if let Some(file) = self.file.as_ref().filter(|_| self.log.is_due(is_long)) {
+            self.log.keep_short(conn, file.log_bytes(), self.config.busy_timeout);
+        }
+    }
+
+    /// Reopens the writing connection after a failed system call.
+    ///
+    /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
+    /// with the next commit.
+    fn reopen_after(&self, error: Option<&BackendError>, conn: &mut Connection) {
+        if error.is_some_and(BackendError::is_of_system) {
+            self.is_suspect.store(true, Ordering::Relaxed);
+            // If this fails, the next write tries again.
+            let _ = self.reopen_if_suspect(conn);
+        }
+    }
+}
+
+/// Returns the answer of a write that does not wait for others; `None` if they have the lock or the file is read-only.
+fn unless_busy<T>(answer: BackendResult<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_busy() => Ok(None),
+        Err(error) => match error.into_error(0) {
+            Error::ReadOnly => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
+/// Runs a write in the open transaction, in a savepoint.
+fn join<T>(
+    conn: &Connection,
+    work: impl FnOnce(&Connection) -> BackendResult<T>,
+) -> (Answer<T>, Left) {
+    let answer = match run(conn, "SAVEPOINT write") {
+        Ok(()) => catch_unwind(AssertUnwindSafe(|| work(conn))),
+        Err(error) => Ok(Err(error)),
+    };
+    let (answer, ended) = match answer {
+        Ok(Ok(answer)) => match released(conn) {
+            Ok(()) => (Ok(Ok(answer)), Ok(())),
+            Err(error) => (Ok(Err(error.again())), Err(error)),
+        },
+        Ok(Err(error)) => {
+            let error = schema::used_up_keys(conn, &error).unwrap_or(error);
+            let ended = match error.is_of_system() || error.is_busy() || conn.is_autocommit() {
+                true => Err(error.again()),
+                false => undo(conn),
+            };
+            (Ok(Err(error)), ended)
+        }
+        Err(panic) => (Err(panic), undo(conn)),
+    };
+    match ended {
+        Ok(()) => (answer, Left::Open),
+        Err(error) => {
+            transaction::rollback(conn);
+            (answer, Left::Nothing(error))
+        }
+    }
+}
+
+/// Ends the savepoint of a write that succeeded.
+fn released(conn: &Connection) -> BackendResult<()> {
+    if conn.is_autocommit() { Err(transaction::rolled_back()) } else { run(conn, "RELEASE write") }
+}
+
+/// Undoes what a write has done since its savepoint.
+fn undo(conn: &Connection) -> BackendResult<()> {
+    run(conn, "ROLLBACK TO write")?;
+    run(conn, "RELEASE write")
+}
+
+/// If a thread panicked in a write, the transaction was rolled back.
+fn lock(writer: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the connection if nobody uses it: a database in memory is read with it, too.
+fn try_lock(writer: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
+    use std::sync::TryLockError;
+    match writer.try_lock() {
+        Ok(conn) => Some(conn),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
