@@ -65,7 +65,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
                 [
                     chat.append(Message::user("x").with_id(&*name)).is_ok(),
                     store.rename(chat.id(), &name).is_ok(),
-                    chat.label(&name, &id).is_ok(),
+                    chat.label(&"l".repeat(length), &id).is_ok(),
                     chat.append(with_role).is_ok(),
                 ]
             };

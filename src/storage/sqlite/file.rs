@@ -24,6 +24,9 @@ pub(super) const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// The length of the header of a database. A shorter file is no database, though SQLite takes some for empty ones.
 const HEADER_BYTES: u64 = 100;
 
+/// What each database begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
 /// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
 /// 10 ms.
 const FRESH: Duration = Duration::from_millis(50);
@@ -333,7 +336,12 @@ fn require_regular_file(path: &Path) -> Result<()> {
     let why = match file.file_type() {
         kind if kind.is_file() => match file.len() {
             bytes @ 1..HEADER_BYTES => {
-                format!("it has {bytes} bytes, less than the header of a database")
+                let why = format!("it has {bytes} bytes, less than the header of a database");
+                if !has_other_header(path) {
+                    let what = format!("{}: it was cut off: {why}", path.display());
+                    return Err(Error::Corrupt { what });
+                }
+                why
             }
             _ => return Ok(()),
         },
@@ -346,7 +354,10 @@ fn require_regular_file(path: &Path) -> Result<()> {
 
 /// Returns whether a file has another header than SQLite's; `false` if a store of this process has it open.
 pub(super) fn has_other_header(path: &Path) -> bool {
-    header(path).is_some_and(|header| !header.starts_with(b"SQLite format 3\0"))
+    header(path).is_some_and(|header| {
+        let name = &header[..header.len().min(SQLITE.len())];
+        !SQLITE.starts_with(name)
+    })
 }
 
 /// Returns how a file was cut off, by its header; `None` if it was not, or if a store of this process has it open.
