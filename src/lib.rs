@@ -80,7 +80,11 @@ pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionOutcome, Messages, PageBuilder, Path,
     Session, SessionBuilder,
 };
-pub use storage::context::{EntryInfo, EntryVersion};
+pub use storage::catalog::{SessionCatalog, SessionStorage};
+pub use storage::context::{
+    BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
+    StoredLabel,
+};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};

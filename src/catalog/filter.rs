@@ -87,9 +87,8 @@ impl SessionFilter {
     /// ```
     #[must_use]
     pub fn shows(&self, info: &SessionInfo) -> bool {
-        let is = |wanted: &Option<String>, found: &Option<String>| {
-            wanted.is_none() || wanted == found
-        };
+        let is =
+            |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let at = info.last_message_at.unwrap_or(info.created_at);
         let is_named = |text: &String| {
             let name = info.name.as_deref().unwrap_or_default();

@@ -102,9 +102,9 @@ impl FromStr for SessionCursor {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parsed = text.split_once('.').and_then(|(at, key)| {
-            Some(Self { at: at.parse().ok()?, key: key.parse().ok()? })
-        });
+        let parsed = text
+            .split_once('.')
+            .and_then(|(at, key)| Some(Self { at: at.parse().ok()?, key: key.parse().ok()? }));
         parsed.ok_or_else(|| Error::InvalidName {
             what: "place in a list of sessions",
             given: crate::id::shorten(text).into_owned(),
@@ -114,7 +114,10 @@ impl FromStr for SessionCursor {
 }
 
 impl Serialize for SessionCursor {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }

@@ -27,6 +27,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
+use crate::storage::context::copy as copy_context;
 use crate::tokens::Counter;
 
 pub use builder::SessionBuilder;
@@ -74,7 +75,7 @@ impl Session {
     #[must_use]
     pub fn over(provider: impl SessionProvider + 'static) -> Self {
         let provider: Arc<dyn SessionProvider> = Arc::new(provider);
-        let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { conversation: Some(Arc::clone(&provider)), ..Backing::default() };
         Self {
             provider,
             events: Events::default(),
@@ -85,7 +86,8 @@ impl Session {
 
     /// Returns a builder of a session over the caller's own storage, with context blocks.
     ///
-    /// Stored blocks and a frozen prompt need a [`Store`](crate::Store).
+    /// Stored blocks and a frozen prompt need a [`context_store`](SessionBuilder::context_store), or a
+    /// [`Store`](crate::Store).
     ///
     /// ```
     /// use talktree::testing::MemorySession; // with the feature `testing`
@@ -225,6 +227,7 @@ impl Session {
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
+        self.copy_context(&fork);
         if let Ok(length) = fork.path_length() {
             fork.emit_changed(|| Change::Import { messages: length });
         }
@@ -263,14 +266,32 @@ impl Session {
 
     /// Returns a session over another storage of the same store, with the same settings.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
-        let store = self.context.store().map(|store| store.of(provider.id()));
-        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let backing = self.context.backing().of(Arc::clone(&provider));
         let context = self.context.moved_to(backing);
         Self {
             provider,
             events: self.events.clone(),
             context,
             compaction: self.compaction.of_another(),
+        }
+    }
+
+    /// Copies the texts of the session to one that was made from it, unless the storage did.
+    fn copy_context(&self, to: &Self) {
+        let stores = (self.context.backing().store_beside(), to.context.backing().store_beside());
+        if let (Some(from), Some(to)) = stores
+            && let Err(error) = copy_context(from, to)
+        {
+            self.compaction.report(&error);
+        }
+    }
+
+    /// Removes the frozen prompt after a change that calls for a new one, unless the storage did.
+    fn thaw_context(&self) {
+        if let Some(store) = self.context.backing().store_beside()
+            && let Err(error) = store.set_frozen(None)
+        {
+            self.compaction.report(&error);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The doorway to the catalog: all sessions of a storage, and the outside keys that point to them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::SessionProvider;
@@ -13,17 +14,22 @@ use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::search::{Found, SearchRequest, SessionsFound};
 
+/// The storage of one session.
+#[derive(Clone)]
+pub struct SessionStorage {
+    /// Its conversation.
+    pub session: Arc<dyn SessionProvider>,
+    /// Its context; `None` if there is none: then blocks cannot be stored, and prompts cannot be frozen.
+    pub context: Option<Arc<dyn ContextStore>>,
+}
+
 /// All sessions of a storage. A [`SessionManager`](crate::SessionManager) works over it.
 ///
 /// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
 /// An unknown session is [`Error::UnknownSession`](crate::Error::UnknownSession).
 pub trait SessionCatalog: Send + Sync {
     /// Returns the storage of a session; its first write creates the session.
-    fn session(&self, id: &SessionId) -> Arc<dyn SessionProvider>;
-
-    /// Returns the storage of the session's context, bound to the same session; `None` if there is none: then blocks
-    /// cannot be stored, and prompts cannot be frozen.
-    fn context(&self, id: &SessionId) -> Option<Arc<dyn ContextStore>>;
+    fn session(&self, id: &SessionId) -> SessionStorage;
 
     /// Returns the details of a session, also of one in the trash.
     fn info(&self, id: &SessionId) -> Result<Option<SessionInfo>>;
@@ -69,4 +75,10 @@ pub trait SessionCatalog: Send + Sync {
 
     /// Searches for whole sessions within the request's scope.
     fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound>;
+}
+
+impl fmt::Debug for SessionStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionStorage").field("id", self.session.id()).finish_non_exhaustive()
+    }
 }

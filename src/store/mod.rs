@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::{InProgress, Session};
-use crate::storage::sqlite::{self, Database};
+use crate::storage::catalog::SessionCatalog;
+use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
@@ -146,6 +147,22 @@ impl Store {
     /// ```
     pub fn options() -> StoreOptions {
         StoreOptions::default()
+    }
+
+    /// Returns the doorway to all its sessions, as a storage of your own would implement it.
+    ///
+    /// ```
+    /// use talktree::{Message, Session, SessionFilter, Store};
+    ///
+    /// let catalog = Store::open_in_memory()?.catalog();
+    /// catalog.create(&"monday".into(), &"Deployment".into())?;
+    /// let page = catalog.list(&SessionFilter::default(), None, 20)?;
+    /// assert_eq!(page.sessions[0].info.name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn catalog(&self) -> Arc<dyn SessionCatalog> {
+        Arc::new(SqliteCatalog::new(Arc::clone(&self.database)))
     }
 
     fn over(database: Database) -> Self {

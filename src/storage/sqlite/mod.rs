@@ -52,6 +52,7 @@ mod update;
 mod verify;
 mod wal;
 
+pub(crate) use catalog::SqliteCatalog;
 pub(crate) use connection::{Config, Database};
 pub(crate) use file::is_open;
 pub(crate) use interrupt::{InterruptSignal, Watch};

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::message::Part;
 use crate::storage::SessionProvider;
-use crate::storage::context::{NewEntry, Owner};
+use crate::storage::context::{BlockScope, NewEntry};
 use crate::view::{ExpectedHead, Parent};
 
 /// Each hot statement, and what its query plan contains.
@@ -102,7 +102,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
         &["COVERING INDEX label_target (address>? AND address<?)"],
     ),
-    ("a block", block::BY_LABEL, &["(session=? AND label=?)"]),
+    ("a block", block::BY_LABEL, &["(session=? AND owner=? AND label=?)"]),
     (
         "the labels that have a text",
         block::LABELS,
@@ -181,8 +181,7 @@ fn filled() -> Result<Database> {
         let context = database.context(&name.into());
         for n in 0..100 {
             let key = n.to_string();
-            let entry = NewEntry { key: &key, content: "text", ..NewEntry::default() };
-            context.put(Owner::Session, "documents", &entry, true, None)?;
+            context.put(BlockScope::Session, "documents", &[NewEntry::new(&key, "text")], true)?;
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));
         session.append(

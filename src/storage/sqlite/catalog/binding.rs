@@ -31,9 +31,16 @@ struct Open {
 enum Found {
     Nothing,
     /// A session that may be resumed; its owner is still to be set if `is_unowned`.
-    Session { id: SessionId, is_unowned: bool },
+    Session {
+        id: SessionId,
+        is_unowned: bool,
+    },
     /// A session that must not be resumed.
-    Former { number: i64, id: Option<SessionId>, why: BindingEnd },
+    Former {
+        number: i64,
+        id: Option<SessionId>,
+        why: BindingEnd,
+    },
 }
 
 impl Database {

@@ -31,7 +31,10 @@ impl Database {
         after: Option<SessionCursor>,
         limit: usize,
     ) -> Result<SessionPage> {
-        self.read(|conn| list(conn, filter, after, limit.clamp(1, MAX_PAGE)))
+        if limit == 0 {
+            return Ok(SessionPage::default());
+        }
+        self.read(|conn| list(conn, filter, after, limit.min(MAX_PAGE)))
     }
 }
 
@@ -52,12 +55,15 @@ fn list(
     while let Some(row) = rows.next()? {
         let (key, at, newest_possible) = place(row)?;
         let last = found.last_key_value().filter(|_| found.len() > limit);
-        if newest_possible < since || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
+        if newest_possible < since
+            || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
         {
             break;
         }
         let cursor = SessionCursor::from_micros(at, key);
-        if after.is_some_and(|after| cursor >= after) {
+        // Its details need not be read if it is on an earlier page or after this one.
+        if after.is_some_and(|after| cursor >= after) || last.is_some_and(|last| cursor < last.0.0)
+        {
             continue;
         }
         let info = read_info(row)?;
@@ -126,8 +132,7 @@ macro_rules! sessions {
     };
 }
 
-pub(in super::super) const ALL: &str =
-    sessions!("deleted_at IS NULL");
+pub(in super::super) const ALL: &str = sessions!("deleted_at IS NULL");
 
 pub(in super::super) const OWNED: &str = sessions!("owner = ?2 AND deleted_at IS NULL");
 

@@ -142,8 +142,9 @@ impl Bind for Json {
 impl<T: DeserializeOwned> Read<'_> for Vec<T> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
         match row.get_ref(at)?.as_str_or_null()? {
-            Some(text) => serde_json::from_str(text)
-                .map_err(|error| corrupt(format!("a list: {error}"))),
+            Some(text) => {
+                serde_json::from_str(text).map_err(|error| corrupt(format!("a list: {error}")))
+            }
             None => Ok(Self::new()),
         }
     }

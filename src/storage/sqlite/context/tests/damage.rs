@@ -55,7 +55,7 @@ fn a_damaged_text_is_an_error_that_names_it() -> Result<()> {
     let context = database.context(&"s".into());
     put(&*context, "k", "one")?;
     database.write(|conn| Ok(conn.execute("UPDATE context_entry SET changed_at = 9e18", [])?))?;
-    let answer = context.entry(Owner::Session, "memory", "k");
+    let answer = context.entry(BlockScope::Session, "memory", "k");
     let Err(Error::Corrupt { what }) = answer else { panic!("{answer:?}") };
     assert!(what.starts_with("text 1 of context block 1: "), "{what}");
     Ok(())

@@ -105,7 +105,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     let names = ["s", "t"];
     for (who, act) in acts {
         let context = database.context(&names[*who].into());
-        let owned = |owner: usize| (OWNERS[owner] == Owner::Session).then_some(*who);
+        let owned = |owner: usize| (SCOPES[owner] == BlockScope::Session).then_some(*who);
         match act {
             Act::Put { owner, label, key, content, is_searchable, seen } => {
                 let at = (owned(*owner), *label, *key);
@@ -121,7 +121,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 };
                 let new = text(KEYS[*key], content);
                 let put =
-                    context.put(OWNERS[*owner], LABELS[*label], &new, *is_searchable, *seen)?;
+                    context.put_one(SCOPES[*owner], LABELS[*label], &new, *is_searchable, *seen)?;
                 assert_eq!(put, expected);
             }
             Act::Remove { owner, label, key } => {
@@ -130,7 +130,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 if is_there {
                     model.push(at, None, false);
                 }
-                assert_eq!(context.remove(OWNERS[*owner], LABELS[*label], KEYS[*key])?, is_there);
+                assert_eq!(context.remove(SCOPES[*owner], LABELS[*label], KEYS[*key])?, is_there);
             }
             Act::Search { owner, label, word } => {
                 let holds = |key: &usize| {
@@ -142,7 +142,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                     (0..KEYS.len()).filter(holds).map(|key| KEYS[key]).collect();
                 expected.sort_unstable();
                 let (found, _) =
-                    context.search(OWNERS[*owner], LABELS[*label], WORDS[*word], 10)?;
+                    context.search(SCOPES[*owner], LABELS[*label], WORDS[*word], 10)?;
                 let mut found: Vec<_> = found.iter().map(|entry| entry.key.as_str()).collect();
                 found.sort_unstable();
                 assert_eq!(found, expected);
@@ -153,11 +153,11 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
             }
             Act::Refreeze(content) => {
                 model.frozen[*who] = Some(content.clone());
-                context.refreeze(&section(content))?;
+                context.set_frozen(Some(&section(content)))?;
             }
             Act::Thaw => {
                 model.frozen[*who] = None;
-                context.thaw()?;
+                context.set_frozen(None)?;
             }
             Act::Clear => {
                 model.frozen[*who] = None;
@@ -210,8 +210,8 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     for (who, name) in names.iter().enumerate() {
         let context = database.context(&(*name).into());
         assert_eq!(context.frozen()?, model.frozen[who].as_deref().map(section));
-        for owner in OWNERS {
-            let whose = (owner == Owner::Session).then_some(who);
+        for owner in SCOPES {
+            let whose = (owner == BlockScope::Session).then_some(who);
             let mut labels = Vec::new();
             for (label, name) in LABELS.iter().enumerate() {
                 let mut documents = 0;
