@@ -38,7 +38,8 @@ impl Database {
     }
 }
 
-fn list(
+/// Returns a page of `limit` sessions, at least one.
+pub(super) fn list(
     conn: &Connection,
     filter: &SessionFilter,
     after: Option<SessionCursor>,

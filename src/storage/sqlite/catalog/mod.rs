@@ -3,7 +3,9 @@
 pub(super) mod binding;
 mod change;
 mod doorway;
-mod list;
+pub(super) mod list;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use doorway::SqliteCatalog;
 

@@ -59,7 +59,7 @@ fn owner_of(conn: &Connection, session: i64) -> BackendResult<Option<String>> {
     Ok(owner.flatten().filter(|owner| !owner.is_empty()))
 }
 
-const OWNER: &str = "SELECT owner FROM session WHERE key = ?1";
+pub(super) const OWNER: &str = "SELECT owner FROM session WHERE key = ?1";
 
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
