@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::session::MemorySession;
 use super::state::{Handle, Kept, State, lock, touch};
 use crate::catalog::{Binding, BindingEnd};
-use crate::compaction::{Compaction, CompactionStatus};
+use crate::compaction::{Compaction, CompactionStatus, Seen};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Message, now};
@@ -138,6 +138,16 @@ impl SessionProvider for CatalogSession {
     fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let add = |session: &MemorySession| session.add_compaction(compaction);
         self.write_then(add, |kept, _| kept.frozen = None)
+    }
+
+    fn commit_compaction(
+        &self,
+        compaction: &Compaction,
+        leaf: &MessageId,
+        seen: &Seen,
+    ) -> Result<bool> {
+        let commit = |session: &MemorySession| session.commit_compaction(compaction, leaf, seen);
+        self.write_then(commit, |kept, _| kept.frozen = None)
     }
 
     fn compactions(&self) -> Result<Vec<Compaction>> {
