@@ -55,7 +55,7 @@ trait PutOne {
     ) -> Result<Put>;
 }
 
-impl PutOne for dyn ContextStore {
+impl<T: ContextStore + ?Sized> PutOne for T {
     fn put_one(
         &self,
         scope: BlockScope,

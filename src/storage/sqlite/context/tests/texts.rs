@@ -9,10 +9,9 @@ fn a_text_is_read_back_and_counts_its_versions() -> Result<()> {
     for owner in SCOPES {
         assert_eq!(context.entry(owner, "memory", "")?, None);
         let new = NewEntry {
-            key: "",
             title: Some("Title"),
             description: Some("What it is about"),
-            content: "one",
+            ..text("", "one")
         };
         let answer = context.put_one(owner, "memory", &new, false, Some(0))?;
         assert_eq!(answer, Put::Stored { version: 1 });
