@@ -54,6 +54,14 @@ pub enum Error {
         /// The session.
         id: SessionId,
     },
+    /// The session has no owner, so it has no texts of its owner. Nothing was written.
+    #[error(
+        "session {session:?} has no owner, so there are no texts of its owner; set an owner first"
+    )]
+    NoOwner {
+        /// The session.
+        session: SessionId,
+    },
     /// The session has no compaction of this id.
     #[error("session {session:?} has no compaction {id:?}")]
     UnknownCompaction {

@@ -66,8 +66,11 @@ macro_rules! id {
                 &self.0
             }
 
-            /// Checks that the id is not empty and within [`MAX_ID_BYTES`].
-            pub(crate) fn check(&self) -> Result<()> {
+            /// Checks that the id is not empty and within [`MAX_ID_BYTES`], for storages of your own.
+            ///
+            /// # Errors
+            /// [`Error::InvalidName`].
+            pub fn check(&self) -> Result<()> {
                 check_name($what, &self.0)
             }
         }

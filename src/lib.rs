@@ -87,7 +87,10 @@ pub use session::{
     OneSession, PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
-pub use storage::context::{EntryInfo, EntryVersion};
+pub use storage::context::{
+    BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
+    StoredLabel,
+};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions, UsageReport};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};

@@ -6,6 +6,7 @@
 mod append;
 mod append_all;
 mod auto_compaction;
+mod catalog;
 mod cold_read;
 mod compacted_history;
 mod context;
@@ -80,6 +81,7 @@ const ROWS: &[(&str, Row)] = &[
     ("search-store", search::store),
     ("prompt", context::prompt),
     ("knowledge", context::knowledge),
+    ("catalog", catalog::run),
     // Last, because it closes the largest store.
     ("open", open::run),
 ];

@@ -1,5 +1,7 @@
 //! Changes of a session that are no changes of its conversation.
 
+use crate::error::Result;
+use crate::id::check_name;
 use crate::message::Json;
 
 /// A change of a session that is no change of its conversation.
@@ -34,8 +36,37 @@ pub enum SessionChange {
     End(String),
     /// Takes the end back.
     Reopen,
-    /// Puts it into the trash: lists, searches and bindings leave it out, and it cannot be written until it is restored.
+    /// Puts it into the trash: lists, searches and bindings leave it out, and it cannot be written or changed until it is
+    /// restored. One that is there is a no-op.
     Delete,
     /// Takes it out of the trash.
     Restore,
+}
+
+impl SessionChange {
+    /// Checks the texts, for storages of your own.
+    ///
+    /// ```
+    /// use talktree::SessionChange;
+    ///
+    /// assert!(SessionChange::Tag("work".to_owned()).check().is_ok());
+    /// assert!(SessionChange::Tag(String::new()).check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if one is empty or too long.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Name(Some(name)) => check_name("session name", name),
+            Self::Owner(Some(owner)) => check_name("owner", owner),
+            Self::Tag(tag) | Self::Untag(tag) => check_name("tag", tag),
+            Self::End(reason) => check_name("end reason", reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a session in the trash can be changed so: it can be taken out of it, and put into it again.
+    pub(crate) fn is_allowed_in_trash(&self) -> bool {
+        matches!(self, Self::Delete | Self::Restore)
+    }
 }

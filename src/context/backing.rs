@@ -10,14 +10,28 @@ use crate::storage::context::ContextStore;
 /// The busy timeout of a context without a store: that of a store by default.
 const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A session over a [`SessionProvider`] of the caller has no store; a context without a session has no conversation.
+/// A session over a [`SessionProvider`] of the caller may have no store; a context without a session has no conversation.
 #[derive(Clone, Default)]
 pub(crate) struct Backing {
     pub(crate) store: Option<Arc<dyn ContextStore>>,
     pub(crate) conversation: Option<Arc<dyn SessionProvider>>,
+    /// Whether the verbs of the conversation leave the store alone: then the session itself copies the texts to a fork, and
+    /// removes the frozen prompt when the conversation is cleared or compacted.
+    pub(crate) is_beside: bool,
 }
 
 impl Backing {
+    /// Returns the backing of another session of the same storage.
+    pub(crate) fn of(&self, conversation: Arc<dyn SessionProvider>) -> Self {
+        let store = self.store.as_ref().map(|store| store.of(conversation.id()));
+        Self { store, conversation: Some(conversation), is_beside: self.is_beside }
+    }
+
+    /// Returns the store if the verbs of the conversation leave it alone.
+    pub(crate) fn store_beside(&self) -> Option<&dyn ContextStore> {
+        self.store.as_deref().filter(|_| self.is_beside)
+    }
+
     pub(crate) fn store(&self) -> Result<&dyn ContextStore> {
         self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }

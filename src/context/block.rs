@@ -10,6 +10,7 @@ use crate::callback;
 use crate::error::{self, BoxError, Error};
 use crate::foreign;
 use crate::id::shorten;
+use crate::storage::context::BlockScope;
 
 /// One block of what a model should know: its source and its settings.
 ///
@@ -28,8 +29,8 @@ pub struct Block {
     pub(crate) max_tokens: Option<u64>,
     /// Whether the model is told when the block differs from the frozen prompt.
     pub(crate) is_reminding: bool,
-    /// Whether its texts belong to all sessions.
-    pub(crate) is_shared: bool,
+    /// Whose its stored texts are.
+    pub(crate) scope: BlockScope,
     /// Whether writes are refused though the source could be written.
     pub(crate) is_read_only: bool,
 }
@@ -209,7 +210,7 @@ impl Block {
             description: None,
             max_tokens: None,
             is_reminding: false,
-            is_shared: false,
+            scope: BlockScope::Session,
             is_read_only: false,
         }
     }
@@ -260,7 +261,48 @@ impl Block {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn across_sessions(self) -> Self {
-        Self { is_shared: true, ..self }
+        Self { scope: BlockScope::Shared, ..self }
+    }
+
+    /// Shares the texts of the block among all sessions of one owner that have the label: what a bot knows about a person,
+    /// in every chat with them. Only a block that is kept in the store can be shared; with any other the context refuses to
+    /// open.
+    ///
+    /// The owner is that of the session at each read and write: in a session without one the block is empty, and a write is
+    /// [`Error::NoOwner`]. A fork has the same owner. The texts stay when a session is removed.
+    ///
+    /// ```
+    /// use talktree::{Block, Error, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let open = |id| store.session_builder(id).block("memory", Block::stored().per_owner()).open();
+    /// let (monday, tuesday) = (open("monday")?, open("tuesday")?);
+    /// let refused = monday.context().set("memory", "Likes coffee.");
+    /// assert!(matches!(refused, Err(Error::NoOwner { .. })));
+    ///
+    /// for chat in [&monday, &tuesday] {
+    ///     let owner = Some("user:42".to_owned());
+    ///     chat.set_details(&SessionDetails { owner, ..SessionDetails::default() })?;
+    /// }
+    /// monday.context().set("memory", "Likes coffee.")?;
+    /// assert_eq!(tuesday.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn per_owner(self) -> Self {
+        Self { scope: BlockScope::Owner, ..self }
+    }
+
+    /// Returns whose the stored texts of the block are.
+    ///
+    /// ```
+    /// use talktree::{Block, BlockScope};
+    ///
+    /// assert_eq!(Block::stored().scope(), BlockScope::Session);
+    /// assert_eq!(Block::shared().scope(), BlockScope::Shared);
+    /// ```
+    #[must_use]
+    pub fn scope(&self) -> BlockScope {
+        self.scope
     }
 
     /// Makes the block read-only: neither a tool nor a call through this context writes it. The program can still write

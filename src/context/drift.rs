@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::storage::context::Section;
+use crate::storage::context::PromptSection;
 
 /// A block that differs from the frozen prompt: its text there and its text now.
 ///
@@ -46,12 +46,12 @@ pub enum DriftKind {
 }
 
 /// Returns the blocks that differ: those of the current prompt in their order, then those that are gone.
-pub(super) fn drifts(frozen: Vec<Section>, current: Vec<Section>) -> Vec<Drift> {
+pub(super) fn drifts(frozen: Vec<PromptSection>, current: Vec<PromptSection>) -> Vec<Drift> {
     let labels: Vec<String> = frozen.iter().map(|section| section.label.clone()).collect();
     let mut frozen: HashMap<String, String> =
         frozen.into_iter().map(|section| (section.label, section.content)).collect();
     let mut drifts = Vec::new();
-    for Section { label, content: current, .. } in current {
+    for PromptSection { label, content: current, .. } in current {
         match frozen.remove(&label) {
             Some(frozen) if frozen == current => {}
             Some(frozen) => {
@@ -76,8 +76,8 @@ pub(super) fn drifts(frozen: Vec<Section>, current: Vec<Section>) -> Vec<Drift> 
 mod tests {
     use super::*;
 
-    fn sections(texts: &[(&str, &str)]) -> Vec<Section> {
-        let section = |(label, content): &(&str, &str)| Section {
+    fn sections(texts: &[(&str, &str)]) -> Vec<PromptSection> {
+        let section = |(label, content): &(&str, &str)| PromptSection {
             label: (*label).to_owned(),
             header: String::new(),
             content: (*content).to_owned(),

@@ -5,7 +5,7 @@ use super::drift::{Drift, drifts};
 use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
 use crate::foreign::{guarded, name};
-use crate::storage::context::Section;
+use crate::storage::context::PromptSection;
 
 /// The text after the label in a reminder. A line of a block with this text begins with `> `.
 const CHANGED: &str = " has changed since the prompt was written.";
@@ -77,7 +77,7 @@ impl Context {
     pub fn refresh_prompt(&self) -> Result<String> {
         let sections = self.sections()?;
         if self.shared.options.is_cached {
-            self.backing().store()?.refreeze(&sections)?;
+            self.backing().store()?.set_frozen(Some(&sections))?;
         }
         Ok(text(&sections))
     }
@@ -98,7 +98,7 @@ impl Context {
     /// # Errors
     /// As every write.
     pub fn thaw_prompt(&self) -> Result<()> {
-        self.backing().store()?.thaw()
+        self.backing().store()?.set_frozen(None)
     }
 
     /// Returns the frozen prompt; `None` if none is frozen. Nothing is rendered.
@@ -171,7 +171,7 @@ impl Context {
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
     }
 
-    fn sections(&self) -> Result<Vec<Section>> {
+    fn sections(&self) -> Result<Vec<PromptSection>> {
         let blocks = self.blocks()?;
         Ok(blocks.iter().filter_map(section).collect())
     }

@@ -79,7 +79,7 @@ impl Context {
                 block.block.check_tokens(label, estimate_tokens(&passage.content))?;
             }
             if block.is_none_or(|block| block.block.source.is_stored()) {
-                let entry = NewEntry { content: &passage.content, ..NewEntry::default() };
+                let entry = NewEntry::new("", &passage.content);
                 self.backing().store()?.check(label, &entry)?;
             }
         }

@@ -16,7 +16,7 @@ use super::slug;
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
-use crate::storage::context::{Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put};
+use crate::storage::context::{BlockScope, Entry, EntryInfo, EntryVersion, NewEntry};
 
 /// How many times a write is tried while other writers come first.
 const MAX_TRIES: usize = 1_000;
@@ -39,7 +39,7 @@ impl LabelledBlock {
     pub(super) fn new(label: &str, block: Block) -> Result<Self> {
         check_label(label)?;
         let label = label.to_owned();
-        if block.is_shared && !block.source.is_stored() {
+        if block.scope != BlockScope::Session && !block.source.is_stored() {
             let what = "be shared across sessions: it is not kept in the store";
             return Err(Error::BlockCannot { label, what });
         }
@@ -88,7 +88,7 @@ impl LabelledBlock {
                 });
                 Ok(lines.collect::<Vec<_>>().join("\n"))
             }
-            Source::Knowledge => match backing.store()?.count(self.owner(), &self.label)? {
+            Source::Knowledge => match backing.store()?.count(self.scope(), &self.label)? {
                 1 => Ok("1 entry indexed.".to_owned()),
                 count => Ok(format!("{count} entries indexed.")),
             },
@@ -109,8 +109,8 @@ impl LabelledBlock {
             }
             _ => {
                 self.check_tokens(content)?;
-                let entry = NewEntry { content, ..NewEntry::default() };
-                backing.store()?.put(self.owner(), &self.label, &entry, false, None)?;
+                let entry = NewEntry::new("", content);
+                backing.store()?.put(self.scope(), &self.label, &[entry], false)?;
                 Ok(self.block.info(&self.label, content.to_owned()))
             }
         }
@@ -120,7 +120,7 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(_) => Err(self.cannot("be removed: its text is not in the store")),
-            _ => backing.store()?.remove(self.owner(), &self.label, ""),
+            _ => backing.store()?.remove(self.scope(), &self.label, ""),
         }
     }
 
@@ -207,10 +207,11 @@ impl LabelledBlock {
                     (documents[at].key, expected[at]) = (key, version);
                 }
             }
-            let entries = documents.iter().map(entry_of).zip(expected);
-            let entries: Vec<_> = entries.collect();
+            let entries = documents.iter().zip(expected);
+            let entries: Vec<_> =
+                entries.map(|(document, expected)| entry_of(document, expected)).collect();
             let is_searchable = self.block.source.is_searchable();
-            if backing.store()?.put_all(self.owner(), &self.label, &entries, is_searchable)? {
+            if backing.store()?.put(self.scope(), &self.label, &entries, is_searchable)? {
                 return Ok(documents.into_iter().map(|document| document.key).collect());
             }
         }
@@ -307,14 +308,8 @@ impl LabelledBlock {
             let document = make(&key, present);
             self.check_tokens(&document.content)?;
             let (store, is_searchable) = (backing.store()?, self.block.source.is_searchable());
-            let answer = store.put(
-                self.owner(),
-                &self.label,
-                &entry_of(&document),
-                is_searchable,
-                Some(version),
-            )?;
-            if !matches!(answer, Put::Moved { .. }) {
+            let entry = entry_of(&document, Some(version));
+            if store.put(self.scope(), &self.label, &[entry], is_searchable)? {
                 return Ok(document);
             }
         }
@@ -326,13 +321,13 @@ impl LabelledBlock {
         self.check_writable()?;
         match key {
             "" => Ok(false),
-            _ => backing.store()?.remove(self.owner(), &self.label, key),
+            _ => backing.store()?.remove(self.scope(), &self.label, key),
         }
     }
 
     pub(super) fn documents(&self, backing: &Backing) -> Result<Vec<EntryInfo>> {
         self.check_documents()?;
-        backing.store()?.documents(self.owner(), &self.label)
+        backing.store()?.documents(self.scope(), &self.label)
     }
 
     pub(super) fn load(&self, backing: &Backing, key: &str) -> Result<Option<String>> {
@@ -362,7 +357,7 @@ impl LabelledBlock {
                 Ok((found, Matched::All))
             }
             Source::Knowledge => {
-                let found = backing.store()?.search(self.owner(), &self.label, query, limit)?;
+                let found = backing.store()?.search(self.scope(), &self.label, query, limit)?;
                 Ok((found.0.into_iter().map(document).collect(), found.1))
             }
             Source::History => {
@@ -378,7 +373,7 @@ impl LabelledBlock {
 
     pub(super) fn versions(&self, backing: &Backing, key: &str) -> Result<Vec<EntryVersion>> {
         self.check_stored()?;
-        backing.store()?.versions(self.owner(), &self.label, key)
+        backing.store()?.versions(self.scope(), &self.label, key)
     }
 
     pub(super) fn version(
@@ -388,7 +383,7 @@ impl LabelledBlock {
         version: u64,
     ) -> Result<EntryVersion> {
         self.check_stored()?;
-        let found = backing.store()?.version(self.owner(), &self.label, key, version)?;
+        let found = backing.store()?.version(self.scope(), &self.label, key, version)?;
         found.ok_or_else(|| Error::UnknownVersion {
             label: self.label.clone(),
             key: Some(key.to_owned()).filter(|key| !key.is_empty()),
@@ -406,27 +401,26 @@ impl LabelledBlock {
         }
         let label = &self.label;
         let Some(content) = found.content else {
-            backing.store()?.remove(self.owner(), label, key)?;
+            backing.store()?.remove(self.scope(), label, key)?;
             return Ok(());
         };
         self.check_tokens(&content)?;
         let entry = NewEntry {
-            key,
             title: found.title.as_deref(),
             description: found.description.as_deref(),
-            content: &content,
+            ..NewEntry::new(key, &content)
         };
         let is_searchable = self.block.source.is_searchable();
-        backing.store()?.put(self.owner(), label, &entry, is_searchable, None)?;
+        backing.store()?.put(self.scope(), label, &[entry], is_searchable)?;
         Ok(())
     }
 
     fn entry(&self, backing: &Backing, key: &str) -> Result<Option<Entry>> {
-        backing.store()?.entry(self.owner(), &self.label, key)
+        backing.store()?.entry(self.scope(), &self.label, key)
     }
 
-    fn owner(&self) -> Owner {
-        if self.block.is_shared { Owner::Shared } else { Owner::Session }
+    fn scope(&self) -> BlockScope {
+        self.block.scope
     }
 
     pub(crate) fn cannot(&self, what: &'static str) -> Error {
@@ -521,13 +515,13 @@ fn joined(content: &str, text: &str) -> String {
     }
 }
 
-fn entry_of(document: &Document) -> NewEntry<'_> {
+fn entry_of(document: &Document, expected: Option<u64>) -> NewEntry<'_> {
     NewEntry {
-        key: &document.key,
         // An empty title or description removes the one that was there.
         title: document.title.as_deref().filter(|title| !title.is_empty()),
         description: document.description.as_deref().filter(|text| !text.is_empty()),
-        content: &document.content,
+        expected,
+        ..NewEntry::new(&document.key, &document.content)
     }
 }
 

@@ -5,14 +5,14 @@ use super::block::{Block, Source};
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
 use crate::error::Result;
-use crate::storage::context::{EntryVersion, Owner, StoredLabel};
+use crate::storage::context::{BlockScope, EntryVersion, StoredLabel};
 
 impl Context {
-    /// Returns the labels under which the store keeps texts of this session or of all sessions, each with a block that
-    /// reads them, whether or not the context has one.
+    /// Returns the labels under which the store keeps texts of this session, of its owner or of all sessions, each with a
+    /// block that reads them, whether or not the context has one.
     ///
-    /// Descriptions and limits are not stored, so these blocks have none. If both the session and all sessions have texts
-    /// under a label, only the session's block is returned.
+    /// Descriptions and limits are not stored, so these blocks have none. If there are texts of several under a label, only
+    /// the block of the narrowest is returned: the session before its owner, the owner before all.
     ///
     /// ```
     /// use talktree::{Block, Store};
@@ -33,18 +33,16 @@ impl Context {
     /// As every read.
     pub fn stored(&self) -> Result<Vec<(String, Block)>> {
         let Some(store) = self.store() else { return Ok(Vec::new()) };
-        let own = store.labels(Owner::Session)?;
-        let mut shared = store.labels(Owner::Shared)?;
-        shared.retain(|label| own.iter().all(|other| other.label != label.label));
-        let shared = shared.into_iter().map(|found| {
-            let block = block_of(&found).across_sessions();
-            (found.label, block)
-        });
-        let own = own.into_iter().map(|found| {
-            let block = block_of(&found);
-            (found.label, block)
-        });
-        Ok(own.chain(shared).collect())
+        let mut stored: Vec<(String, Block)> = Vec::new();
+        for scope in BlockScope::ALL {
+            let mut labels = store.labels(scope)?;
+            labels.retain(|found| stored.iter().all(|(label, _)| *label != found.label));
+            stored.extend(labels.into_iter().map(|found| {
+                let block = block_of(&found, scope);
+                (found.label, block)
+            }));
+        }
+        Ok(stored)
     }
 
     /// Returns the versions of a stored block or, with a `key`, of a document of the block, oldest first; the last one is
@@ -106,10 +104,11 @@ impl Context {
     }
 }
 
-fn block_of(found: &StoredLabel) -> Block {
-    Block::of(match found {
+fn block_of(found: &StoredLabel, scope: BlockScope) -> Block {
+    let block = Block::of(match found {
         StoredLabel { has_text: true, .. } => Source::Stored,
         StoredLabel { is_searchable: true, .. } => Source::Knowledge,
         _ => Source::StoredSkills,
-    })
+    });
+    Block { scope, ..block }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::block::{BlockInfo, percent};
 use super::markdown::Passage;
 use crate::foreign::{self, RULES};
-use crate::storage::context::Section;
+use crate::storage::context::PromptSection;
 
 /// The characters of the line above and below a label.
 const RULE_CHARS: usize = 46;
@@ -53,8 +53,8 @@ fn is_shown(block: &BlockInfo) -> bool {
 }
 
 /// Returns the section of a block; `None` if the prompt does not show it.
-pub(crate) fn section(block: &BlockInfo) -> Option<Section> {
-    is_shown(block).then(|| Section {
+pub(crate) fn section(block: &BlockInfo) -> Option<PromptSection> {
+    is_shown(block).then(|| PromptSection {
         label: block.label.clone(),
         header: header(block),
         content: block.content.clone(),
@@ -70,7 +70,7 @@ fn shown(content: &str) -> Cow<'_, str> {
 }
 
 /// Returns the prompt that these sections make.
-pub(crate) fn text(sections: &[Section]) -> String {
+pub(crate) fn text(sections: &[PromptSection]) -> String {
     let texts =
         sections.iter().map(|section| format!("{}\n{}", section.header, shown(&section.content)));
     texts.collect::<Vec<_>>().join("\n\n")

@@ -9,5 +9,6 @@ mod written;
 pub use import::{ImportRecord, Imported, SessionImport};
 pub use pointer::{HeadEntry, Label};
 pub use read::{Page, Recent, RowStat};
+pub(crate) use session::{MAX_TAGS, too_many_tags};
 pub use session::{SessionDetails, SessionInfo};
 pub use written::{Appended, CountedAppend, Deleted, Updated, Upserted};

@@ -33,6 +33,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
+use crate::storage::context::copy as copy_context;
 use crate::tokens::Counter;
 
 pub use builder::{OneSession, SessionBuilder};
@@ -88,7 +89,7 @@ impl Session {
     }
 
     pub(crate) fn of(provider: Arc<dyn SessionProvider>) -> Self {
-        let backing = Backing { store: None, conversation: Some(Arc::clone(&provider)) };
+        let backing = Backing { conversation: Some(Arc::clone(&provider)), ..Backing::default() };
         Self {
             provider,
             events: Events::default(),
@@ -99,7 +100,8 @@ impl Session {
 
     /// Returns a builder of a session over the caller's own storage, with context blocks.
     ///
-    /// Stored blocks and a frozen prompt need a [`Store`](crate::Store).
+    /// Stored blocks and a frozen prompt need a [`context_store`](SessionBuilder::context_store), or a
+    /// [`Store`](crate::Store).
     ///
     /// ```
     /// use talktree::testing::MemorySession; // with the feature `testing`
@@ -239,6 +241,7 @@ impl Session {
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
+        self.copy_context(&fork);
         if let Ok(length) = fork.path_length() {
             fork.emit_changed(|| Change::Import { messages: length });
         }
@@ -278,8 +281,9 @@ impl Session {
     /// Returns the session as it is now, for reads only; over a storage that has no snapshots, the session itself.
     pub(crate) fn snapshot(&self) -> Result<Self> {
         let Some(store) = self.context.store() else { return Ok(self.clone()) };
-        let (provider, store) = store.snapshot()?;
-        let backing = Backing { store: Some(store), conversation: Some(Arc::clone(&provider)) };
+        let Some((provider, store)) = store.snapshot()? else { return Ok(self.clone()) };
+        let conversation = Some(Arc::clone(&provider));
+        let backing = Backing { store: Some(store), conversation, ..Backing::default() };
         Ok(Self {
             provider,
             events: Events::default(),
@@ -290,8 +294,7 @@ impl Session {
 
     /// Returns a session over another storage of the same store, with the same settings.
     fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
-        let store = self.context.store().map(|store| store.of(provider.id()));
-        let backing = Backing { store, conversation: Some(Arc::clone(&provider)) };
+        let backing = self.context.backing().of(Arc::clone(&provider));
         let context = self.context.moved_to(backing);
         Self {
             provider,
@@ -309,6 +312,25 @@ impl Session {
     /// Returns whether two handles are clones of one.
     pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.provider, &other.provider)
+    }
+
+    /// Copies the texts of the session to one that was made from it, unless the storage did.
+    fn copy_context(&self, to: &Self) {
+        let stores = (self.context.backing().store_beside(), to.context.backing().store_beside());
+        if let (Some(from), Some(to)) = stores
+            && let Err(error) = copy_context(from, to)
+        {
+            self.compaction.report(&error);
+        }
+    }
+
+    /// Removes the frozen prompt after a change that calls for a new one, unless the storage did.
+    fn thaw_context(&self) {
+        if let Some(store) = self.context.backing().store_beside()
+            && let Err(error) = store.set_frozen(None)
+        {
+            self.compaction.report(&error);
+        }
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {

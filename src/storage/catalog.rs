@@ -27,7 +27,13 @@ pub struct SessionStorage {
 /// All sessions of a storage. A [`SessionManager`](crate::SessionManager) works over it.
 ///
 /// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
-/// An unknown session is [`Error::UnknownSession`](crate::Error::UnknownSession).
+/// An unknown session is [`Error::UnknownSession`](crate::Error::UnknownSession); a text that is empty or too long is
+/// [`Error::InvalidName`](crate::Error::InvalidName).
+///
+/// A session in the trash is left out of lists (unless they ask for it) and of searches, and no key leads to it. Its writes,
+/// those of its context and its changes are [`Error::SessionInTrash`](crate::Error::SessionInTrash), until it is restored.
+///
+/// `talktree::testing::conformance_of_catalog` tests an implementation.
 pub trait SessionCatalog: Send + Sync {
     /// Returns the storage of a session; its first write creates the session.
     fn session(&self, id: &SessionId) -> SessionStorage;
@@ -42,7 +48,10 @@ pub trait SessionCatalog: Send + Sync {
     fn create(&self, id: &SessionId, details: &SessionDetails) -> Result<()>;
 
     /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
-    /// those after a place.
+    /// those after a place. A session without messages counts from its creation.
+    ///
+    /// Over the pages of a list, a session to which nothing is appended meanwhile is shown exactly once; one that gets a
+    /// message moves to the front and is not shown again.
     fn list(
         &self,
         filter: &SessionFilter,
@@ -50,14 +59,21 @@ pub trait SessionCatalog: Send + Sync {
         limit: usize,
     ) -> Result<SessionPage>;
 
-    /// Changes a session.
+    /// Changes a session. A session has a hundred tags at most.
     fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()>;
 
-    /// Removes a session and all that belongs to it.
+    /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay.
     fn remove(&self, id: &SessionId) -> Result<()>;
 
     /// Returns the session that a key points to. If there is none, or if it must not be resumed, creates one, and binds
     /// the key to it. Callers that resume one key at once get the same session.
+    ///
+    /// A session must not be resumed if it is in the trash or ended, if it has another owner than the request, if the
+    /// request says that it [is expired](ResumeRequest::is_expired), or if its history cannot be read. One without an owner
+    /// gets that of the request.
+    ///
+    /// # Errors
+    /// [`Error::SessionExists`](crate::Error::SessionExists) if a session has to be created and its id is taken.
     fn resume(&self, request: &ResumeRequest) -> Result<Resumed>;
 
     /// Ends the binding of a key; returns the session that it pointed to.

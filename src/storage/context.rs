@@ -1,9 +1,9 @@
 //! The doorway to the context's storage: the texts of blocks, frozen prompts, elisions.
 //!
-//! A text belongs to an [`Owner`] and has a label and a key: the block's own text has the empty key, a document any
+//! A text belongs to a [`BlockScope`] and has a label and a key: the block's own text has the empty key, a document any
 //! other. Each put and each removal is a version. Earlier versions are kept and can be put again. A frozen prompt is
-//! stored as its sections. [`thaw`](ContextStore::thaw) and [`refreeze`](ContextStore::refreeze) change it, and so do
-//! two verbs of the session: clearing it and adding a compaction thaw the prompt.
+//! stored as its sections. [`freeze`](ContextStore::freeze) and [`set_frozen`](ContextStore::set_frozen) change it, and so
+//! do two verbs of the session: clearing it and adding a compaction remove the frozen prompt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,46 +11,67 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::id::{MessageId, SessionId};
+use crate::error::{Error, Result};
+use crate::id::{MessageId, SessionId, check_name, check_name_length};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::SessionProvider;
 
 /// How many versions of a text are kept, the current one included; the oldest are removed first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
 
-/// Who a stored text belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
-    /// One session: the text is removed with the session, and a fork starts with a copy.
+/// How long a write waits for other writers, unless a storage says otherwise: as a store by default.
+const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whose the texts of a block are.
+///
+/// ```
+/// use talktree::BlockScope;
+///
+/// assert_eq!(BlockScope::default(), BlockScope::Session);
+/// assert!(BlockScope::Session < BlockScope::Owner && BlockScope::Owner < BlockScope::Shared);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BlockScope {
+    /// One session's: they are removed with the session, and a fork starts with a copy.
+    #[default]
     Session,
-    /// All sessions of the store.
+    /// All sessions' of the session's owner: they stay when a session is removed, and a fork has them, too, because it
+    /// has the same owner.
+    Owner,
+    /// All sessions'.
     Shared,
 }
 
 /// A marker that replaces the output of a tool call when a history is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Elision {
-    pub(crate) message: MessageId,
-    pub(crate) call: String,
-    pub(crate) marker: String,
+#[non_exhaustive]
+pub struct Elision {
+    /// The message.
+    pub message: MessageId,
+    /// The id of the tool call.
+    pub call: String,
+    /// What a history shows instead of the output.
+    pub marker: String,
 }
 
 /// A stored text of a block: the block's own text has the empty key, a document any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+#[non_exhaustive]
+pub struct Entry {
     /// The name of the document in its block; empty for the block's own text.
-    pub(crate) key: String,
+    pub key: String,
     /// The name for people.
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
     /// One line on what it is about.
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
     /// The text.
-    pub(crate) content: String,
+    pub content: String,
     /// The number of this version, from 1.
-    pub(crate) version: u64,
+    pub version: u64,
     /// When this version was put.
-    pub(crate) changed_at: DateTime<Utc>,
+    pub changed_at: DateTime<Utc>,
 }
 
 /// A document without its text.
@@ -86,150 +107,281 @@ pub struct EntryVersion {
 }
 
 /// A label that has at least one text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StoredLabel {
-    pub(crate) label: String,
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct StoredLabel {
+    /// The label.
+    pub label: String,
     /// Whether the block has its own text, under the empty key.
-    pub(crate) has_text: bool,
-    pub(crate) has_documents: bool,
-    /// Whether the documents are in the search index.
-    pub(crate) is_searchable: bool,
+    pub has_text: bool,
+    /// Whether the block has documents.
+    pub has_documents: bool,
+    /// Whether the documents can be searched.
+    pub is_searchable: bool,
 }
 
 /// A text to put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct NewEntry<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) title: Option<&'a str>,
-    pub(crate) description: Option<&'a str>,
-    pub(crate) content: &'a str,
-}
-
-/// What a put did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
-    /// A new version was stored.
-    Stored { version: u64 },
-    /// The stored text is the same, so nothing was written.
-    Unchanged { version: u64 },
-    /// The stored version is not the one the caller had seen (0: no text), so nothing was written.
-    Moved { found: u64 },
+#[non_exhaustive]
+pub struct NewEntry<'a> {
+    /// The name of the document in its block; empty for the block's own text.
+    pub key: &'a str,
+    /// The name for people.
+    pub title: Option<&'a str>,
+    /// One line on what it is about.
+    pub description: Option<&'a str>,
+    /// The text.
+    pub content: &'a str,
+    /// The version that the caller has seen, 0 if there was no text; `None` to put the text whatever is stored.
+    pub expected: Option<u64>,
 }
 
 /// One section of a frozen prompt: its header, a line break, its content. The prompt joins all sections with an empty
 /// line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Section {
-    pub(crate) label: String,
-    pub(crate) header: String,
-    pub(crate) content: String,
+#[non_exhaustive]
+pub struct PromptSection {
+    /// The label of the block.
+    pub label: String,
+    /// The line above the content.
+    pub header: String,
+    /// The content of the block when the prompt was frozen.
+    pub content: String,
 }
 
-/// The storage of one session's context, and of the texts that all sessions share.
+/// The storage of one session's context, and of the texts that it shares with others.
 ///
-/// Threads share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing. A session
-/// that was never written to reads as empty, and the first write creates it. Labels and keys follow the rules for
-/// other names; a text is limited to the store's limit for messages.
-pub(crate) trait ContextStore: Send + Sync {
+/// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
+/// Every read sees what was written before it, by whomever. A session that was never written to reads as empty, and the
+/// first write of a text of its own or of a frozen prompt creates it. If sessions can be removed, the storage of a removed
+/// session reads as empty, but for what is shared, and its other writes are [`Error::SessionRemoved`]; those of a session
+/// in the trash are [`Error::SessionInTrash`].
+///
+/// The texts of [`BlockScope::Owner`] are those of the owner that the session has when the verb runs. Without an owner they
+/// read as empty, and a write is [`Error::NoOwner`].
+///
+/// Labels and keys follow the rules for names: a label is not empty, and none is longer than
+/// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES); otherwise a put is [`Error::InvalidName`]. A storage may limit texts
+/// ([`Error::TooLarge`]).
+///
+/// Twelve verbs are required. `talktree::testing::conformance_of_context` tests them.
+///
+/// ```
+/// use talktree::testing::{MemoryContext, MemorySession}; // with the feature `testing`
+/// use talktree::{Block, Session};
+///
+/// let chat = Session::builder(MemorySession::new("s".into()))
+///     .context_store(MemoryContext::new("s".into()))
+///     .block("memory", Block::stored())
+///     .open()?;
+/// chat.context().set("memory", "Likes coffee.")?;
+/// assert!(chat.prompt()?.ends_with("\nLikes coffee."));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+pub trait ContextStore: Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
 
-    /// Returns how long a write waits for other writers.
-    fn busy_timeout(&self) -> Duration;
+    /// Returns this session and its context as they are now, so that many reads see one state; `None` if the storage has
+    /// no snapshots.
+    fn snapshot(&self) -> Result<Option<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>> {
+        Ok(None)
+    }
 
-    /// Returns this session and its context as they are now; later writes do not change them.
-    fn snapshot(&self) -> Result<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>;
-
-    /// Returns the context of another session.
+    /// Returns the context of another session of the same storage.
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore>;
 
-    /// Searches the messages of all sessions.
-    fn search_sessions(&self, request: &SearchRequest) -> Result<Found>;
-
     /// Returns the labels that have at least one text, sorted.
-    fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>>;
-
-    /// Checks a text as [`put`](Self::put) does, without writing it.
-    fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()>;
+    fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>>;
 
     /// Returns the text under a key.
-    fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>>;
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>>;
 
     /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
-    fn documents(&self, owner: Owner, label: &str) -> Result<Vec<EntryInfo>>;
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>>;
 
-    /// Returns how many documents a label has.
-    fn count(&self, owner: Owner, label: &str) -> Result<u64>;
-
-    /// Puts a text; one that differs from the stored text is a new version.
+    /// Puts texts, and returns whether it did: if one is stored in another version than the expected one, nothing is
+    /// written, even if the text is the same.
     ///
-    /// `expected` is the version that the caller has seen (0: no text). If the stored version is another one, nothing
-    /// is written, even if the text is the same.
+    /// A text that differs from the stored one in content, title or description is a new version; the same text is none,
+    /// but `is_searchable` counts: it says whether [`search`](Self::search) finds the texts. At least the newest thousand
+    /// versions are kept. Entries are put in the order given.
     fn put(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
-        entry: &NewEntry<'_>,
-        is_searchable: bool,
-        expected: Option<u64>,
-    ) -> Result<Put>;
-
-    /// Puts many texts, each with its expected version as in [`put`](Self::put); returns whether they were put. If one of
-    /// them is stored in another version, none is put.
-    fn put_all(
-        &self,
-        owner: Owner,
-        label: &str,
-        all: &[(NewEntry<'_>, Option<u64>)],
+        entries: &[NewEntry<'_>],
         is_searchable: bool,
     ) -> Result<bool>;
 
-    /// Removes a text; returns whether there was one. Its versions are kept.
-    fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool>;
+    /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
+    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool>;
 
     /// Returns the versions of a text, oldest first, the current one included.
-    fn versions(&self, owner: Owner, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
-
-    /// Returns one version of a text without reading the others, which may be large and many.
-    fn version(
-        &self,
-        owner: Owner,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> Result<Option<EntryVersion>>;
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
 
     /// Searches a label's searchable texts, best first: for all words and, if no text has them all, for any of them.
     ///
-    /// Keys, titles and descriptions are searched too. The query language is that of message search; filters on
+    /// Keys, titles and descriptions are searched too. The query language is that of [`Query`](crate::Query); filters on
     /// messages (roles, sessions, times, `in:`) are ignored. A query without a word finds nothing.
     fn search(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)>;
 
     /// Returns the frozen prompt, if there is one.
-    fn frozen(&self) -> Result<Option<Vec<Section>>>;
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>>;
 
     /// Freezes these sections unless a prompt is frozen; returns the sections that are frozen now.
-    fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>>;
+    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>>;
 
-    /// Freezes these sections, replacing a prompt that is frozen.
-    fn refreeze(&self, sections: &[Section]) -> Result<()>;
+    /// Freezes these sections, replacing a prompt that is frozen; `None` removes it.
+    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()>;
 
-    /// Removes the frozen prompt.
-    fn thaw(&self) -> Result<()>;
+    // The verbs below have a default built on those above, or are unsupported unless overridden.
+
+    /// Returns how long a write waits for other writers: five seconds by default.
+    fn busy_timeout(&self) -> Duration {
+        DEFAULT_BUSY_TIMEOUT
+    }
+
+    /// Checks a text as [`put`](Self::put) does, without writing it. By default, label and key.
+    fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()> {
+        check_name("context label", label)?;
+        check_name_length("context key", entry.key)
+    }
+
+    /// Returns how many documents a label has.
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        Ok(self.documents(scope, label)?.len() as u64)
+    }
+
+    /// Returns one version of a text. A storage should not read the others, which may be large and many.
+    fn version(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>> {
+        let versions = self.versions(scope, label, key)?;
+        Ok(versions.into_iter().find(|version| version.version == number))
+    }
+
+    /// Searches the messages of all sessions, for the tool that offers it.
+    fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
+        let _ = request;
+        Err(Error::Unsupported { what: "a search of all sessions" })
+    }
 
     /// Returns whether a marker replaces the output of a tool call of a message.
-    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool>;
+    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
+        let is_it = |elision: &Elision| elision.message == *message && elision.call == call;
+        Ok(self.elisions()?.iter().any(is_it))
+    }
 
-    /// Returns all elisions: the message, the tool call and the marker of each.
-    fn elisions(&self) -> Result<Vec<Elision>>;
+    /// Returns all elisions: the message, the tool call and the marker of each. By default there are none.
+    fn elisions(&self) -> Result<Vec<Elision>> {
+        Ok(Vec::new())
+    }
 
     /// Replaces the outputs of tool calls, each given with its message, by a marker: all of them or none. An earlier
     /// marker is replaced. Histories show the marker; the stored messages do not change.
-    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()>;
+    ///
+    /// Only a storage that keeps the messages, too, can do that; without it, skills cannot be unloaded.
+    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
+        let _ = (results, marker);
+        Err(Error::Unsupported { what: "unloading a skill" })
+    }
+}
+
+impl BlockScope {
+    /// All scopes, the narrowest first.
+    pub const ALL: [Self; 3] = [Self::Session, Self::Owner, Self::Shared];
+}
+
+impl Elision {
+    /// Returns an elision, for storages of your own.
+    #[must_use]
+    pub fn new(message: MessageId, call: String, marker: String) -> Self {
+        Self { message, call, marker }
+    }
+}
+
+impl Entry {
+    /// Returns a text without title and description, for storages of your own.
+    #[must_use]
+    pub fn new(key: String, content: String, version: u64, changed_at: DateTime<Utc>) -> Self {
+        Self { key, title: None, description: None, content, version, changed_at }
+    }
+}
+
+impl EntryInfo {
+    /// Returns a document without title and description, for storages of your own.
+    #[must_use]
+    pub fn new(key: String, version: u64, changed_at: DateTime<Utc>) -> Self {
+        Self { key, title: None, description: None, version, changed_at }
+    }
+}
+
+impl EntryVersion {
+    /// Returns a version without title and description, for storages of your own; without content it is a removal.
+    #[must_use]
+    pub fn new(version: u64, content: Option<String>, changed_at: DateTime<Utc>) -> Self {
+        Self { version, title: None, description: None, content, changed_at }
+    }
+}
+
+impl StoredLabel {
+    /// Returns a label without a text, for storages of your own; the fields say what it has.
+    #[must_use]
+    pub fn new(label: String) -> Self {
+        Self { label, ..Self::default() }
+    }
+}
+
+impl<'a> NewEntry<'a> {
+    /// Returns a text to put, without title, description and expected version.
+    #[must_use]
+    pub fn new(key: &'a str, content: &'a str) -> Self {
+        Self { key, content, ..Self::default() }
+    }
+
+    /// Returns the text of an entry, to put it elsewhere.
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        let Entry { key, title, description, content, .. } = entry;
+        let (title, description) = (title.as_deref(), description.as_deref());
+        Self { title, description, ..Self::new(key, content) }
+    }
+}
+
+impl PromptSection {
+    /// Returns a section, for storages of your own.
+    #[must_use]
+    pub fn new(label: String, header: String, content: String) -> Self {
+        Self { label, header, content }
+    }
+}
+
+/// Copies the texts of a session to another one, without their earlier versions.
+///
+/// For a context beside the storage of the messages: a fork or a split copies only what that storage has.
+pub(crate) fn copy(from: &dyn ContextStore, to: &dyn ContextStore) -> Result<()> {
+    let scope = BlockScope::Session;
+    for StoredLabel { label, has_text, is_searchable, .. } in from.labels(scope)? {
+        let documents = from.documents(scope, &label)?;
+        let mut entries = Vec::new();
+        for document in documents {
+            entries.extend(from.entry(scope, &label, &document.key)?);
+        }
+        let new: Vec<_> = entries.iter().map(NewEntry::of).collect();
+        to.put(scope, &label, &new, is_searchable)?;
+        if has_text && let Some(text) = from.entry(scope, &label, "")? {
+            to.put(scope, &label, &[NewEntry::of(&text)], false)?;
+        }
+    }
+    Ok(())
 }

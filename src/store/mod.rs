@@ -164,8 +164,19 @@ impl Store {
         &self.in_progress
     }
 
-    /// Returns the doorway to all its sessions.
-    pub(crate) fn catalog(&self) -> Arc<dyn SessionCatalog> {
+    /// Returns the doorway to all its sessions, as a storage of your own would implement it.
+    ///
+    /// ```
+    /// use talktree::{Message, Session, SessionFilter, Store};
+    ///
+    /// let catalog = Store::open_in_memory()?.catalog();
+    /// catalog.create(&"monday".into(), &"Deployment".into())?;
+    /// let page = catalog.list(&SessionFilter::default(), None, 20)?;
+    /// assert_eq!(page.sessions[0].info.name.as_deref(), Some("Deployment"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn catalog(&self) -> Arc<dyn SessionCatalog> {
         Arc::new(SqliteCatalog::new(Arc::clone(&self.database)))
     }
 

@@ -11,9 +11,10 @@ use crate::context::{Backing, ContextBuilder};
 use crate::error::Error;
 use crate::error::Result;
 use crate::event::Change;
-use crate::id::{SessionId, check_name};
+use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::session::{Session, SessionBuilder};
+use crate::storage::SessionProvider;
 use crate::storage::sqlite::SqliteSession;
 
 impl Store {
@@ -65,7 +66,8 @@ impl Store {
         let id = id.into();
         let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
         let store = conversation.context();
-        ContextBuilder::over(Backing { store: Some(store), conversation: Some(conversation) })
+        let (store, conversation) = (Some(store), Some(conversation as Arc<dyn SessionProvider>));
+        ContextBuilder::over(Backing { store, conversation, is_beside: false })
     }
 
     /// Creates a session with a new id and these details, in one transaction, and returns it.
@@ -120,9 +122,7 @@ impl Store {
         details: impl Into<SessionDetails>,
     ) -> Result<Session> {
         let session = self.session(id)?;
-        let details = details.into();
-        details.check()?;
-        self.database.create_session(session.id(), &details)?;
+        self.database.create_session(session.id(), &details.into())?;
         session.info()?; // from here on the handle knows the session
         Ok(session)
     }
@@ -164,10 +164,9 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if it is not in the store; [`Error::InvalidName`].
+    /// [`Error::UnknownSession`] if it is not in the store; [`Error::SessionInTrash`]; [`Error::InvalidName`].
     pub fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
-        check_name("session name", name)?;
-        self.database.rename(id, name)
+        self.change_session(id, &SessionChange::Name(Some(name.to_owned())))
     }
 
     /// Removes a session with its messages, compactions, labels and context.
@@ -241,7 +240,8 @@ impl Store {
     /// [`SessionChange`] has an example.
     ///
     /// # Errors
-    /// [`Error::UnknownSession`]; [`Error::InvalidName`] if a text is empty or too long, or there are 100 tags already.
+    /// [`Error::UnknownSession`]; [`Error::InvalidName`] if a text is empty or too long, or there are 100 tags already;
+    /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
     pub fn change_session(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.database.change_session(id, change)
     }

@@ -127,6 +127,7 @@ impl From<Error> for Failure {
             | Error::BlockCannot { .. }
             | Error::BlockExists { .. }
             | Error::TooManyBlocks { .. }
+            | Error::NoOwner { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
             Error::Corrupt { what } => Self::Damaged(Damage::Met(what)),
             // No command takes JSON as an argument, so the stored JSON is at fault.

@@ -5,7 +5,7 @@ mod common;
 use common::context::{feed, filled, show};
 use common::{Outcome, Rig, fields, text};
 use serde_json::{Value, json};
-use talktree::{Block, Document, Store};
+use talktree::{Block, Document, SessionDetails, Store};
 
 #[test]
 fn list_shows_the_content_of_each_label() {
@@ -25,7 +25,7 @@ fn list_shows_the_content_of_each_label() {
     let rows = rig.json(["context", "list", "tour"]);
     assert_eq!(
         fields(&rows[0]),
-        ["changed_at", "documents", "kind", "label", "shared", "tokens", "versions"]
+        ["changed_at", "documents", "kind", "label", "owner", "shared", "tokens", "versions"]
     );
     let brief = |row: &Value| [&row["label"], &row["kind"], &row["shared"]].map(Clone::clone);
     assert_eq!(
@@ -73,6 +73,52 @@ fn a_session_cannot_hide_a_shared_text() {
     }
     assert_eq!(show(&rig, "house rules"), "Be brief.\n");
     assert_eq!(show(&rig, "memory"), "Likes coffee.\nLives in Bern.\n");
+}
+
+#[test]
+fn the_texts_of_an_owner_are_reached_through_any_of_its_sessions() -> Outcome {
+    let rig = filled();
+    rig.fails(1, ["context", "list", "nobody", "--owner", "user:42"]);
+    let store = Store::open(rig.store())?;
+    for id in ["tour", "another"] {
+        let owner = Some("user:42".to_owned());
+        store.session(id)?.set_details(&SessionDetails { owner, ..SessionDetails::default() })?;
+    }
+    let of_owner = |verb: &str, rest: &[&'static str]| -> Vec<String> {
+        let args = ["context", verb, "nobody"].into_iter().chain(rest.iter().copied());
+        args.chain(["--owner", "user:42"]).map(str::to_owned).collect()
+    };
+    assert_eq!(
+        rig.ok(of_owner("set", &["person", "Likes tea."])),
+        "owner user:42: person holds 3 tokens, version 1\n"
+    );
+    rig.ok(of_owner("set", &["facts", "Is 30.", "--key", "age", "--kind", "knowledge"]));
+    rig.ok(of_owner("set", &["house rules", "Be loud."]));
+    assert_eq!(show(&rig, "person"), "Likes tea.\n");
+    assert_eq!(
+        show(&rig, "house rules"),
+        "Be loud.\n",
+        "the owner's texts come before those of all"
+    );
+    let rows = rig.json(["context", "list", "tour"]);
+    let of = |label: &str| rows.iter().filter(|row| row["label"] == label).collect::<Vec<_>>();
+    assert_eq!(
+        (&of("person")[0]["owner"], &of("person")[0]["shared"]),
+        (&json!("user:42"), &json!(false))
+    );
+    assert_eq!(of("house rules").len(), 2);
+    let told = rig.fails(2, ["context", "set", "tour", "person", "Likes coffee."]);
+    assert!(told.contains("--owner \"user:42\""), "{told}");
+    let found = rig.ok(of_owner("search", &["facts", "30"]));
+    assert!(found.contains("age"), "{found}");
+    assert_eq!(rig.json(of_owner("list", &[])).len(), 3);
+    let page = rig.ok(of_owner("export", &[]));
+    assert_eq!(page, "# house rules\n\nBe loud.\n\n# person\n\nLikes tea.\n");
+    rig.ok(of_owner("rm", &["house rules"]));
+    assert_eq!(show(&rig, "house rules"), "Be brief.\n");
+    let told = rig.ok(of_owner("history", &["house rules"]));
+    assert!(told.contains("removed"), "{told}");
+    Ok(())
 }
 
 /// For such a label the library returns only the session's own content.
@@ -156,10 +202,10 @@ fn set_writes_and_appends_to_texts() {
     assert_eq!(show(&rig, "memory"), "");
 
     let told = &rig.json(["context", "set", "tour", "notes", "A first one."])[0];
-    assert_eq!(fields(told), ["key", "label", "session", "shared", "tokens", "version"]);
+    assert_eq!(fields(told), ["key", "label", "owner", "session", "shared", "tokens", "version"]);
     assert_eq!(
         *told,
-        json!({"key": null, "label": "notes", "session": "tour", "shared": false, "tokens": 4, "version": 1})
+        json!({"key": null, "label": "notes", "owner": null, "session": "tour", "shared": false, "tokens": 4, "version": 1})
     );
 }
 

@@ -68,7 +68,9 @@ fn a_page_of_texts_can_be_imported_into_another_session() {
     let rows = rig.json(["context", "export", "tour"]);
     assert_eq!(
         rows,
-        [json!({"label": "memory", "shared": false, "content": "Likes coffee.\nLives in Bern."})]
+        [
+            json!({"label": "memory", "owner": null, "shared": false, "content": "Likes coffee.\nLives in Bern."})
+        ]
     );
 }
 

@@ -4,20 +4,23 @@
 //! SQLite uses a partial index only if a query repeats its condition literally, and ANALYZE may make it prefer
 //! another index.
 
+use super::catalog::{binding, list};
 use super::connection::{Config, Database};
-use super::context::{block, elision, entry, frozen_prompt, lifecycle, search};
+use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, search};
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
     ancestry, children, compaction, delete, fork, message, outline, path, plan_reader, row,
     search_index, tokens, tree_source,
 };
+use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::message::Message;
 use crate::message::Part;
+use crate::outcome::SessionDetails;
 use crate::storage::SessionProvider;
-use crate::storage::context::{NewEntry, Owner};
+use crate::storage::context::{BlockScope, NewEntry};
 use crate::view::{ExpectedHead, Parent};
 
 /// Each hot statement, and what its query plan contains.
@@ -102,13 +105,31 @@ const HOT: &[(&str, &str, &[&str])] = &[
         "DELETE FROM label WHERE address BETWEEN ?1 AND ?2",
         &["COVERING INDEX label_target (address>? AND address<?)"],
     ),
+    ("a list of all", list::ALL, &["INDEX session_listed (listed_at<?)"]),
+    ("a list of an owner", list::OWNED, &["INDEX session_owner (owner=? AND listed_at<?)"]),
+    ("a list of a source", list::OF_SOURCE, &["INDEX session_source (source=? AND listed_at<?)"]),
+    ("a list of a model", list::OF_MODEL, &["INDEX session_model (model=? AND listed_at<?)"]),
+    ("a list of pinned sessions", list::PINNED, &["INDEX session_pinned (listed_at<?)"]),
+    ("the trash", list::IN_TRASH, &["INDEX session_deleted"]),
+    ("a list by tag", list::TAGGED, &["COVERING INDEX session_tagged (tag=?)"]),
+    ("a preview", list::FIRST_OF_USER, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("where a key leads", binding::OPEN, &["INDEX binding_open (key=?)"]),
+    ("the bindings of a key", binding::OF_KEY, &["INDEX binding_key (key=? AND number<?)"]),
+    (
+        "the bindings of a session",
+        binding::OF_SESSION,
+        &["INDEX binding_session (session=? AND rowid<?)"],
+    ),
+    ("all bindings", binding::ALL, &["binding USING INTEGER PRIMARY KEY (rowid<?)"]),
+    ("the keys of a session", binding::OPEN_OF_SESSION, &["INDEX binding_session (session=?)"]),
+    ("the owner of a session", context::OWNER, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("a block", block::BY_LABEL, &["(session=? AND owner=? AND label=?)"]),
     (
         "the labels that have a text",
         block::LABELS,
-        &["(session=?)", "INDEX context_present (block=? AND key>?)"],
+        &["(session=? AND owner=?)", "INDEX context_present (block=? AND key>?)"],
     ),
-    ("the blocks of a session", block::ALL, &["(session=?)"]),
+    ("the blocks of a session", block::ALL, &["(session=? AND owner=?)"]),
     ("where a text is stored", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),
     ("a text by key", entry::BY_KEY, &["(block=? AND key=?)"]),
     ("a text by address", entry::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
@@ -181,8 +202,7 @@ fn filled() -> Result<Database> {
         let context = database.context(&name.into());
         for n in 0..100 {
             let key = n.to_string();
-            let entry = NewEntry { key: &key, content: "text", ..NewEntry::default() };
-            context.put(Owner::Session, "documents", &entry, true, None)?;
+            context.put(BlockScope::Session, "documents", &[NewEntry::new(&key, "text")], true)?;
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));
         session.append(
@@ -192,6 +212,24 @@ fn filled() -> Result<Database> {
         )?;
         context.elide(&[("r".into(), "call".into())], "gone")?;
         session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
+    }
+    for number in 0..60 {
+        let some = |name: &str| Some(format!("{name} {}", number % 3));
+        let details = SessionDetails {
+            owner: some("owner"),
+            source: some("source"),
+            model: some("model"),
+            tags: some("tag").into_iter().collect(),
+            is_pinned: Some(number % 20 == 0),
+            ..SessionDetails::default()
+        };
+        let request =
+            ResumeRequest { details, ..ResumeRequest::new(format!("key {}", number % 9)) };
+        let resumed = database.resume(&request)?;
+        database.change_session(&resumed.session, &SessionChange::End("over".to_owned()))?;
+        if number % 10 == 0 {
+            database.change_session(&resumed.session, &SessionChange::Delete)?;
+        }
     }
     std::sync::Arc::into_inner(database).ok_or(Error::Unsupported { what: "a shared database" })
 }
@@ -226,10 +264,11 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
                 assert!(whole.contains(part), "{name}, analyzed {is_analyzed}: {whole}");
             }
             let scan = details.iter().find(|detail| {
-                // The index holds only the sessions with pending messages.
+                // These indexes hold only the sessions with pending messages, and those in the trash.
                 detail.starts_with("SCAN")
                     && !detail.starts_with("SCAN CONSTANT ROW")
                     && !detail.ends_with("INDEX session_unindexed")
+                    && !detail.ends_with("INDEX session_deleted")
             });
             assert_eq!(scan, None, "{name}, analyzed {is_analyzed}");
             assert!(!whole.contains("TEMP B-TREE"), "{name}, analyzed {is_analyzed}: {whole}");

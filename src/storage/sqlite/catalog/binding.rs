@@ -28,7 +28,7 @@ struct Open {
 }
 
 /// What a key points to.
-enum Found {
+pub(super) enum Found {
     Nothing,
     /// A session that may be resumed; its owner is still to be set if `is_unowned`.
     Session {
@@ -123,7 +123,7 @@ impl Database {
     }
 }
 
-fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
+pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
     let Some(open) = open(conn, &request.key)? else { return Ok(Found::Nothing) };
     let former = |id: Option<SessionId>, why| Found::Former { number: open.number, id, why };
     let info = match info_of(conn, open.session) {

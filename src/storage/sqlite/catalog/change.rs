@@ -4,29 +4,26 @@ use rusqlite::{Connection, params};
 
 use super::super::append;
 use super::super::connection::Database;
-use super::super::error::BackendResult;
+use super::super::error::{BackendError, BackendResult};
 use super::super::row::session as row;
 use super::super::usage;
 use super::{touch, unknown};
 use crate::catalog::SessionChange;
-use crate::error::Result;
-use crate::id::{SessionId, check_name};
+use crate::error::{Error, Result};
+use crate::id::SessionId;
 use crate::outcome::SessionDetails;
 
 impl Database {
     /// Changes a session.
     pub(crate) fn change_session(&self, id: &SessionId, to: &SessionChange) -> Result<()> {
-        match to {
-            SessionChange::Name(Some(name)) => check_name("session name", name)?,
-            SessionChange::Owner(Some(owner)) => check_name("owner", owner)?,
-            SessionChange::Tag(tag) | SessionChange::Untag(tag) => check_name("tag", tag)?,
-            SessionChange::End(reason) => check_name("end reason", reason)?,
-            _ => {}
-        }
+        to.check()?;
         self.write_short(|conn| {
-            let key = row::find(conn, id)?.ok_or_else(|| unknown(id))?.key;
-            change(conn, key, to, self.config.max_message_bytes)?;
-            touch(conn, key)
+            let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
+            if session.deleted_at.is_some() && !to.is_allowed_in_trash() {
+                return Err(BackendError::Own(Error::SessionInTrash { id: id.clone() }));
+            }
+            change(conn, session.key, to, self.config.max_message_bytes)?;
+            touch(conn, session.key)
         })
     }
 }

@@ -31,11 +31,15 @@ impl Database {
         after: Option<SessionCursor>,
         limit: usize,
     ) -> Result<SessionPage> {
-        self.read(|conn| list(conn, filter, after, limit.clamp(1, MAX_PAGE)))
+        if limit == 0 {
+            return Ok(SessionPage::default());
+        }
+        self.read(|conn| list(conn, filter, after, limit.min(MAX_PAGE)))
     }
 }
 
-fn list(
+/// Returns a page of `limit` sessions, at least one.
+pub(super) fn list(
     conn: &Connection,
     filter: &SessionFilter,
     after: Option<SessionCursor>,
@@ -58,7 +62,9 @@ fn list(
             break;
         }
         let cursor = SessionCursor::from_micros(at, key);
-        if after.is_some_and(|after| cursor >= after) {
+        // Its details need not be read if it is on an earlier page or after this one.
+        if after.is_some_and(|after| cursor >= after) || last.is_some_and(|last| cursor < last.0.0)
+        {
             continue;
         }
         let info = read_info(row)?;

@@ -3,7 +3,9 @@
 pub(super) mod binding;
 mod change;
 mod doorway;
-mod list;
+pub(super) mod list;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use doorway::SqliteCatalog;
 
@@ -21,16 +23,17 @@ use crate::tree::{Address, MAX_SESSIONS};
 
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
+    let now = row::now();
     conn.prepare_cached(
         "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
          VALUES (?1, 0, ?2, ?2, ?2)",
     )?
-    .execute(params![id.as_str(), row::now()])?;
+    .execute(params![id.as_str(), now])?;
     let key = conn.last_insert_rowid();
     if key > MAX_SESSIONS {
         return Err(BackendError::Own(Error::StoreFull { max: MAX_SESSIONS }));
     }
-    Ok(SessionRow::new(key))
+    Ok(SessionRow::new(key, now))
 }
 
 /// Sets the details that are given.
@@ -112,20 +115,14 @@ impl Database {
 
     /// Creates a session with these details; its id must be free.
     pub(crate) fn create_session(&self, id: &SessionId, details: &SessionDetails) -> Result<()> {
+        id.check()?;
+        details.check()?;
         self.write(|conn| {
             if row::find(conn, id)?.is_some() {
                 return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
             }
             let session = create(conn, id)?;
             set_details(conn, session.key, details, self.config.max_message_bytes)
-        })
-    }
-
-    /// Sets a session's name for people.
-    pub(crate) fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
-        self.write(|conn| {
-            let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            row::set_details(conn, session.key, &SessionDetails::named(name))
         })
     }
 

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::error::{BackendError, BackendResult, corrupt};
+use super::Whose;
 use crate::error::Error;
 use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
@@ -12,29 +13,29 @@ const MAX_BLOCKS: i64 = MAX_SESSIONS;
 /// How many texts a block can get over its lifetime; numbers are never reused.
 const MAX_ENTRIES: u64 = MAX_MESSAGES;
 
-pub(super) fn find(conn: &Connection, session: i64, label: &str) -> BackendResult<Option<i64>> {
+pub(super) fn find(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<Option<i64>> {
     let key = conn
         .prepare_cached(BY_LABEL)?
-        .query_row(params![session, label], |row| row.get(0))
+        .query_row(params![whose.session, whose.owner, label], |row| row.get(0))
         .optional()?;
     Ok(key)
 }
 
 pub(in super::super) const BY_LABEL: &str =
-    "SELECT key FROM context_block WHERE session = ?1 AND owner = '' AND label = ?2";
+    "SELECT key FROM context_block WHERE session = ?1 AND owner = ?2 AND label = ?3";
 
 /// Returns the key of a block, creating it if it does not exist.
-pub(super) fn find_or_create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
-    if let Some(key) = find(conn, session, label)? {
+pub(super) fn find_or_create(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<i64> {
+    if let Some(key) = find(conn, whose, label)? {
         return Ok(key);
     }
-    create(conn, session, label)
+    create(conn, whose, label)
 }
 
 /// Creates a block; its label must be free.
-pub(super) fn create(conn: &Connection, session: i64, label: &str) -> BackendResult<i64> {
-    conn.prepare_cached("INSERT INTO context_block (session, label) VALUES (?1, ?2)")?
-        .execute(params![session, label])?;
+pub(super) fn create(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<i64> {
+    conn.prepare_cached("INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3)")?
+        .execute(params![whose.session, whose.owner, label])?;
     let key = conn.last_insert_rowid();
     if key > MAX_BLOCKS {
         let max = MAX_BLOCKS as u64;
@@ -61,10 +62,10 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> BackendResult<Addre
     }
 }
 
-/// Returns the labels of an owner that have at least one text, sorted.
-pub(super) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<StoredLabel>> {
+/// Returns the labels that have at least one text, sorted.
+pub(super) fn labels(conn: &Connection, whose: &Whose) -> BackendResult<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
-    let labels = statement.query_map([session], |row| {
+    let labels = statement.query_map(params![whose.session, whose.owner], |row| {
         let is_searchable: Option<bool> = row.get(2)?;
         Ok(StoredLabel {
             label: row.get(0)?,
@@ -87,9 +88,10 @@ pub(in super::super) const LABELS: &str = "SELECT label,
           WHERE block = context_block.key AND context_entry.key > '' AND present = 1
           LIMIT 1) AS searchable
    FROM context_block
-  WHERE session = ?1 AND owner = '' AND (has_text OR searchable IS NOT NULL)
+  WHERE session = ?1 AND owner = ?2 AND (has_text OR searchable IS NOT NULL)
   ORDER BY label";
 
+/// Returns the blocks of a session, by label.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
     let mut statement = conn.prepare_cached(ALL)?;
     let blocks = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;

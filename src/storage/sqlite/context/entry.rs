@@ -151,7 +151,7 @@ pub(super) fn insert(
     block: i64,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> BackendResult<u64> {
+) -> BackendResult<()> {
     let address = block::next_address(conn, block)?;
     conn.prepare_cached(
         "INSERT INTO context_entry
@@ -169,8 +169,7 @@ pub(super) fn insert(
         new.content,
         block,
     ])?;
-    add_to_index(conn, address, address)?;
-    Ok(1)
+    add_to_index(conn, address, address)
 }
 
 /// Puts a further version of a text.
@@ -179,7 +178,7 @@ pub(super) fn replace(
     stored: &EntryRow,
     new: &NewEntry<'_>,
     is_searchable: bool,
-) -> BackendResult<u64> {
+) -> BackendResult<()> {
     let version = save_version(conn, stored)?;
     conn.prepare_cached(
         "UPDATE context_entry
@@ -196,8 +195,7 @@ pub(super) fn replace(
         new.description,
         new.content,
     ])?;
-    add_to_index(conn, stored.address, stored.address)?;
-    Ok(version)
+    add_to_index(conn, stored.address, stored.address)
 }
 
 /// Removes a text; its versions stay.

@@ -6,10 +6,10 @@ use super::super::append::check_size;
 use super::super::error::{BackendResult, corrupt};
 use crate::error::Error;
 use crate::message::now;
-use crate::storage::context::Section;
+use crate::storage::context::PromptSection;
 
 /// Returns the sections as the text of a row, if they are within the limit.
-pub(super) fn to_text(sections: &[Section], max: usize) -> BackendResult<String> {
+pub(super) fn to_text(sections: &[PromptSection], max: usize) -> BackendResult<String> {
     let text = serde_json::to_string(sections)
         .map_err(|source| Error::Json { what: "a frozen prompt", source })?;
     check_size("a frozen prompt", text.len(), max)?;
@@ -19,7 +19,7 @@ pub(super) fn to_text(sections: &[Section], max: usize) -> BackendResult<String>
 pub(in super::super) fn read(
     conn: &Connection,
     session: i64,
-) -> BackendResult<Option<Vec<Section>>> {
+) -> BackendResult<Option<Vec<PromptSection>>> {
     let text: Option<String> =
         conn.prepare_cached(FROZEN)?.query_row([session], |row| row.get(0)).optional()?;
     let parse = |text: String| {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
-use super::{block, entry};
+use super::{Whose, block, entry};
 use crate::tree::Address;
 
 /// Copies the current texts of a session's own blocks into another session, and indexes them.
@@ -11,7 +11,7 @@ use crate::tree::Address;
 /// Earlier versions and removed texts are not copied.
 pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in block::all(conn, source)? {
-        let to = block::create(conn, target, &label)?;
+        let to = block::create(conn, &Whose::session(target), &label)?;
         let (first, last) = Address::range_of(from);
         conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
         conn.prepare_cached(

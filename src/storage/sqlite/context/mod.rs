@@ -1,8 +1,8 @@
 //! The context of a session: the texts of its blocks, its frozen prompt, its elisions.
 //!
-//! A *block* is a label of one session, or of all sessions under session key 0. The addresses of its texts begin with
-//! the block's key, as those of messages do with their session's. So all texts of one block are one range of rowids,
-//! in the index too, and a search in one block does not read the others.
+//! A *block* is a label of one session, or under session key 0 of all sessions of an owner, or of all sessions. The
+//! addresses of its texts begin with the block's key, as those of messages do with their session's. So all texts of one
+//! block are one range of rowids, in the index too, and a search in one block does not read the others.
 //!
 //! Invariant: a searchable text that was not removed is in the index; its index entry is deleted before its row
 //! changes.
@@ -19,24 +19,49 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::catalog;
 use super::connection::Database;
-use super::error::BackendResult;
+use super::error::{BackendError, BackendResult};
 use super::handle::{Handle, Named};
 use super::session::SqliteSession;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::storage::context::{
-    ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, Owner, Put, Section,
+    BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
     StoredLabel,
 };
 
-/// The session key of shared texts; no session has it.
-const SHARED: i64 = 0;
+/// The session key of texts that are not of one session; no session has it.
+const NO_SESSION: i64 = 0;
+
+/// Whose blocks are, as their rows say: of a session, of an owner, or of all sessions.
+struct Whose {
+    session: i64,
+    /// Empty unless they are of an owner.
+    owner: String,
+}
+
+impl Whose {
+    const SHARED: Self = Self { session: NO_SESSION, owner: String::new() };
+
+    fn session(key: i64) -> Self {
+        Self { session: key, owner: String::new() }
+    }
+}
+
+/// Returns the owner of a session.
+fn owner_of(conn: &Connection, session: i64) -> BackendResult<Option<String>> {
+    let owner: Option<Option<String>> =
+        conn.prepare_cached(OWNER)?.query_row([session], |row| row.get(0)).optional()?;
+    // Blocks of an owner with an empty name, which only other programs write, would be those of all sessions.
+    Ok(owner.flatten().filter(|owner| !owner.is_empty()))
+}
+
+pub(super) const OWNER: &str = "SELECT owner FROM session WHERE key = ?1";
 
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
@@ -57,11 +82,40 @@ impl Database {
 }
 
 impl SqliteContext {
-    /// Returns the session key of an owner's texts; none before the session exists.
-    fn key(&self, conn: &Connection, owner: Owner) -> BackendResult<Option<i64>> {
-        match owner {
-            Owner::Shared => Ok(Some(SHARED)),
-            Owner::Session => Ok(self.handle.find(conn)?.map(|session| session.key)),
+    /// Returns whose the blocks of a scope are; nobody's before the session exists or has an owner.
+    fn whose(&self, conn: &Connection, scope: BlockScope) -> BackendResult<Option<Whose>> {
+        let key = || -> BackendResult<_> { Ok(self.handle.find(conn)?.map(|found| found.key)) };
+        Self::resolve(conn, scope, key)
+    }
+
+    /// Returns whose the blocks of a scope are that are to be written, as [`whose`](Self::whose) does.
+    fn whose_to_write(
+        conn: &Connection,
+        name: &Named<'_>,
+        scope: BlockScope,
+    ) -> BackendResult<Option<Whose>> {
+        let key = || -> BackendResult<_> { Ok(name.find(conn)?.map(|found| found.key)) };
+        let whose = Self::resolve(conn, scope, key)?;
+        if whose.is_none() && scope == BlockScope::Owner {
+            let session = SessionId::clone(name);
+            return Err(BackendError::Own(Error::NoOwner { session }));
+        }
+        Ok(whose)
+    }
+
+    fn resolve(
+        conn: &Connection,
+        scope: BlockScope,
+        session: impl FnOnce() -> BackendResult<Option<i64>>,
+    ) -> BackendResult<Option<Whose>> {
+        match scope {
+            BlockScope::Shared => Ok(Some(Whose::SHARED)),
+            BlockScope::Session => Ok(session()?.map(Whose::session)),
+            BlockScope::Owner => {
+                let Some(key) = session()? else { return Ok(None) };
+                let owner = owner_of(conn, key)?;
+                Ok(owner.map(|owner| Whose { session: NO_SESSION, owner }))
+            }
         }
     }
 
@@ -69,31 +123,30 @@ impl SqliteContext {
     fn block_to_write(
         conn: &Connection,
         name: &Named<'_>,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
     ) -> BackendResult<Option<i64>> {
-        let key = match owner {
-            Owner::Shared => Some(SHARED),
-            Owner::Session => name.find(conn)?.map(|session| session.key),
-        };
-        key.map_or(Ok(None), |session| block::find(conn, session, label))
+        let whose = Self::whose_to_write(conn, name, scope)?;
+        whose.map_or(Ok(None), |whose| block::find(conn, &whose, label))
     }
 
-    /// Records a write and returns the session key to write under, creating the session if it does not exist.
-    fn key_to_write(conn: &Connection, name: &Named<'_>, owner: Owner) -> BackendResult<i64> {
-        match owner {
-            Owner::Shared => Ok(SHARED),
-            Owner::Session => {
-                let key = name.find_or_create(conn)?.key;
-                catalog::touch(conn, key)?;
-                Ok(key)
-            }
+    /// Records a write of a session's own texts, creating the session if it does not exist.
+    fn touch(conn: &Connection, name: &Named<'_>, scope: BlockScope) -> BackendResult<()> {
+        if scope != BlockScope::Session {
+            return Ok(());
         }
+        let key = name.find_or_create(conn)?.key;
+        catalog::touch(conn, key)
     }
 
-    fn block(&self, conn: &Connection, owner: Owner, label: &str) -> BackendResult<Option<i64>> {
-        match self.key(conn, owner)? {
-            Some(session) => block::find(conn, session, label),
+    fn block(
+        &self,
+        conn: &Connection,
+        scope: BlockScope,
+        label: &str,
+    ) -> BackendResult<Option<i64>> {
+        match self.whose(conn, scope)? {
+            Some(whose) => block::find(conn, &whose, label),
             None => Ok(None),
         }
     }
@@ -101,68 +154,43 @@ impl SqliteContext {
     /// Reads from a block; a missing block reads as empty.
     fn read<T: Default>(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
         work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
     ) -> Result<T> {
-        self.database.read(|conn| match self.block(conn, owner, label)? {
+        self.database.read(|conn| match self.block(conn, scope, label)? {
             Some(block) => work(conn, block),
             None => Ok(T::default()),
         })
     }
-}
 
-/// Where and how a text is put.
-#[derive(Clone, Copy)]
-struct Target<'a> {
-    owner: Owner,
-    label: &'a str,
-    is_searchable: bool,
-}
-
-impl SqliteContext {
     /// Returns the version that a reader sees; 0 for no text.
-    fn version_of(
-        conn: &Connection,
-        name: &Named<'_>,
-        Target { owner, label, .. }: Target<'_>,
-        key: &str,
-    ) -> BackendResult<u64> {
-        let Some(block) = Self::block_to_write(conn, name, owner, label)? else { return Ok(0) };
+    fn version_of(conn: &Connection, block: Option<i64>, key: &str) -> BackendResult<u64> {
+        let Some(block) = block else { return Ok(0) };
         Ok(entry::find(conn, block, key)?.map_or(0, |stored| stored.living_version()))
     }
 
     fn put_one(
-        &self,
         conn: &Connection,
         name: &Named<'_>,
-        Target { owner, label, is_searchable }: Target<'_>,
+        (scope, label): (BlockScope, &str),
         new: &NewEntry<'_>,
-        expected: Option<u64>,
-    ) -> BackendResult<Put> {
-        entry::check(label, new, self.database.config.max_message_bytes)?;
-        let block = Self::block_to_write(conn, name, owner, label)?;
-        let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?;
-        let present = present.flatten();
-        let found = present.as_ref().map_or(0, entry::EntryRow::living_version);
-        if expected.is_some_and(|expected| expected != found) {
-            return Ok(Put::Moved { found });
-        }
+        is_searchable: bool,
+    ) -> BackendResult<()> {
+        let block = Self::block_to_write(conn, name, scope, label)?;
+        let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?.flatten();
         if let Some(stored) = &present
             && entry::is_stored(conn, stored, new)?
         {
-            entry::set_searchable(conn, stored, is_searchable)?;
-            return Ok(Put::Unchanged { version: found });
+            return entry::set_searchable(conn, stored, is_searchable);
         }
-        let session = Self::key_to_write(conn, name, owner)?;
-        let version = match present {
-            Some(stored) => entry::replace(conn, &stored, new, is_searchable)?,
-            None => {
-                let block = block::find_or_create(conn, session, label)?;
-                entry::insert(conn, block, new, is_searchable)?
-            }
-        };
-        Ok(Put::Stored { version })
+        Self::touch(conn, name, scope)?;
+        if let Some(stored) = present {
+            return entry::replace(conn, &stored, new, is_searchable);
+        }
+        let Some(whose) = Self::whose_to_write(conn, name, scope)? else { return Ok(()) };
+        let block = block::find_or_create(conn, &whose, label)?;
+        entry::insert(conn, block, new, is_searchable)
     }
 }
 
@@ -175,10 +203,10 @@ impl ContextStore for SqliteContext {
         self.database.config.busy_timeout
     }
 
-    fn snapshot(&self) -> Result<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)> {
+    fn snapshot(&self) -> Result<Option<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>> {
         let database = self.database.snapshot()?;
         let session = SqliteSession::of_handle(&database, &self.handle);
-        Ok((Arc::new(session), database.context_of(&self.handle)))
+        Ok(Some((Arc::new(session), database.context_of(&self.handle))))
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
@@ -192,9 +220,9 @@ impl ContextStore for SqliteContext {
         self.database.search(request)
     }
 
-    fn labels(&self, owner: Owner) -> Result<Vec<StoredLabel>> {
-        self.database.read(|conn| match self.key(conn, owner)? {
-            Some(session) => block::labels(conn, session),
+    fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
+        self.database.read(|conn| match self.whose(conn, scope)? {
+            Some(whose) => block::labels(conn, &whose),
             None => Ok(Vec::new()),
         })
     }
@@ -204,103 +232,94 @@ impl ContextStore for SqliteContext {
         checked.map_err(|error| error.into_error(0))
     }
 
-    fn entry(&self, owner: Owner, label: &str, key: &str) -> Result<Option<Entry>> {
-        self.read(owner, label, |conn, block| entry::read(conn, block, key))
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        self.read(scope, label, |conn, block| entry::read(conn, block, key))
     }
 
-    fn documents(&self, owner: Owner, label: &str) -> Result<Vec<EntryInfo>> {
-        self.read(owner, label, entry::documents)
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        self.read(scope, label, entry::documents)
     }
 
-    fn count(&self, owner: Owner, label: &str) -> Result<u64> {
-        self.read(owner, label, entry::count)
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        self.read(scope, label, entry::count)
     }
 
     fn put(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
-        new: &NewEntry<'_>,
-        is_searchable: bool,
-        expected: Option<u64>,
-    ) -> Result<Put> {
-        let target = Target { owner, label, is_searchable };
-        self.handle
-            .write(&self.database, |conn, name| self.put_one(conn, name, target, new, expected))
-    }
-
-    fn put_all(
-        &self,
-        owner: Owner,
-        label: &str,
-        all: &[(NewEntry<'_>, Option<u64>)],
+        entries: &[NewEntry<'_>],
         is_searchable: bool,
     ) -> Result<bool> {
-        let target = Target { owner, label, is_searchable };
         self.handle.write(&self.database, |conn, name| {
+            for new in entries {
+                entry::check(label, new, self.database.config.max_message_bytes)?;
+            }
+            let block = Self::block_to_write(conn, name, scope, label)?;
             // All are checked before one is written, because what is written is committed.
-            for (new, expected) in all {
-                if let Some(expected) = expected
-                    && Self::version_of(conn, name, target, new.key)? != *expected
+            for new in entries {
+                if let Some(expected) = new.expected
+                    && Self::version_of(conn, block, new.key)? != expected
                 {
                     return Ok(false);
                 }
             }
-            all.iter()
-                .try_for_each(|(new, _)| self.put_one(conn, name, target, new, None).map(drop))?;
+            for new in entries {
+                Self::put_one(conn, name, (scope, label), new, is_searchable)?;
+            }
             Ok(true)
         })
     }
 
-    fn remove(&self, owner: Owner, label: &str, key: &str) -> Result<bool> {
+    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
         self.handle.write(&self.database, |conn, name| {
-            let block = Self::block_to_write(conn, name, owner, label)?;
+            let block = Self::block_to_write(conn, name, scope, label)?;
             let Some(block) = block else { return Ok(false) };
             let stored =
                 entry::find(conn, block, key)?.filter(|stored| stored.living_version() > 0);
             let Some(stored) = stored else { return Ok(false) };
-            Self::key_to_write(conn, name, owner)?;
+            Self::touch(conn, name, scope)?;
             entry::remove(conn, &stored)?;
             Ok(true)
         })
     }
 
-    fn versions(&self, owner: Owner, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        self.read(owner, label, |conn, block| entry::versions(conn, block, key))
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
     }
 
     fn version(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
         key: &str,
         number: u64,
     ) -> Result<Option<EntryVersion>> {
-        self.read(owner, label, |conn, block| entry::version(conn, block, key, number))
+        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
     }
 
     fn search(
         &self,
-        owner: Owner,
+        scope: BlockScope,
         label: &str,
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)> {
         let watch = self.database.interrupt_signal().watch();
-        self.database.read_long(|conn| match self.block(conn, owner, label)? {
+        self.database.read_long(|conn| match self.block(conn, scope, label)? {
             Some(block) => search::search(conn, block, (query, limit), &watch),
             None => Ok((Vec::new(), Matched::All)),
         })
     }
 
-    fn frozen(&self) -> Result<Option<Vec<Section>>> {
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
         self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => frozen_prompt::read(conn, session.key),
             None => Ok(None),
         })
     }
 
-    fn freeze(&self, sections: &[Section]) -> Result<Vec<Section>> {
+    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
         let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {
             let text = frozen_prompt::to_text(sections, max)?;
@@ -313,19 +332,17 @@ impl ContextStore for SqliteContext {
         })
     }
 
-    fn refreeze(&self, sections: &[Section]) -> Result<()> {
+    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
         let max = self.database.config.max_message_bytes;
-        self.handle.write(&self.database, |conn, name| {
-            let text = frozen_prompt::to_text(sections, max)?;
-            let session = name.find_or_create(conn)?;
-            frozen_prompt::set(conn, session.key, &text)
-        })
-    }
-
-    fn thaw(&self) -> Result<()> {
-        self.handle.write(&self.database, |conn, name| match name.find(conn)? {
-            Some(session) => frozen_prompt::thaw(conn, session.key),
-            None => Ok(()),
+        self.handle.write(&self.database, |conn, name| match sections {
+            Some(sections) => {
+                let text = frozen_prompt::to_text(sections, max)?;
+                frozen_prompt::set(conn, name.find_or_create(conn)?.key, &text)
+            }
+            None => match name.find(conn)? {
+                Some(session) => frozen_prompt::thaw(conn, session.key),
+                None => Ok(()),
+            },
         })
     }
 

@@ -6,9 +6,8 @@ use rusqlite::{Connection, Row, Statement, params};
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::usage;
 use super::{Bind, Read, execute, first_row, time};
-use crate::error::Error;
 use crate::id::SessionId;
-use crate::outcome::{SessionDetails, SessionInfo};
+use crate::outcome::{MAX_TAGS, SessionDetails, SessionInfo, too_many_tags};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
@@ -98,8 +97,8 @@ impl Bind for CachedCount {
 }
 
 impl SessionRow {
-    /// Returns the row of a session without messages.
-    pub(in super::super) fn new(key: i64) -> Self {
+    /// Returns the row of a session without messages that was created at this time.
+    pub(in super::super) fn new(key: i64, created_at: i64) -> Self {
         Self {
             key,
             unindexed: None,
@@ -111,7 +110,7 @@ impl SessionRow {
             changes: 0,
             messages: 0,
             last_message_at: None,
-            listed_at: now(),
+            listed_at: created_at,
             deleted_at: None,
         }
     }
@@ -239,16 +238,11 @@ pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> Backe
     let count: i64 = conn
         .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
         .query_row([key], |row| row.get(0))?;
-    if count > MAX_TAGS {
-        let why = format!("the session has {MAX_TAGS} tags, the limit");
-        let given = tag.to_owned();
-        return Err(BackendError::Own(Error::InvalidName { what: "tag", given, why }));
+    match usize::try_from(count).is_ok_and(|count| count <= MAX_TAGS) {
+        true => Ok(()),
+        false => Err(BackendError::Own(too_many_tags(tag))),
     }
-    Ok(())
 }
-
-/// The most tags of one session: every list of sessions shows all of them.
-const MAX_TAGS: i64 = 100;
 
 /// Returns the details of a session.
 pub(in super::super) fn info(

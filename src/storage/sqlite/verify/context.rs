@@ -27,6 +27,13 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "stray-context",
+        sql: "SELECT format('context block %s belongs to both session key %d and owner %s', label, session, owner)
+                FROM context_block
+               WHERE session <> 0 AND owner <> ''",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
         sql: "SELECT format('texts are stored under context block %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key
                         FROM context_entry

@@ -129,7 +129,7 @@ fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVe
 
 /// Returns the versions under a label whose documents were all removed.
 fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
-    for scope in [Some(scope.clone()), scope.shared_beside()].into_iter().flatten() {
+    for scope in [scope.clone()].into_iter().chain(scope.beside()?) {
         let versions = scope.empty(label, Kind::Skills)?.versions(key)?;
         if !versions.is_empty() {
             return Ok(versions);

@@ -22,6 +22,7 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Row<'a> {
     label: &'a str,
+    owner: Option<&'a str>,
     shared: bool,
     kind: Kind,
     documents: u64,
@@ -46,7 +47,8 @@ impl<'a> Row<'a> {
         };
         Ok(Self {
             label: &held.label,
-            shared: held.scope.is_shared,
+            owner: held.scope.owner.as_deref(),
+            shared: held.scope.is_shared(),
             kind: held.kind,
             documents: documents.len() as u64,
             tokens: held.tokens,
@@ -81,7 +83,11 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             row.tokens.to_string(),
             row.versions.to_string(),
             row.changed_at.map(minute).unwrap_or_default(),
-            if row.shared { "all sessions" } else { "this session" }.to_owned(),
+            match (row.owner, row.shared) {
+                (Some(owner), _) => format!("owner {owner}"),
+                (None, true) => "all sessions".to_owned(),
+                (None, false) => "this session".to_owned(),
+            },
         ]);
     }
     match (context.is_json, seen.is_empty()) {

@@ -23,8 +23,9 @@ use crate::failure::Result;
 /// Read and write stored context blocks: what a model should know besides the messages
 ///
 /// A text is stored under a LABEL, such as `memory`; a document also has a KEY. --shared means the texts that all
-/// sessions share. If a session has a text of its own under the label of a shared one, its own is read. The limits,
-/// descriptions and fixed texts of a program are not stored, so they are not shown here.
+/// sessions share, --owner those that the sessions of an owner share. If a session has a text of its own under the label
+/// of a shared one, its own is read. The limits, descriptions and fixed texts of a program are not stored, so they are not
+/// shown here.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "talktree context [OPTIONS] <COMMAND>",

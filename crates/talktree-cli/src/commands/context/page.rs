@@ -40,6 +40,7 @@ pub(super) struct ImportArgs {
 #[derive(Serialize)]
 struct Passage<'a> {
     label: &'a str,
+    owner: Option<&'a str>,
     shared: bool,
     content: &'a str,
 }
@@ -58,8 +59,9 @@ pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
     }
     if context.is_json {
         for held in &texts {
-            let (label, shared, content) = (&*held.label, scope.is_shared, &*held.content);
-            context.out.json(&Passage { label, shared, content })?;
+            let (label, content) = (&*held.label, &*held.content);
+            let (owner, shared) = (scope.owner.as_deref(), scope.is_shared());
+            context.out.json(&Passage { label, owner, shared, content })?;
         }
         return Ok(());
     }

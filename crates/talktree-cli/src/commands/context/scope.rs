@@ -1,12 +1,14 @@
-//! The scope of a command: one session, or the texts that all sessions share.
+//! The scope of a command: the texts of one session, of all sessions of an owner, or of all sessions.
 //!
-//! A label may have both texts of a session and shared texts; then the session reads its own. A write never changes the
-//! scope of a label: a new text of the session would hide the shared one from it.
+//! A label may have texts of several scopes; then the session reads those of the narrowest. A write never changes the scope
+//! of a label: a new text of the session would hide the shared one from it.
 
 use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use serde::Serialize;
-use talktree::{Block, EntryInfo, EntryVersion, SessionId, Store};
+use talktree::{
+    Block, BlockScope, EntryInfo, EntryVersion, SessionFilter, SessionId, SessionState, Store,
+};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -20,8 +22,12 @@ pub(super) struct ScopeArgs {
     session: String,
 
     /// Use the texts that all sessions share; SESSION need not exist then.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "owner")]
     shared: bool,
+
+    /// Use the texts of all sessions of this owner; SESSION need not exist then, but one of the owner must.
+    #[arg(long)]
+    owner: Option<String>,
 }
 
 /// What is stored under a label.
@@ -45,6 +51,14 @@ impl Kind {
         }
     }
 
+    fn of(found: &talktree::StoredLabel) -> Self {
+        match (found.has_text, found.is_searchable) {
+            (true, _) => Self::Text,
+            (false, true) => Self::Knowledge,
+            (false, false) => Self::Skills,
+        }
+    }
+
     pub(super) fn block(self) -> Block {
         match self {
             Self::Text => Block::stored(),
@@ -59,41 +73,67 @@ pub(super) fn key() -> impl TypedValueParser<Value = String> {
     NonEmptyStringValueParser::new()
 }
 
-/// The texts of a session, or those that all sessions share.
+/// The texts of a session, of all sessions of an owner, or of all sessions.
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     store: &'a Store,
-    /// A new id that no session has, if the scope is shared.
+    /// The session; a new id that no session has, if the scope is shared.
     id: SessionId,
     /// The name of the scope in the output.
     pub(super) name: String,
-    pub(super) is_shared: bool,
+    of: BlockScope,
+    /// The owner, if the scope is that of an owner.
+    pub(super) owner: Option<String>,
 }
 
 impl<'a> Scope<'a> {
     /// Returns the scope of the arguments.
     pub(super) fn of(store: &'a Store, args: &ScopeArgs) -> Result<Self> {
-        match args.shared {
-            true => Ok(Self::shared(store)),
-            false => Self::session(store, &args.session),
+        match (&args.owner, args.shared) {
+            (Some(owner), _) => Self::of_owner(store, owner),
+            (None, true) => Ok(Self::shared(store)),
+            (None, false) => Self::session(store, &args.session),
         }
     }
 
     pub(super) fn session(store: &'a Store, given: &str) -> Result<Self> {
         let session = lookup::session(store, given)?;
         let name = lookup::title(&session)?;
-        Ok(Self { store, id: session.id().clone(), name, is_shared: false })
+        Ok(Self { store, id: session.id().clone(), name, of: BlockScope::Session, owner: None })
+    }
+
+    /// Returns the scope of an owner. Any of its sessions leads to it; one that is not in the trash can be written.
+    fn of_owner(store: &'a Store, owner: &str) -> Result<Self> {
+        for state in [SessionState::Present, SessionState::Trash] {
+            let filter = SessionFilter { state, ..SessionFilter::owned_by(owner) };
+            if let Some(found) = store.list_sessions(&filter, None, 1)?.sessions.into_iter().next()
+            {
+                return Ok(Self::through(store, found.info.id, owner.to_owned()));
+            }
+        }
+        Err(Failure::NotFound(format!("no session of owner {owner:?} is stored")))
+    }
+
+    /// Returns the scope of the owner of a session.
+    fn through(store: &'a Store, id: SessionId, owner: String) -> Self {
+        let name = format!("owner {owner}");
+        Self { store, id, name, of: BlockScope::Owner, owner: Some(owner) }
     }
 
     fn shared(store: &'a Store) -> Self {
         let name = "all sessions".to_owned();
         // Reading and writing shared texts creates no session.
-        Self { store, id: SessionId::new(), name, is_shared: true }
+        Self { store, id: SessionId::new(), name, of: BlockScope::Shared, owner: None }
     }
 
-    /// Returns the id of the session; `None` if the scope is shared.
+    /// Returns whether the texts are those of all sessions.
+    pub(super) fn is_shared(&self) -> bool {
+        self.of == BlockScope::Shared
+    }
+
+    /// Returns the id of the session; `None` if the texts are not of one session.
     pub(super) fn id(&self) -> Option<&SessionId> {
-        (!self.is_shared).then_some(&self.id)
+        (self.of == BlockScope::Session).then_some(&self.id)
     }
 
     pub(super) fn context(
@@ -108,45 +148,37 @@ impl<'a> Scope<'a> {
 
     /// Returns a block whose texts are those of this scope.
     pub(super) fn block(&self, kind: Kind) -> Block {
-        match self.is_shared {
-            true => kind.block().across_sessions(),
-            false => kind.block(),
+        match self.of {
+            BlockScope::Shared => kind.block().across_sessions(),
+            BlockScope::Owner => kind.block().per_owner(),
+            _ => kind.block(),
         }
     }
 
-    /// Returns what this scope itself has: for a session, without the shared texts.
+    /// Returns what this scope itself has: for a session, without the texts of its owner and of all sessions.
     pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
-        let stored = self.context([])?.stored()?;
-        if self.is_shared {
-            return Ok(stored);
-        }
-        // A shared label is also one of this session only if the session has texts of its own.
-        let shared = Self::shared(self.store).stored()?;
-        let mut own = Vec::new();
-        for (label, block) in stored {
-            let is_shared = shared.iter().any(|(other, _)| *other == label);
-            if !is_shared || self.holds(&label)? {
-                own.push((label, block));
-            }
-        }
-        Ok(own)
+        let Some(context) = self.store.catalog().session(&self.id).context else {
+            return Ok(Vec::new());
+        };
+        let labels = context.labels(self.of)?.into_iter();
+        Ok(labels.map(|found| (found.label.clone(), self.block(Kind::of(&found)))).collect())
     }
 
-    fn holds(&self, label: &str) -> Result<bool> {
-        let text = self.context([(label.to_owned(), Block::stored())])?;
-        let versions = text.versions(label, None)?;
-        if versions.last().is_some_and(|last| last.content.is_some()) {
-            return Ok(true);
+    /// Returns the wider scopes that a session reads, too, the narrowest first.
+    pub(super) fn beside(&self) -> Result<Vec<Self>> {
+        if self.of != BlockScope::Session {
+            return Ok(Vec::new());
         }
-        let documents = self.context([(label.to_owned(), Block::stored_skills())])?;
-        Ok(!documents.documents(label)?.is_empty())
+        let owner = self.store.catalog().info(&self.id)?.and_then(|info| info.owner);
+        let of_owner = owner.map(|owner| Self::through(self.store, self.id.clone(), owner));
+        Ok(of_owner.into_iter().chain([Self::shared(self.store)]).collect())
     }
 
-    /// Returns everything readable: the content of this scope and, for a session, the shared content.
+    /// Returns everything readable: the content of this scope and, for a session, that of the wider scopes.
     pub(super) fn seen(&self) -> Result<Vec<StoredLabel<'a>>> {
         let mut seen = self.held()?;
-        if !self.is_shared {
-            seen.extend(Self::shared(self.store).held()?);
+        for wider in self.beside()? {
+            seen.extend(wider.held()?);
         }
         Ok(seen)
     }
@@ -159,23 +191,33 @@ impl<'a> Scope<'a> {
             .collect()
     }
 
-    /// Returns the content of a label as a reader sees it: that of this scope, or else the shared one.
+    /// Returns the content of a label as a reader sees it: that of this scope, or else of the narrowest wider one.
     pub(super) fn read(&self, label: &str) -> Result<StoredLabel<'a>> {
-        if let Some(held) = self.find(label)? {
-            return Ok(held);
-        }
-        let shared = Self::shared(self.store);
-        let found = if self.is_shared { None } else { shared.find(label)? };
+        let found = match self.find(label)? {
+            None => self.find_beside(label)?,
+            found => found,
+        };
         found.ok_or_else(|| self.unknown(label))
     }
 
     /// Returns the content that a write under a label changes; `None` if there is none yet.
     pub(super) fn write(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.find(label)?;
-        if found.is_none() && !self.is_shared && Self::shared(self.store).find(label)?.is_some() {
-            return Err(shared_label(label));
+        if found.is_none()
+            && let Some(wider) = self.find_beside(label)?
+        {
+            return Err(hidden(label, &wider.scope));
         }
         Ok(found)
+    }
+
+    fn find_beside(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
+        for wider in self.beside()? {
+            if let Some(found) = wider.find(label)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the content of a label as this kind, whatever is stored there.
@@ -183,15 +225,11 @@ impl<'a> Scope<'a> {
         StoredLabel::new(self, label.to_owned(), self.block(kind))
     }
 
-    /// Returns the shared scope, if this one is of a session.
-    pub(super) fn shared_beside(&self) -> Option<Self> {
-        (!self.is_shared).then(|| Self::shared(self.store))
-    }
-
     pub(super) fn unknown(&self, label: &str) -> Failure {
-        Failure::NotFound(match self.is_shared {
-            true => format!("nothing is stored for all sessions under {label:?}"),
-            false => format!(
+        Failure::NotFound(match self.of {
+            BlockScope::Shared => format!("nothing is stored for all sessions under {label:?}"),
+            BlockScope::Owner => format!("nothing is stored for {} under {label:?}", self.name),
+            _ => format!(
                 "session {:?} has nothing under {label:?}; `{}` lists what it has",
                 self.id,
                 command(&format!("context list {}", quote(self.id.as_str())))
@@ -205,10 +243,14 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Refuses to write a shared label for one session.
-fn shared_label(label: &str) -> Failure {
+/// Refuses to write a label of a wider scope for one session.
+fn hidden(label: &str, wider: &Scope<'_>) -> Failure {
+    let (whose, flag) = match &wider.owner {
+        Some(owner) => ("the sessions of its owner", format!("--owner {owner:?}")),
+        None => ("all sessions", "--shared".to_owned()),
+    };
     Failure::Usage(format!(
-        "{label:?} is shared by all sessions; a text of its own would hide it from this session; --shared writes it"
+        "{label:?} is shared by {whose}; a text of its own would hide it from this session; {flag} writes it"
     ))
 }
 
@@ -290,6 +332,7 @@ impl<'a> StoredLabel<'a> {
 #[derive(Serialize)]
 struct Written<'a> {
     session: Option<&'a SessionId>,
+    owner: Option<&'a str>,
     shared: bool,
     label: &'a str,
     key: Option<&'a str>,
@@ -312,8 +355,9 @@ pub(super) fn tell_written(
     let tokens = talktree::estimate_tokens(content.unwrap_or_default());
     let (scope, label) = (&held.scope, &*held.label);
     if context.is_json {
-        let (session, shared) = (scope.id(), scope.is_shared);
-        return Ok(context.out.json(&Written { session, shared, label, key, version, tokens })?);
+        let (session, owner, shared) = (scope.id(), scope.owner.as_deref(), scope.is_shared());
+        let written = Written { session, owner, shared, label, key, version, tokens };
+        return Ok(context.out.json(&written)?);
     }
     let done = match content {
         Some(_) => format!(" holds {}, version {version}", crate::text::plural(tokens, "token")),

@@ -30,6 +30,7 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Answer<'a> {
     label: &'a str,
+    owner: Option<&'a str>,
     shared: bool,
     kind: Kind,
     key: Option<&'a str>,
@@ -46,7 +47,8 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let held = Scope::of(&store, &args.scope)?.read(&args.label)?;
     let answer = Answer {
         label: &held.label,
-        shared: held.scope.is_shared,
+        owner: held.scope.owner.as_deref(),
+        shared: held.scope.is_shared(),
         kind: held.kind,
         key: args.key.as_deref(),
         title: None,

@@ -18,6 +18,10 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         ("UPDATE context_version SET version = 5", &["wrong-version"]),
         ("UPDATE context_block SET next = 1", &["number-in-use"]),
         ("UPDATE context_block SET session = 77", &["stray-context"]),
+        (
+            "PRAGMA ignore_check_constraints = ON; UPDATE context_block SET owner = 'ann'",
+            &["stray-context"],
+        ),
         ("DELETE FROM context_block", &["stray-context"]),
         ("UPDATE frozen_prompt SET sections = '['", &["broken-prompt"]),
         ("UPDATE frozen_prompt SET session = 77", &["stray-context"]),
@@ -33,7 +37,7 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         context.freeze(&section("one"))?;
         context.elide(&[("r".into(), "call".into())], "unloaded")?;
         sound(&database)?;
-        database.write(|conn| Ok(conn.execute(sql, [])?))?;
+        database.write(|conn| Ok(conn.execute_batch(sql)?))?;
         let damages = damages(&database)?;
         let mut found: Vec<&str> =
             damages.iter().filter_map(|damage| damage.split(':').next()).collect();
@@ -55,7 +59,7 @@ fn a_damaged_text_is_an_error_that_names_it() -> Result<()> {
     let context = database.context(&"s".into());
     put(&*context, "k", "one")?;
     database.write(|conn| Ok(conn.execute("UPDATE context_entry SET changed_at = 9e18", [])?))?;
-    let answer = context.entry(Owner::Session, "memory", "k");
+    let answer = context.entry(BlockScope::Session, "memory", "k");
     let Err(Error::Corrupt { what }) = answer else { panic!("{answer:?}") };
     assert!(what.starts_with("text 1 of context block 1: "), "{what}");
     Ok(())

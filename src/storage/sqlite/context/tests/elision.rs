@@ -103,7 +103,7 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     put(&*context, "k", "red fox")?;
     put(&*context, "k", "blue fox")?;
     put(&*context, "gone", "green fox")?;
-    context.remove(Owner::Session, "memory", "gone")?;
+    context.remove(BlockScope::Session, "memory", "gone")?;
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
     context.freeze(&section("one"))?;
     let fork = chat.fork(&"r".into(), &"fork".into(), &SessionDetails::default())?;
@@ -112,13 +112,13 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     assert_eq!(outputs(&fork.history(None)?), [MARKER]);
     assert_eq!(outputs(&fork.raw_history(None)?), [STORED]);
     assert_eq!(copy.frozen()?, None);
-    assert_eq!(copy.versions(Owner::Session, "memory", "k")?.len(), 1);
-    assert_eq!(copy.entry(Owner::Session, "memory", "k")?.unwrap().version, 2);
-    assert_eq!(copy.versions(Owner::Session, "memory", "gone")?.len(), 0);
+    assert_eq!(copy.versions(BlockScope::Session, "memory", "k")?.len(), 1);
+    assert_eq!(copy.entry(BlockScope::Session, "memory", "k")?.unwrap().version, 2);
+    assert_eq!(copy.versions(BlockScope::Session, "memory", "gone")?.len(), 0);
     assert_eq!(keys(&*copy, "fox")?.0, ["k"]);
     put(&*copy, "k", "yellow fox")?;
     put(&*copy, "new", "white fox")?;
-    assert_eq!(context.entry(Owner::Session, "memory", "k")?.unwrap().content, "blue fox");
+    assert_eq!(context.entry(BlockScope::Session, "memory", "k")?.unwrap().content, "blue fox");
     assert_eq!(database.stats()?.elisions, 2);
     sound(&database)?;
     database.remove(&"s".into())?;

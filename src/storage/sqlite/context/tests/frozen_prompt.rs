@@ -12,9 +12,9 @@ fn a_prompt_is_frozen_once_until_it_is_thawed() -> Result<()> {
     assert_eq!(context.freeze(&section("two"))?, odd);
     put(&*context, "", "a block that changes")?;
     assert_eq!(context.frozen()?, Some(odd));
-    context.refreeze(&section("three"))?;
+    context.set_frozen(Some(&section("three")))?;
     assert_eq!(context.frozen()?, Some(section("three")));
-    context.thaw()?;
+    context.set_frozen(None)?;
     assert_eq!(context.frozen()?, None);
     assert_eq!(context.freeze(&[])?, []);
     assert_eq!(context.freeze(&section("four"))?, []);

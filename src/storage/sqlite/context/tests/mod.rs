@@ -23,10 +23,60 @@ use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;
 use crate::storage::SessionProvider;
-use crate::storage::context::{ContextStore, MAX_VERSIONS, NewEntry, Owner, Put, Section};
+use crate::storage::context::{BlockScope, ContextStore, MAX_VERSIONS, NewEntry, PromptSection};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
-const OWNERS: [Owner; 2] = [Owner::Session, Owner::Shared];
+/// Those that a session without an owner has.
+const SCOPES: [BlockScope; 2] = [BlockScope::Session, BlockScope::Shared];
+
+/// What a put did.
+#[derive(Debug, PartialEq)]
+enum Put {
+    Stored {
+        version: u64,
+    },
+    Unchanged {
+        version: u64,
+    },
+    /// Another version is stored than the expected one (0: no text).
+    Moved {
+        found: u64,
+    },
+}
+
+trait PutOne {
+    fn put_one(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        new: &NewEntry<'_>,
+        is_searchable: bool,
+        expected: Option<u64>,
+    ) -> Result<Put>;
+}
+
+impl<T: ContextStore + ?Sized> PutOne for T {
+    fn put_one(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        new: &NewEntry<'_>,
+        is_searchable: bool,
+        expected: Option<u64>,
+    ) -> Result<Put> {
+        let stored = || -> Result<u64> {
+            Ok(self.entry(scope, label, new.key)?.map_or(0, |entry| entry.version))
+        };
+        let before = stored()?;
+        if !self.put(scope, label, &[NewEntry { expected, ..*new }], is_searchable)? {
+            return Ok(Put::Moved { found: before });
+        }
+        Ok(match stored()? {
+            version if version == before => Put::Unchanged { version },
+            version => Put::Stored { version },
+        })
+    }
+}
 
 fn in_memory() -> Result<Arc<Database>> {
     Ok(Arc::new(Database::open_in_memory(Config::default())?))
@@ -41,11 +91,11 @@ fn text<'a>(key: &'a str, content: &'a str) -> NewEntry<'a> {
 }
 
 fn put(context: &dyn ContextStore, key: &str, content: &str) -> Result<Put> {
-    context.put(Owner::Session, "memory", &text(key, content), true, None)
+    context.put_one(BlockScope::Session, "memory", &text(key, content), true, None)
 }
 
 fn keys(context: &dyn ContextStore, query: &str) -> Result<(Vec<String>, Matched)> {
-    let (found, matched) = context.search(Owner::Session, "memory", query, 10)?;
+    let (found, matched) = context.search(BlockScope::Session, "memory", query, 10)?;
     Ok((found.into_iter().map(|entry| entry.key).collect(), matched))
 }
 
@@ -64,8 +114,8 @@ fn sound(database: &Database) -> Result<()> {
     Ok(())
 }
 
-fn section(content: &str) -> Vec<Section> {
-    vec![Section { label: "memory".into(), header: "MEMORY".into(), content: content.into() }]
+fn section(content: &str) -> Vec<PromptSection> {
+    vec![PromptSection::new("memory".into(), "MEMORY".into(), content.into())]
 }
 
 /// A conversation whose second message is the result of a tool.
@@ -101,6 +151,6 @@ const STORED: &str = r#"{"text":"a very long skill"}"#;
 const MARKER: &str = "\"unloaded\"";
 
 /// Returns the labels that have at least one text.
-fn stored_labels(context: &dyn ContextStore, owner: Owner) -> Result<Vec<String>> {
+fn stored_labels(context: &dyn ContextStore, owner: BlockScope) -> Result<Vec<String>> {
     Ok(context.labels(owner)?.into_iter().map(|found| found.label).collect())
 }

@@ -6,7 +6,7 @@ use super::*;
 #[derive(Debug, Clone)]
 enum Act {
     Put {
-        owner: usize,
+        scope: usize,
         label: usize,
         key: usize,
         content: String,
@@ -14,12 +14,12 @@ enum Act {
         seen: Option<u64>,
     },
     Remove {
-        owner: usize,
+        scope: usize,
         label: usize,
         key: usize,
     },
     Search {
-        owner: usize,
+        scope: usize,
         label: usize,
         word: usize,
     },
@@ -42,7 +42,7 @@ fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
             .prop_map(|words| words.iter().map(|word| WORDS[*word]).collect::<Vec<_>>().join(" "))
     };
     let put = (
-        0..2usize,
+        0..3usize,
         0..LABELS.len(),
         0..KEYS.len(),
         words(),
@@ -50,9 +50,9 @@ fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
         prop::option::of(0..4u64),
     );
     let act = prop_oneof![
-        12 => put.prop_map(|(owner, label, key, content, is_searchable, seen)| Act::Put { owner, label, key, content, is_searchable, seen }),
-        4 => (0..2usize, 0..LABELS.len(), 0..KEYS.len()).prop_map(|(owner, label, key)| Act::Remove { owner, label, key }),
-        6 => (0..2usize, 0..LABELS.len(), 0..WORDS.len()).prop_map(|(owner, label, word)| Act::Search { owner, label, word }),
+        12 => put.prop_map(|(scope, label, key, content, is_searchable, seen)| Act::Put { scope, label, key, content, is_searchable, seen }),
+        4 => (0..3usize, 0..LABELS.len(), 0..KEYS.len()).prop_map(|(scope, label, key)| Act::Remove { scope, label, key }),
+        6 => (0..3usize, 0..LABELS.len(), 0..WORDS.len()).prop_map(|(scope, label, word)| Act::Search { scope, label, word }),
         2 => words().prop_map(Act::Freeze),
         1 => words().prop_map(Act::Refreeze),
         1 => Just(Act::Thaw),
@@ -66,8 +66,12 @@ fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
 
 /// A text in the model: every version, and whether the last one is searchable.
 type ModelEntry = (Vec<(u64, Option<String>)>, bool);
-/// Texts by owner (`None`: shared), label and key.
-type ModelTexts = BTreeMap<(Option<usize>, usize, usize), ModelEntry>;
+/// Whose, besides the two sessions.
+const OF_OWNER: usize = 2;
+const OF_ALL: usize = 3;
+/// Whose, label and key.
+type Place = (usize, usize, usize);
+type ModelTexts = BTreeMap<Place, ModelEntry>;
 
 #[derive(Default)]
 struct Model {
@@ -76,23 +80,36 @@ struct Model {
 }
 
 impl Model {
-    fn present(&self, at: (Option<usize>, usize, usize)) -> Option<(&str, u64)> {
+    fn present(&self, at: Place) -> Option<(&str, u64)> {
         let (version, content) = self.texts.get(&at)?.0.last()?;
         content.as_deref().map(|content| (content, *version))
     }
 
-    fn push(
-        &mut self,
-        at: (Option<usize>, usize, usize),
-        content: Option<String>,
-        is_searchable: bool,
-    ) -> u64 {
+    fn push(&mut self, at: Place, content: Option<String>, is_searchable: bool) -> u64 {
         let entry = self.texts.entry(at).or_default();
         let version = entry.0.last().map_or(1, |last| last.0 + 1);
         entry.0.push((version, content));
         entry.1 = is_searchable;
         version
     }
+}
+
+/// Returns whose the texts of a scope are for one of the sessions.
+fn whose(scope: BlockScope, who: usize) -> usize {
+    match scope {
+        BlockScope::Session => who,
+        BlockScope::Owner => OF_OWNER,
+        BlockScope::Shared => OF_ALL,
+    }
+}
+
+/// Gives the session the owner of both before the owner's texts are used.
+fn own(database: &Arc<Database>, name: &str, scope: BlockScope) -> Result<()> {
+    if scope != BlockScope::Owner {
+        return Ok(());
+    }
+    let owner = Some("ann".to_owned());
+    session(database, name).set_details(&SessionDetails { owner, ..SessionDetails::default() })
 }
 
 fn play(acts: &[(usize, Act)]) -> Result<()> {
@@ -105,10 +122,13 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     let names = ["s", "t"];
     for (who, act) in acts {
         let context = database.context(&names[*who].into());
-        let owned = |owner: usize| (OWNERS[owner] == Owner::Session).then_some(*who);
+        let whose = |scope: usize| {
+            own(&database, names[*who], BlockScope::ALL[scope])?;
+            Ok::<_, Error>(whose(BlockScope::ALL[scope], *who))
+        };
         match act {
-            Act::Put { owner, label, key, content, is_searchable, seen } => {
-                let at = (owned(*owner), *label, *key);
+            Act::Put { scope, label, key, content, is_searchable, seen } => {
+                let at = (whose(*scope)?, *label, *key);
                 let found = model.present(at).map_or(0, |present| present.1);
                 let expected = if seen.is_some_and(|seen| seen != found) {
                     Put::Moved { found }
@@ -120,21 +140,30 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                     Put::Stored { version }
                 };
                 let new = text(KEYS[*key], content);
-                let put =
-                    context.put(OWNERS[*owner], LABELS[*label], &new, *is_searchable, *seen)?;
+                let put = context.put_one(
+                    BlockScope::ALL[*scope],
+                    LABELS[*label],
+                    &new,
+                    *is_searchable,
+                    *seen,
+                )?;
                 assert_eq!(put, expected);
             }
-            Act::Remove { owner, label, key } => {
-                let at = (owned(*owner), *label, *key);
+            Act::Remove { scope, label, key } => {
+                let at = (whose(*scope)?, *label, *key);
                 let is_there = model.present(at).is_some();
                 if is_there {
                     model.push(at, None, false);
                 }
-                assert_eq!(context.remove(OWNERS[*owner], LABELS[*label], KEYS[*key])?, is_there);
+                assert_eq!(
+                    context.remove(BlockScope::ALL[*scope], LABELS[*label], KEYS[*key])?,
+                    is_there
+                );
             }
-            Act::Search { owner, label, word } => {
+            Act::Search { scope, label, word } => {
+                let whose = whose(*scope)?;
                 let holds = |key: &usize| {
-                    let at = (owned(*owner), *label, *key);
+                    let at = (whose, *label, *key);
                     model.texts.get(&at).is_some_and(|entry| entry.1)
                         && model.present(at).is_some_and(|present| present.0.contains(WORDS[*word]))
                 };
@@ -142,7 +171,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                     (0..KEYS.len()).filter(holds).map(|key| KEYS[key]).collect();
                 expected.sort_unstable();
                 let (found, _) =
-                    context.search(OWNERS[*owner], LABELS[*label], WORDS[*word], 10)?;
+                    context.search(BlockScope::ALL[*scope], LABELS[*label], WORDS[*word], 10)?;
                 let mut found: Vec<_> = found.iter().map(|entry| entry.key.as_str()).collect();
                 found.sort_unstable();
                 assert_eq!(found, expected);
@@ -153,11 +182,11 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
             }
             Act::Refreeze(content) => {
                 model.frozen[*who] = Some(content.clone());
-                context.refreeze(&section(content))?;
+                context.set_frozen(Some(&section(content)))?;
             }
             Act::Thaw => {
                 model.frozen[*who] = None;
-                context.thaw()?;
+                context.set_frozen(None)?;
             }
             Act::Clear => {
                 model.frozen[*who] = None;
@@ -165,7 +194,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
             }
             Act::RemoveSession => {
                 model.frozen[*who] = None;
-                model.texts.retain(|at, _| at.0 != Some(*who));
+                model.texts.retain(|at, _| at.0 != *who);
                 match database.remove(&names[*who].into()) {
                     Ok(()) | Err(Error::UnknownSession { .. }) => {}
                     Err(error) => return Err(error),
@@ -186,17 +215,17 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 }
                 chat.fork(&id, &names[other].into(), &SessionDetails::default())?;
                 model.frozen[other] = None;
-                model.texts.retain(|at, _| at.0 != Some(other));
+                model.texts.retain(|at, _| at.0 != other);
                 let copies: Vec<_> = model
                     .texts
                     .iter()
-                    .filter(|(at, _)| at.0 == Some(*who))
+                    .filter(|(at, _)| at.0 == *who)
                     .map(|(at, entry)| (*at, entry.clone()))
                     .collect();
                 for ((_, label, key), (versions, is_searchable)) in copies {
                     let last = versions.into_iter().next_back().filter(|last| last.1.is_some());
                     if let Some(last) = last {
-                        model.texts.insert((Some(other), label, key), (vec![last], is_searchable));
+                        model.texts.insert((other, label, key), (vec![last], is_searchable));
                     }
                 }
             }
@@ -210,20 +239,21 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     for (who, name) in names.iter().enumerate() {
         let context = database.context(&(*name).into());
         assert_eq!(context.frozen()?, model.frozen[who].as_deref().map(section));
-        for owner in OWNERS {
-            let whose = (owner == Owner::Session).then_some(who);
+        for scope in BlockScope::ALL {
+            own(&database, name, scope)?;
+            let whose = whose(scope, who);
             let mut labels = Vec::new();
             for (label, name) in LABELS.iter().enumerate() {
                 let mut documents = 0;
                 let mut is_held = false;
                 for (key, key_name) in KEYS.iter().enumerate() {
                     let at = (whose, label, key);
-                    let found = context.entry(owner, name, key_name)?;
+                    let found = context.entry(scope, name, key_name)?;
                     let found = found.as_ref().map(|entry| (entry.content.as_str(), entry.version));
                     assert_eq!(found, model.present(at));
                     is_held |= found.is_some();
                     documents += u64::from(found.is_some() && !key_name.is_empty());
-                    let versions = context.versions(owner, name, key_name)?;
+                    let versions = context.versions(scope, name, key_name)?;
                     let versions: Vec<_> = versions
                         .into_iter()
                         .map(|version| (version.version, version.content))
@@ -233,12 +263,12 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                         model.texts.get(&at).map_or(vec![], |entry| entry.0.clone())
                     );
                 }
-                assert_eq!(context.count(owner, name)?, documents);
-                assert_eq!(context.documents(owner, name)?.len() as u64, documents);
+                assert_eq!(context.count(scope, name)?, documents);
+                assert_eq!(context.documents(scope, name)?.len() as u64, documents);
                 labels.extend(is_held.then_some(*name));
             }
             labels.sort_unstable();
-            assert_eq!(stored_labels(&*context, owner)?, labels);
+            assert_eq!(stored_labels(&*context, scope)?, labels);
         }
     }
     sound(&database)

@@ -42,12 +42,11 @@ fn keys_titles_and_descriptions_are_found_and_weigh_more() -> Result<()> {
     let context = database.context(&"s".into());
     put(&*context, "one", "a word on sailing among other words of this long text")?;
     let titled = NewEntry {
-        key: "boats",
         title: Some("Sailing"),
         description: Some("for beginners"),
-        content: "the first words of a text that is as long as that",
+        ..text("boats", "the first words of a text that is as long as that")
     };
-    context.put(Owner::Session, "memory", &titled, true, None)?;
+    context.put_one(BlockScope::Session, "memory", &titled, true, None)?;
     assert_eq!(keys(&*context, "sailing")?.0, ["boats", "one"]);
     assert_eq!(keys(&*context, "beginner")?.0, ["boats"]);
     assert_eq!(keys(&*context, "boat")?.0, ["boats"]);
@@ -59,7 +58,7 @@ fn a_text_is_found_only_while_it_is_searchable() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     let set = |is_searchable| {
-        context.put(Owner::Session, "memory", &text("k", "fox"), is_searchable, None)
+        context.put_one(BlockScope::Session, "memory", &text("k", "fox"), is_searchable, None)
     };
     set(false)?;
     assert_eq!(keys(&*context, "fox")?.0.len(), 0);
@@ -75,7 +74,7 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     database.write(|conn| {
-        let block = block::find_or_create(conn, 0, "memory")?;
+        let block = block::find_or_create(conn, &super::super::Whose::SHARED, "memory")?;
         for n in 0..1_500 {
             let (key, content) = (n.to_string(), format!("fox number {n} in a row of foxes"));
             entry::insert(conn, block, &text(&key, &content), true)?;
@@ -84,7 +83,7 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
         entry::insert(conn, block, &text("last", "fox den"), true)?;
         Ok(())
     })?;
-    let search = |query: &str, limit| context.search(Owner::Shared, "memory", query, limit);
+    let search = |query: &str, limit| context.search(BlockScope::Shared, "memory", query, limit);
     let first = |query: &str| -> Result<(String, Matched)> {
         let (found, matched) = search(query, 1)?;
         Ok((found[0].key.clone(), matched))

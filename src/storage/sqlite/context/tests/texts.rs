@@ -6,23 +6,27 @@ use super::*;
 fn a_text_is_read_back_and_counts_its_versions() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
-    for owner in OWNERS {
+    for owner in SCOPES {
         assert_eq!(context.entry(owner, "memory", "")?, None);
         let new = NewEntry {
-            key: "",
             title: Some("Title"),
             description: Some("What it is about"),
-            content: "one",
+            ..text("", "one")
         };
-        let answer = context.put(owner, "memory", &new, false, Some(0))?;
+        let answer = context.put_one(owner, "memory", &new, false, Some(0))?;
         assert_eq!(answer, Put::Stored { version: 1 });
-        let again = context.put(owner, "memory", &new, false, None)?;
+        let again = context.put_one(owner, "memory", &new, false, None)?;
         assert_eq!(again, Put::Unchanged { version: 1 });
         let changed = NewEntry { content: "two", ..new };
-        let answer = context.put(owner, "memory", &changed, false, Some(1))?;
+        let answer = context.put_one(owner, "memory", &changed, false, Some(1))?;
         assert_eq!(answer, Put::Stored { version: 2 });
-        let late =
-            context.put(owner, "memory", &NewEntry { content: "three", ..new }, false, Some(1))?;
+        let late = context.put_one(
+            owner,
+            "memory",
+            &NewEntry { content: "three", ..new },
+            false,
+            Some(1),
+        )?;
         assert_eq!(late, Put::Moved { found: 2 });
 
         let entry = context.entry(owner, "memory", "")?.unwrap();
@@ -40,17 +44,19 @@ fn a_removed_text_keeps_its_versions_and_returns_as_the_next_one() -> Result<()>
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&*context, "colour", "red")?;
-    assert!(context.remove(Owner::Session, "memory", "colour")?);
-    assert!(!context.remove(Owner::Session, "memory", "colour")?);
-    assert!(!context.remove(Owner::Session, "other", "colour")?);
-    assert_eq!(context.entry(Owner::Session, "memory", "colour")?, None);
-    assert_eq!(stored_labels(&*context, Owner::Session)?, Vec::<String>::new());
+    assert!(context.remove(BlockScope::Session, "memory", "colour")?);
+    assert!(!context.remove(BlockScope::Session, "memory", "colour")?);
+    assert!(!context.remove(BlockScope::Session, "other", "colour")?);
+    assert_eq!(context.entry(BlockScope::Session, "memory", "colour")?, None);
+    assert_eq!(stored_labels(&*context, BlockScope::Session)?, Vec::<String>::new());
     assert_eq!(keys(&*context, "red")?.0, Vec::<String>::new());
-    let moved = context.put(Owner::Session, "memory", &text("colour", "red"), true, Some(1))?;
+    let moved =
+        context.put_one(BlockScope::Session, "memory", &text("colour", "red"), true, Some(1))?;
     assert_eq!(moved, Put::Moved { found: 0 });
-    let back = context.put(Owner::Session, "memory", &text("colour", "red"), true, Some(0))?;
+    let back =
+        context.put_one(BlockScope::Session, "memory", &text("colour", "red"), true, Some(0))?;
     assert_eq!(back, Put::Stored { version: 3 });
-    let versions = context.versions(Owner::Session, "memory", "colour")?;
+    let versions = context.versions(BlockScope::Session, "memory", "colour")?;
     let texts: Vec<_> = versions.iter().map(|it| it.content.as_deref()).collect();
     assert_eq!(texts, [Some("red"), None, Some("red")]);
     assert_eq!(keys(&*context, "red")?.0, ["colour"]);
@@ -64,7 +70,7 @@ fn the_oldest_of_too_many_versions_are_removed() -> Result<()> {
     for n in 1..=MAX_VERSIONS + 2 {
         put(&*context, "", &n.to_string())?;
     }
-    let versions = context.versions(Owner::Session, "memory", "")?;
+    let versions = context.versions(BlockScope::Session, "memory", "")?;
     assert_eq!((versions.len() as u64, versions[0].version), (MAX_VERSIONS, 3));
     assert_eq!(versions.last().map(|last| last.version), Some(MAX_VERSIONS + 2));
     sound(&database)
@@ -78,14 +84,14 @@ fn labels_and_documents_are_sorted_and_the_blocks_own_text_is_not_a_document() -
     for key in ["b", "a", "c"] {
         put(&*context, key, key)?;
     }
-    context.put(Owner::Session, "_system_prompt", &text("", "x"), false, None)?;
-    context.put(Owner::Shared, "memory", &text("", "x"), false, None)?;
-    assert_eq!(stored_labels(&*context, Owner::Session)?, ["_system_prompt", "memory"]);
-    assert_eq!(stored_labels(&*context, Owner::Shared)?, ["memory"]);
-    let documents = context.documents(Owner::Session, "memory")?;
+    context.put_one(BlockScope::Session, "_system_prompt", &text("", "x"), false, None)?;
+    context.put_one(BlockScope::Shared, "memory", &text("", "x"), false, None)?;
+    assert_eq!(stored_labels(&*context, BlockScope::Session)?, ["_system_prompt", "memory"]);
+    assert_eq!(stored_labels(&*context, BlockScope::Shared)?, ["memory"]);
+    let documents = context.documents(BlockScope::Session, "memory")?;
     assert_eq!(documents.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
-    assert_eq!(context.count(Owner::Session, "memory")?, 3);
-    assert_eq!(context.count(Owner::Shared, "memory")?, 0);
+    assert_eq!(context.count(BlockScope::Session, "memory")?, 3);
+    assert_eq!(context.count(BlockScope::Shared, "memory")?, 0);
     Ok(())
 }
 
@@ -95,10 +101,10 @@ fn sessions_do_not_see_each_others_texts_and_share_what_is_shared() -> Result<()
     let (one, two) = (database.context(&"one".into()), database.context(&"two".into()));
     put(&*one, "k", "red fox")?;
     put(&*two, "k", "blue fox")?;
-    one.put(Owner::Shared, "memory", &text("k", "green fox"), true, None)?;
-    assert_eq!(one.entry(Owner::Session, "memory", "k")?.unwrap().content, "red fox");
+    one.put_one(BlockScope::Shared, "memory", &text("k", "green fox"), true, None)?;
+    assert_eq!(one.entry(BlockScope::Session, "memory", "k")?.unwrap().content, "red fox");
     assert_eq!(keys(&*two, "red")?.0, Vec::<String>::new());
-    let (found, _) = two.search(Owner::Shared, "memory", "fox", 10)?;
+    let (found, _) = two.search(BlockScope::Shared, "memory", "fox", 10)?;
     assert_eq!(found[0].content, "green fox");
     Ok(())
 }
@@ -110,7 +116,7 @@ fn names_and_sizes_are_limited() -> Result<()> {
     let context = database.context(&"s".into());
     let long = "x".repeat(10_000);
     for (label, key) in [("", "k"), (long.as_str(), "k"), ("memory", long.as_str())] {
-        let answer = context.put(Owner::Session, label, &text(key, ""), false, None);
+        let answer = context.put_one(BlockScope::Session, label, &text(key, ""), false, None);
         assert!(matches!(answer, Err(Error::InvalidName { .. })), "{answer:?}");
     }
     let fits = "x".repeat(100);
@@ -119,7 +125,7 @@ fn names_and_sizes_are_limited() -> Result<()> {
     assert!(matches!(answer, Err(Error::TooLarge { bytes: 101, max: 100, .. })), "{answer:?}");
     let answer = context.freeze(&section(&fits));
     assert!(matches!(answer, Err(Error::TooLarge { .. })), "{answer:?}");
-    assert_eq!(context.entry(Owner::Session, "memory", "k")?.unwrap().content, fits);
+    assert_eq!(context.entry(BlockScope::Session, "memory", "k")?.unwrap().content, fits);
     Ok(())
 }
 
@@ -127,11 +133,11 @@ fn names_and_sizes_are_limited() -> Result<()> {
 fn reading_creates_no_session_and_the_first_write_does() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
-    context.entry(Owner::Session, "memory", "")?;
-    context.remove(Owner::Session, "memory", "")?;
-    context.thaw()?;
-    context.put(Owner::Session, "memory", &text("", "x"), false, Some(7))?;
-    context.put(Owner::Shared, "memory", &text("", "x"), false, None)?;
+    context.entry(BlockScope::Session, "memory", "")?;
+    context.remove(BlockScope::Session, "memory", "")?;
+    context.set_frozen(None)?;
+    context.put_one(BlockScope::Session, "memory", &text("", "x"), false, Some(7))?;
+    context.put_one(BlockScope::Shared, "memory", &text("", "x"), false, None)?;
     assert_eq!(database.sessions()?.len(), 0);
     put(&*context, "", "x")?;
     assert_eq!(database.sessions()?.len(), 1);
@@ -145,12 +151,15 @@ fn a_new_session_with_a_removed_id_has_no_old_context() -> Result<()> {
     let context = database.context(&"s".into());
     put(&*context, "k", "one")?;
     put(&*context, "k", "two")?;
-    context.put(Owner::Shared, "memory", &text("k", "shared"), true, None)?;
+    context.put_one(BlockScope::Shared, "memory", &text("k", "shared"), true, None)?;
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
     context.freeze(&section("one"))?;
     database.remove(&"s".into())?;
     with_result(&database)?;
-    assert_eq!((stored_labels(&*context, Owner::Session)?.len(), context.frozen()?), (0, None));
+    assert_eq!(
+        (stored_labels(&*context, BlockScope::Session)?.len(), context.frozen()?),
+        (0, None)
+    );
     let stats = database.stats()?;
     assert_eq!((stats.context_entries, stats.context_versions, stats.elisions), (1, 0, 0));
     sound(&database)
@@ -169,19 +178,25 @@ fn writers_that_pass_the_version_they_saw_lose_nothing() -> Result<()> {
                 let context = database.context(&"s".into());
                 let mut done = 0;
                 while done < EACH {
-                    let seen = context.entry(Owner::Session, "count", "").unwrap();
+                    let seen = context.entry(BlockScope::Session, "count", "").unwrap();
                     let count = seen.as_ref().map_or(0, |it| it.content.parse::<u64>().unwrap());
                     let version = seen.map_or(0, |it| it.version);
                     let next = (count + 1).to_string();
                     let put = context
-                        .put(Owner::Session, "count", &text("", &next), false, Some(version))
+                        .put_one(
+                            BlockScope::Session,
+                            "count",
+                            &text("", &next),
+                            false,
+                            Some(version),
+                        )
                         .unwrap();
                     done += u64::from(matches!(put, Put::Stored { .. }));
                 }
             });
         }
     });
-    let last = database.context(&"s".into()).entry(Owner::Session, "count", "")?.unwrap();
+    let last = database.context(&"s".into()).entry(BlockScope::Session, "count", "")?.unwrap();
     assert_eq!((last.content.parse::<u64>().unwrap(), last.version), (3 * EACH, 3 * EACH));
     Ok(())
 }

@@ -75,6 +75,11 @@ impl MemorySession {
         Self { id, serial: SERIALS.fetch_add(1, Ordering::Relaxed), tree: Mutex::default() }
     }
 
+    /// Returns how many messages it has, on all branches.
+    pub(super) fn count(&self) -> u64 {
+        self.tree().nodes.iter().filter(|node| node.message.is_some()).count() as u64
+    }
+
     fn tree(&self) -> MutexGuard<'_, MemoryTree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -577,7 +582,7 @@ impl SessionProvider for MemorySession {
 }
 
 /// Returns the words of a query in lower case: one of each clause, without filters and excluded terms.
-fn words_of(query: Query) -> Vec<String> {
+pub(super) fn words_of(query: Query) -> Vec<String> {
     let terms = query.clauses.into_iter().filter_map(|clause| clause.into_iter().next());
     terms.flat_map(|term| term.tokens).map(|token| token.to_lowercase()).collect()
 }

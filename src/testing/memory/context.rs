@@ -1,0 +1,245 @@
+//! The context of a session in memory.
+
+use std::sync::{Arc, Mutex};
+
+use super::session::words_of;
+use super::state::{Block, Handle, State, Text, Whose, lock, touch};
+use super::stored;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::message::now;
+use crate::outcome::SessionDetails;
+use crate::search::{Found, Matched, Query, SearchRequest};
+use crate::storage::context::{
+    BlockScope, ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection, StoredLabel,
+};
+
+/// The context of a session in memory: texts, their versions, a frozen prompt.
+///
+/// [`MemoryCatalog`](super::MemoryCatalog) has sessions with such contexts. This one is for a conversation that is kept
+/// elsewhere.
+///
+/// ```
+/// use talktree::testing::{MemoryContext, MemorySession};
+/// use talktree::{Block, Session};
+///
+/// let context = MemoryContext::owned_by("s".into(), "user:42")?;
+/// let chat = Session::builder(MemorySession::new("s".into()))
+///     .context_store(context)
+///     .block("memory", Block::stored().per_owner())
+///     .open()?;
+/// chat.context().set("memory", "Likes coffee.")?;
+/// assert_eq!(chat.block("memory")?.unwrap().content, "Likes coffee.");
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MemoryContext {
+    handle: Arc<Handle>,
+}
+
+impl MemoryContext {
+    /// Returns an empty context of a session without an owner.
+    #[must_use]
+    pub fn new(session: SessionId) -> Self {
+        Self { handle: Handle::new(&Arc::new(Mutex::default()), session) }
+    }
+
+    /// Returns an empty context of a session of this owner.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if a name is empty or too long.
+    pub fn owned_by(session: SessionId, owner: impl Into<String>) -> Result<Self> {
+        let context = Self::new(session);
+        let details = SessionDetails { owner: Some(owner.into()), ..SessionDetails::default() };
+        lock(&context.handle.shared).create(&context.handle.id, &details)?;
+        Ok(context)
+    }
+
+    pub(super) fn over(handle: Arc<Handle>) -> Self {
+        Self { handle }
+    }
+
+    /// Reads a block; one that does not exist reads as empty.
+    fn read<T: Default>(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        work: impl FnOnce(&Block) -> T,
+    ) -> T {
+        let state = lock(&self.handle.shared);
+        let whose = self.handle.whose(&state, scope);
+        let block = whose.and_then(|whose| state.blocks.get(&(whose, label.to_owned())));
+        block.map(work).unwrap_or_default()
+    }
+
+    /// Returns whose the blocks of a scope are that are to be written; `None` before the session exists.
+    fn whose_to_write(&self, state: &mut State, scope: BlockScope) -> Result<Option<Whose>> {
+        if scope != BlockScope::Shared {
+            self.handle.find_mut(state)?;
+        }
+        match (self.handle.whose(state, scope), scope) {
+            (None, BlockScope::Owner) => Err(Error::NoOwner { session: self.handle.id.clone() }),
+            (whose, _) => Ok(whose),
+        }
+    }
+}
+
+impl ContextStore for MemoryContext {
+    fn session(&self) -> &SessionId {
+        &self.handle.id
+    }
+
+    fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
+        let handle = Handle::new(&self.handle.shared, session.clone());
+        // Binds it to the session as it is now.
+        handle.find(&lock(&self.handle.shared));
+        Arc::new(Self { handle })
+    }
+
+    fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
+        let state = lock(&self.handle.shared);
+        let Some(whose) = self.handle.whose(&state, scope) else { return Ok(Vec::new()) };
+        let own = state.blocks.iter().filter(|((other, _), _)| *other == whose);
+        let labels = own.map(|((_, label), block)| {
+            let present = |text: &&Text| text.present().is_some();
+            let documents = block.iter().filter(|(key, _)| !key.is_empty());
+            let document = documents.map(|(_, text)| text).find(present);
+            StoredLabel {
+                has_text: block.get("").and_then(Text::present).is_some(),
+                has_documents: document.is_some(),
+                is_searchable: document.is_some_and(|text| text.is_searchable),
+                ..StoredLabel::new(label.clone())
+            }
+        });
+        Ok(labels.filter(|label| label.has_text || label.has_documents).collect())
+    }
+
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        Ok(self.read(scope, label, |block| stored::entry(block, key)))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        Ok(self.read(scope, label, stored::documents))
+    }
+
+    fn put(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        entries: &[NewEntry<'_>],
+        is_searchable: bool,
+    ) -> Result<bool> {
+        entries.iter().try_for_each(|entry| self.check(label, entry))?;
+        let mut state = lock(&self.handle.shared);
+        let whose = self.whose_to_write(&mut state, scope)?;
+        let block = whose.and_then(|whose| state.blocks.get(&(whose, label.to_owned())));
+        let found = |key: &str| block.map_or(0, |block| stored::version(block, key));
+        let is_expected = |entry: &NewEntry<'_>| {
+            entry.expected.is_none_or(|expected| expected == found(entry.key))
+        };
+        if !entries.iter().all(is_expected) {
+            return Ok(false);
+        }
+        if entries.is_empty() {
+            return Ok(true);
+        }
+        if scope == BlockScope::Session {
+            touch(&mut self.handle.find_or_create(&mut state)?.info);
+        }
+        if let Some(whose) = self.whose_to_write(&mut state, scope)? {
+            let block = state.blocks.entry((whose, label.to_owned())).or_default();
+            entries.iter().for_each(|entry| stored::put(block, entry, is_searchable));
+        }
+        Ok(true)
+    }
+
+    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
+        let mut state = lock(&self.handle.shared);
+        let Some(whose) = self.whose_to_write(&mut state, scope)? else { return Ok(false) };
+        let block = state.blocks.get_mut(&(whose, label.to_owned()));
+        Ok(block.is_some_and(|block| stored::remove(block, key)))
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        let versions = |block: &Block| block.get(key).map(|text| text.versions.clone());
+        Ok(self.read(scope, label, versions).unwrap_or_default())
+    }
+
+    fn search(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        query: &str,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, Matched)> {
+        let words = words_of(Query::parse(query));
+        if words.is_empty() {
+            return Ok((Vec::new(), Matched::All));
+        }
+        let found = |is_enough: fn(usize, usize) -> bool| {
+            self.read(scope, label, |block| {
+                let mut found: Vec<_> = block
+                    .keys()
+                    .filter(|key| block[*key].is_searchable)
+                    .filter_map(|key| stored::entry(block, key))
+                    .map(|entry| (stored::matches(&entry, &words), entry))
+                    .filter(|(count, _)| is_enough(*count, words.len()))
+                    .collect();
+                found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+                found.into_iter().take(limit).map(|(_, entry)| entry).collect::<Vec<_>>()
+            })
+        };
+        let all = found(|count, words| count == words);
+        if !all.is_empty() {
+            return Ok((all, Matched::All));
+        }
+        let any = found(|count, _| count > 0);
+        let matched = if any.is_empty() { Matched::All } else { Matched::Relaxed };
+        Ok((any, matched))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        let state = lock(&self.handle.shared);
+        Ok(self.handle.find(&state).and_then(|kept| kept.frozen.clone()))
+    }
+
+    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
+        let mut state = lock(&self.handle.shared);
+        let kept = self.handle.find_or_create(&mut state)?;
+        Ok(kept.frozen.get_or_insert_with(|| sections.to_vec()).clone())
+    }
+
+    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
+        let mut state = lock(&self.handle.shared);
+        match sections {
+            Some(sections) => {
+                self.handle.find_or_create(&mut state)?.frozen = Some(sections.to_vec());
+            }
+            None => {
+                if let Some(kept) = self.handle.find_mut(&mut state)? {
+                    kept.frozen = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
+        super::catalog::search(&self.handle.shared, request)
+    }
+}
+
+impl Text {
+    /// Returns the current version, unless it is a removal.
+    pub(super) fn present(&self) -> Option<&EntryVersion> {
+        self.versions.last().filter(|last| last.content.is_some())
+    }
+
+    /// Adds a version.
+    pub(super) fn push(&mut self, content: Option<String>) -> &mut EntryVersion {
+        let number = self.versions.last().map_or(1, |last| last.version + 1);
+        self.versions.push(EntryVersion::new(number, content, now()));
+        let last = self.versions.len() - 1;
+        &mut self.versions[last]
+    }
+}
