@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::search::{Found, Scope, SearchRequest};
 use crate::storage::SessionProvider;
-use crate::storage::context::ContextStore;
+use crate::storage::context::{BlockScope, ContextStore};
 
 /// The busy timeout of a context without a store: that of a store by default.
 const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,6 +40,28 @@ impl Backing {
     /// Returns how long a write to a block waits for other writes.
     pub(super) fn busy_timeout(&self) -> Duration {
         self.store.as_ref().map_or(DEFAULT_BUSY_TIMEOUT, |store| store.busy_timeout())
+    }
+
+    /// Searches the messages of past sessions: of the session's owner, or of all. A session without an owner finds its own
+    /// messages only.
+    pub(crate) fn search_sessions(
+        &self,
+        scope: BlockScope,
+        mut request: SearchRequest,
+    ) -> Result<Found> {
+        if scope == BlockScope::Shared {
+            return self.store()?.search_sessions(&request);
+        }
+        let conversation = self.conversation()?;
+        request.owner = match scope {
+            BlockScope::Owner => conversation.info()?.and_then(|info| info.owner),
+            _ => None,
+        };
+        if request.owner.is_none() {
+            request.scope = Scope::session(conversation.id().clone());
+            return conversation.search(&request);
+        }
+        self.store()?.search_sessions(&request)
     }
 
     pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {

@@ -68,6 +68,11 @@ impl Source {
         matches!(self, Self::Stored | Self::StoredSkills | Self::Knowledge)
     }
 
+    /// Returns whether the block may be of an owner or of all sessions.
+    pub(crate) fn has_scope(&self) -> bool {
+        self.is_stored() || matches!(self, Self::History)
+    }
+
     pub(crate) fn is_skill(&self) -> bool {
         matches!(self, Self::Skills(_) | Self::StoredSkills)
     }
@@ -195,7 +200,8 @@ impl Block {
         Self::of(Source::Knowledge)
     }
 
-    /// Returns a block in which the model searches the session's own messages.
+    /// Returns a block in which the model searches the session's own messages; with [`per_owner`](Self::per_owner) those of
+    /// all sessions of its owner, with [`across_sessions`](Self::across_sessions) those of all sessions of the store.
     ///
     /// ```
     /// let history = talktree::Block::history().describe("All that was said");

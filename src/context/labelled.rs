@@ -39,7 +39,7 @@ impl LabelledBlock {
     pub(super) fn new(label: &str, block: Block) -> Result<Self> {
         check_label(label)?;
         let label = label.to_owned();
-        if block.scope != BlockScope::Session && !block.source.is_stored() {
+        if block.scope != BlockScope::Session && !block.source.has_scope() {
             let what = "be shared across sessions: it is not kept in the store";
             return Err(Error::BlockCannot { label, what });
         }
@@ -95,7 +95,12 @@ impl LabelledBlock {
             Source::History => {
                 // A count would change with each message, and the prompt would drift.
                 backing.conversation()?;
-                Ok("What was said in this conversation.".to_owned())
+                let whose = match self.block.scope {
+                    BlockScope::Session => "this conversation",
+                    BlockScope::Owner => "this and earlier conversations with the same person",
+                    BlockScope::Shared => "all conversations",
+                };
+                Ok(format!("What was said in {whose}."))
             }
         }
     }
@@ -361,10 +366,9 @@ impl LabelledBlock {
                 Ok((found.0.into_iter().map(document).collect(), found.1))
             }
             Source::History => {
-                let conversation = backing.conversation()?;
-                let scope = Scope::session(conversation.id().clone());
-                let request = SearchRequest { limit, ..SearchRequest::new(query, scope) };
-                let found = conversation.search(&request)?;
+                let mut request = SearchRequest::new(query, Scope::Store);
+                request.limit = limit;
+                let found = backing.search_sessions(self.block.scope, request)?;
                 Ok((found.hits.into_iter().map(said).collect(), found.matched))
             }
             _ => Err(self.cannot("be searched")),

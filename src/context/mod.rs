@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
-use crate::storage::context::ContextStore;
+use crate::storage::context::{BlockScope, ContextStore};
 
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
@@ -100,8 +100,8 @@ pub(crate) struct Options {
 /// What `tools` offers beyond the blocks; kept here because a context is what they are made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ToolOptions {
-    /// Offers the search of all sessions.
-    pub(crate) has_sessions: bool,
+    /// Offers the search of past sessions: those of the session's owner, or of all.
+    pub(crate) sessions: Option<BlockScope>,
     /// Offers what looks into the session's own history.
     pub(crate) has_history: bool,
     /// The longest answer, in estimated tokens, if not the default.

@@ -159,6 +159,39 @@ impl<Of> SessionBuilder<Of> {
         self.with(ContextBuilder::session_search)
     }
 
+    /// Offers that tool over the sessions of the session's owner, as [`ContextBuilder::session_search_of_owner`] does.
+    pub fn session_search_of_owner(self) -> Self {
+        self.with(ContextBuilder::session_search_of_owner)
+    }
+
+    /// Adds a block in which the model searches what was said in the sessions of the same owner, and the tool
+    /// `session_search` over the same sessions. In a session without an owner both search that session alone.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Message, SessionManager, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let bot = SessionManager::builder(&store).searchable_history("past conversations").build()?;
+    /// let old = bot.resume("telegram:1").owner("user:42").open()?;
+    /// old.append(Message::user("My cat is called Mozart."))?;
+    /// bot.resume("telegram:2").owner("user:7").open()?.append(Message::user("My cat is Bach."))?;
+    ///
+    /// let chat = bot.resume("discord:1").owner("user:42").open()?;
+    /// let answer = chat.tools().call("session_search", &json!({"query": "cat"}))?;
+    /// assert!(answer.contains("Mozart") && !answer.contains("Bach"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn searchable_history(self, label: impl Into<String>) -> Self {
+        self.block(label, Block::history().per_owner()).session_search_of_owner()
+    }
+
+    /// Adds the block and the tool of [`searchable_history`](Self::searchable_history) over all sessions. Offer it only where
+    /// whoever talks to the model may read all of them.
+    pub fn searchable_history_of_all(self, label: impl Into<String>) -> Self {
+        self.block(label, Block::history().across_sessions()).session_search()
+    }
+
     /// Truncates tool answers to this size, as [`ContextBuilder::max_answer_tokens`] does.
     pub fn max_answer_tokens(self, tokens: u64) -> Self {
         self.with(|context| context.max_answer_tokens(tokens))

@@ -265,7 +265,7 @@ impl Spec {
     /// Returns whether the options allow the tool; tools for blocks need no option.
     pub(super) fn is_open(&self, options: ToolOptions) -> bool {
         match self.need {
-            Need::Sessions => options.has_sessions,
+            Need::Sessions => options.sessions.is_some(),
             Need::History => options.has_history,
             _ => true,
         }
@@ -300,6 +300,7 @@ mod tests {
     use super::super::fixture;
     use super::*;
     use crate::context::Block;
+    use crate::storage::context::BlockScope;
 
     fn names(blocks: &[BlockInfo], options: ToolOptions) -> Vec<&'static str> {
         definitions(blocks, options).iter().map(|tool| tool.name).collect()
@@ -316,7 +317,10 @@ mod tests {
         assert_eq!(names(&info(Block::stored_skills()), none), skills);
         assert_eq!(names(&info(Block::knowledge()), none), ["set_context", "search_context"]);
         assert_eq!(names(&info(Block::history()), none), ["search_context"]);
-        assert_eq!(names(&[], ToolOptions { has_sessions: true, ..none }), ["session_search"]);
+        assert_eq!(
+            names(&[], ToolOptions { sessions: Some(BlockScope::Shared), ..none }),
+            ["session_search"]
+        );
         let history = ["history_search", "history_expand", "history_branches"];
         assert_eq!(names(&[], ToolOptions { has_history: true, ..none }), history);
         assert_eq!(names(&fixture::blocks(), fixture::ALL).len(), SPECS.len());

@@ -151,8 +151,11 @@ mod fixture {
         ]
     }
 
-    pub(crate) const ALL: ToolOptions =
-        ToolOptions { has_sessions: true, has_history: true, max_answer_tokens: None };
+    pub(crate) const ALL: ToolOptions = ToolOptions {
+        sessions: Some(BlockScope::Shared),
+        has_history: true,
+        max_answer_tokens: None,
+    };
 
     pub(crate) fn tools() -> Tools {
         of(&blocks(), ALL)

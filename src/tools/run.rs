@@ -13,6 +13,8 @@ use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
 use crate::storage::SessionProvider;
+use crate::storage::context::BlockScope;
+use crate::storage::context::BlockScope;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
 
@@ -94,14 +96,17 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             let hits: Vec<_> = documents.iter().map(hit).collect();
             Ok(answer::found(&query, matched, false, &hits))
         }
-        Call::SessionSearch { query } => messages(context, &query, Scope::Store),
+        Call::SessionSearch { query } => {
+            let scope = context.tool_options().sessions.unwrap_or(BlockScope::Session);
+            messages(context, &query, Scope::Store, scope)
+        }
         Call::HistorySearch { query, is_on_path } => {
             let session = context.backing().conversation()?.id().clone();
             let scope = match is_on_path {
                 true => Scope::Path(session, None),
                 false => Scope::session(session),
             };
-            messages(context, &query, scope)
+            messages(context, &query, scope, BlockScope::Session)
         }
         Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
         Call::HistoryBranches { id: Some(id) } => {
@@ -141,13 +146,13 @@ fn written(context: &Context, label: &str, key: &str) -> Result<String> {
     })
 }
 
-fn messages(context: &Context, query: &str, scope: Scope) -> Result<String> {
+fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Result<String> {
     let is_everywhere = scope == Scope::Store;
     let mut request = SearchRequest::new(query, scope);
     request.limit = answer::MAX_HITS;
     request.timeout = Some(SEARCH_TIMEOUT);
     let found = match is_everywhere {
-        true => context.backing().store()?.search_sessions(&request)?,
+        true => context.backing().search_sessions(of, request)?,
         false => context.backing().conversation()?.search(&request)?,
     };
     let hit = |hit: &Hit| {
