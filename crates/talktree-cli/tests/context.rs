@@ -163,6 +163,7 @@ fn show_prints_texts_documents_and_lists_of_documents() {
             "key",
             "kind",
             "label",
+            "owner",
             "shared",
             "title",
             "tokens",
