@@ -135,6 +135,7 @@ impl Tools {
 #[cfg(test)]
 mod fixture {
     use crate::context::{Backing, Block, BlockInfo, Context, ToolOptions};
+    use crate::storage::context::BlockScope;
 
     use super::{Tools, definition};
 

@@ -14,7 +14,6 @@ use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
 use crate::storage::SessionProvider;
 use crate::storage::context::BlockScope;
-use crate::storage::context::BlockScope;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::in_progress::Guard;
+use super::in_progress::{Guard, InProgress};
 use super::{Path, Session};
 use crate::compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, judge,
@@ -163,8 +163,8 @@ impl Session {
     /// [`CompactionOutcome`] has an example.
     ///
     /// # Errors
-    /// [`Error::NoSummarizer`] without both; [`Error::CompactionInProgress`] if the session is being compacted in this
-    /// process, also automatically; [`Error::Summarizer`] or [`Error::CompactionPolicy`] if it fails or panics; as
+    /// [`Error::NoSummarizer`] without both; [`Error::CompactionInProgress`] if another call compacts the session in this
+    /// process (an automatic compaction is none); [`Error::Summarizer`] or [`Error::CompactionPolicy`] if it fails or panics; as
     /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
     /// unchanged then.
     pub fn compact(&self) -> Result<CompactionOutcome> {
@@ -178,7 +178,8 @@ impl Session {
     /// own session would wait for ever, and one that starts another in a new thread each time would never end.
     pub(super) fn begin_compaction(&self) -> Result<Guard> {
         let in_progress = || Error::CompactionInProgress { session: self.id().clone() };
-        self.compaction.in_progress().enter(self.provider.identity()?).ok_or_else(in_progress)
+        let key = InProgress::by_request(&self.provider.identity()?);
+        self.compaction.in_progress().enter(key).ok_or_else(in_progress)
     }
 
     /// Returns what binds a plan to this session.

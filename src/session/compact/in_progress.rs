@@ -33,6 +33,17 @@ impl InProgress {
         Self(Sessions::default())
     }
 
+    /// Returns the key of a compaction that the program asked for, of the session with this identity. It does not wait for
+    /// an automatic one, which may run on an executor and never end.
+    pub(super) fn by_request(identity: &str) -> String {
+        format!("{identity}, by request")
+    }
+
+    /// Returns whether one of this key runs.
+    pub(super) fn holds(&self, session: &str) -> bool {
+        self.sessions().contains(session)
+    }
+
     /// Returns a guard, or `None` while another thread compacts the session; never waits.
     pub(super) fn enter(&self, session: String) -> Option<Guard> {
         let is_free = self.sessions().insert(session.clone());
