@@ -69,16 +69,23 @@ fn sessions_is_one_object_per_session() {
         fields(&sessions[0]),
         [
             "created_at",
+            "deleted_at",
             "end_reason",
+            "ended_at",
             "fork_point",
             "id",
+            "is_pinned",
             "last_message_at",
+            "messages",
             "metadata",
             "model",
             "name",
+            "owner",
             "parent_session",
             "path_length",
+            "preview",
             "source",
+            "tags",
             "title",
             "updated_at"
         ]

@@ -53,7 +53,9 @@ pub(super) fn fork(
     target.invalidate_visible_tokens();
     search_index::make_pending(conn, &mut target, 1)?;
     target.messages = messages;
-    target.last_message_at = Some(session_row::now());
+    target.last_message_at = conn
+        .prepare_cached("SELECT created_at FROM message WHERE address = ?1")?
+        .query_row([leaf], |row| row.get(0))?;
     session_row::store(conn, &target)?;
     session_row::store_listed_at(conn, &mut target)?;
     copy_compactions(conn, leaf, &target, &copies)?;

@@ -1,15 +1,19 @@
 //! `talktree sessions`: lists the sessions.
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use serde::Serialize;
-use talktree::{Session, SessionInfo};
+use talktree::search::parse_date;
+use talktree::{ListedSession, SessionFilter, SessionState};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::{Failure, Result, tell};
 use crate::short_ids::ShortIds;
 use crate::table::{Table, minute};
 use crate::text::one_line;
 use crate::{session_title, style};
+
+/// How many sessions are read at a time.
+const PAGE: usize = 1_000;
 
 /// List the sessions, the one with the newest message first
 ///
@@ -21,28 +25,97 @@ pub(crate) struct Args {
     /// List at most N sessions [default: all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// List the sessions of this owner.
+    #[arg(long)]
+    owner: Option<String>,
+    /// List the sessions with this tag.
+    #[arg(long)]
+    tag: Option<String>,
+    /// List the sessions from this program or file.
+    #[arg(long)]
+    source: Option<String>,
+    /// List the sessions with this model.
+    #[arg(long)]
+    model: Option<String>,
+    /// List the sessions with this text in their name, in any case.
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// List the sessions whose last message is not older than this date.
+    #[arg(long, value_name = "DATE")]
+    after: Option<String>,
+    /// List the sessions whose last message is older than this date.
+    #[arg(long, value_name = "DATE")]
+    before: Option<String>,
+    /// List the sessions in this state [default: all that are not in the trash].
+    #[arg(long, value_name = "STATE")]
+    state: Option<State>,
+    /// List pinned sessions.
+    #[arg(long)]
+    pinned: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum State {
+    /// Neither ended nor in the trash.
+    Open,
+    /// Ended, and not in the trash.
+    Ended,
+    /// In the trash.
+    Trash,
 }
 
 #[derive(Serialize)]
 struct Row<'a> {
     #[serde(flatten)]
-    info: &'a SessionInfo,
+    listed: &'a ListedSession,
     path_length: u64,
     title: &'a str,
-    last_message_at: DateTime<Utc>,
+}
+
+impl Args {
+    fn filter(&self) -> Result<SessionFilter> {
+        let time = |text: &Option<String>| match text {
+            None => Ok(None),
+            Some(text) => match parse_date(text, Utc::now()) {
+                Some(time) => Ok(Some(time)),
+                None => Err(Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d"))),
+            },
+        };
+        Ok(SessionFilter {
+            owner: self.owner.clone(),
+            source: self.source.clone(),
+            model: self.model.clone(),
+            tag: self.tag.clone(),
+            since: time(&self.after)?,
+            until: time(&self.before)?,
+            name: self.name.clone(),
+            is_pinned: self.pinned.then_some(true),
+            state: match self.state {
+                None => SessionState::Present,
+                Some(State::Open) => SessionState::Open,
+                Some(State::Ended) => SessionState::Ended,
+                Some(State::Trash) => SessionState::Trash,
+            },
+        })
+    }
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let infos = store.sessions()?;
-    let short = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
-    let mut sessions: Vec<(DateTime<Utc>, Session, &SessionInfo)> = Vec::new();
-    for info in &infos {
-        let session = store.session(info.id.clone())?;
-        sessions.push((last_message_at(&session, info)?, session, info));
+    let filter = args.filter()?;
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let (mut sessions, mut after) = (Vec::new(), None);
+    while sessions.len() < limit {
+        let page = store.list_sessions(&filter, after, PAGE.min(limit - sessions.len()))?;
+        sessions.extend(page.sessions);
+        after = page.after;
+        if after.is_none() {
+            break;
+        }
     }
-    // The sort is stable: of two with the same time, the one written last comes first, as in the library's list.
-    sessions.sort_by_key(|(last, ..)| std::cmp::Reverse(*last));
+    // A short id names one session of all.
+    let ids = store.sessions()?;
+    let short = ShortIds::new(ids.iter().map(|info| info.id.as_str()));
     let mut table = Table::new([
         ("session", style::ID),
         ("path", style::PLAIN),
@@ -51,30 +124,28 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ("name", style::STRONG),
     ])
     .shown_from("from", 100);
-    for (last, session, info) in sessions.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
+    for listed in &sessions {
+        let info = &listed.info;
+        let session = store.session(info.id.clone())?;
         let path_length = session.path_length()?;
         let title = session_title::of(&session, info)?;
         if context.is_json {
-            context.out.json(&Row { info, path_length, title: &title, last_message_at: last })?;
+            context.out.json(&Row { listed, path_length, title: &title })?;
             continue;
         }
         table.push([
             short.of(info.id.as_str()).to_owned(),
             path_length.to_string(),
-            minute(last),
+            minute(info.last_message_at.unwrap_or(info.created_at)),
             one_line(info.source.as_deref().unwrap_or_default()),
             title,
         ]);
     }
-    match (context.is_json, infos.is_empty()) {
+    match (context.is_json, sessions.is_empty()) {
         (true, _) => {}
-        (false, true) => tell("the store holds no sessions"),
+        (false, true) if filter == SessionFilter::default() => tell("the store holds no sessions"),
+        (false, true) => tell("no session is like that"),
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())
-}
-
-/// Returns the time of the message that was added last; without messages, that of the last write.
-fn last_message_at(session: &Session, info: &SessionInfo) -> Result<DateTime<Utc>> {
-    Ok(session.latest_leaf()?.map_or(info.updated_at, |message| message.created_at))
 }

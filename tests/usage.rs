@@ -1,0 +1,196 @@
+//! The ledger of usage equals a count by hand: on random trees with forks, deletes and compactions.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::json;
+use talktree::{
+    Cost, Message, MessageId, Result, Session, SessionDetails, Store, Usage, UsageTotal,
+};
+
+fn usage(output: u64) -> Usage {
+    let cost = Some(Cost { micros: output * 3, currency: "USD".to_owned() });
+    Usage { model: Some(format!("m{}", output % 3)), input: 7, output, cost, ..Usage::default() }
+}
+
+/// Returns answers, output and cost.
+fn figures(total: &UsageTotal) -> (u64, u64, u64) {
+    (total.answers, total.output, total.costs.iter().map(|cost| cost.micros).sum())
+}
+
+/// What a path took, read from its stored messages.
+fn of_path(chat: &Session, leaf: &MessageId) -> Result<(u64, u64, u64)> {
+    let found: Vec<Usage> =
+        chat.at(leaf).raw_history()?.iter().filter_map(Usage::of).collect();
+    let cost = |usage: &Usage| usage.cost.as_ref().map_or(0, |cost| cost.micros);
+    Ok((
+        found.len() as u64,
+        found.iter().map(|usage| usage.output).sum(),
+        found.iter().map(cost).sum(),
+    ))
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Answer { session: usize, at: usize, output: u64 },
+    Update { session: usize, at: usize, output: u64 },
+    Fork { session: usize, at: usize },
+    Delete { session: usize, at: usize },
+    Compact { session: usize },
+    Free { session: usize, output: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (session, at, output) = (0..3_usize, 0..20_usize, 1..100_u64);
+    prop_oneof![
+        5 => (session.clone(), at.clone(), output.clone()).prop_map(|(session, at, output)| Step::Answer { session, at, output }),
+        1 => (session.clone(), at.clone(), output.clone()).prop_map(|(session, at, output)| Step::Update { session, at, output }),
+        1 => (session.clone(), at.clone()).prop_map(|(session, at)| Step::Fork { session, at }),
+        1 => (session.clone(), at).prop_map(|(session, at)| Step::Delete { session, at }),
+        1 => session.clone().prop_map(|session| Step::Compact { session }),
+        1 => (session, output).prop_map(|(session, output)| Step::Free { session, output }),
+    ]
+}
+
+/// A session, its messages that are not deleted, and what it was charged by hand.
+struct Plain {
+    chat: Session,
+    messages: Vec<MessageId>,
+    /// Of messages written here, deleted ones included; `None` is usage of no message.
+    charged: BTreeMap<Option<MessageId>, Vec<u64>>,
+}
+
+fn play(steps: &[Step]) -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let root = store.session("root")?;
+    let first = root.append(Message::user("?"))?.id;
+    let mut all =
+        vec![Plain { chat: root, messages: vec![first], charged: BTreeMap::new() }];
+    for step in steps {
+        let count = all.len();
+        match *step {
+            Step::Answer { session, at, output } => {
+                let plain = &mut all[session % count];
+                let message = Message::assistant("text").with_usage(&usage(output));
+                let id = match plain.messages.is_empty() {
+                    true => plain.chat.append_root(message)?.id,
+                    false => {
+                        let parent = &plain.messages[at % plain.messages.len()];
+                        plain.chat.append_to(parent, message)?.id
+                    }
+                };
+                plain.charged.insert(Some(id.clone()), vec![output]);
+                plain.messages.push(id);
+            }
+            Step::Update { session, at, output } => {
+                let plain = &mut all[session % count];
+                let Some(id) = plain.messages.get(at % plain.messages.len().max(1)) else { continue };
+                if let Some(charged) = plain.charged.get_mut(&Some(id.clone())) {
+                    let message = Message::assistant("changed").with_usage(&usage(output));
+                    plain.chat.update(message.with_id(id.clone()))?;
+                    *charged = vec![output];
+                }
+            }
+            Step::Fork { session, at } if count < 3 => {
+                let plain = &all[session % count];
+                let Some(at) = plain.messages.get(at % plain.messages.len().max(1)) else { continue };
+                let fork = plain.chat.fork(at, "fork")?;
+                let messages = fork.raw_history()?.into_iter().map(|message| message.id).collect();
+                all.push(Plain { chat: fork, messages, charged: BTreeMap::new() });
+            }
+            Step::Delete { session, at } => {
+                let plain = &mut all[session % count];
+                if !plain.messages.is_empty() {
+                    let id = plain.messages.remove(at % plain.messages.len());
+                    plain.chat.delete([&id])?;
+                }
+            }
+            Step::Compact { session } => {
+                let chat = &all[session % count].chat;
+                let path = chat.raw_history()?;
+                if let (Some(first), Some(last)) = (path.first(), path.last()) {
+                    // A summary that would lengthen the history is refused.
+                    let _ = chat.add_compaction("They talked.", &first.id, &last.id);
+                }
+            }
+            Step::Free { session, output } => {
+                let plain = &mut all[session % count];
+                plain.chat.add_usage(None, &usage(output))?;
+                plain.charged.entry(None).or_default().push(output);
+            }
+            Step::Fork { .. } => {}
+        }
+    }
+    let mut whole = (0, 0, 0);
+    for Plain { chat, messages, charged } in &all {
+        let outputs = || charged.values().flatten();
+        let output: u64 = outputs().sum();
+        let expected = (outputs().count() as u64, output, output * 3);
+        assert_eq!(figures(&chat.usage()?), expected, "session {:?}", chat.id());
+        whole = (whole.0 + expected.0, whole.1 + expected.1, whole.2 + expected.2);
+        for leaf in messages {
+            assert_eq!(figures(&chat.at(leaf).usage()?), of_path(chat, leaf)?, "path to {leaf:?}");
+        }
+    }
+    assert_eq!(figures(&store.usage().total()?), whole);
+    for report in [store.usage().by_model(), store.usage().by_session(), store.usage().by_day()] {
+        let rows = report.run()?;
+        let output: u64 = rows.iter().map(|row| row.total.output).sum();
+        assert_eq!(output, whole.1, "{rows:?}");
+    }
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_ledger_equals_a_count_by_hand(steps in prop::collection::vec(step(), 1..40)) {
+        play(&steps).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    }
+}
+
+#[test]
+fn an_answer_in_several_records_is_counted_once_with_its_final_numbers() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    for (part, output) in [("thinking", 1), ("text", 40), ("call", 40)] {
+        // As Claude Code writes them.
+        let about = json!({"id": "msg_1", "model": "large", "usage": {"input_tokens": 9, "output_tokens": output}});
+        chat.append(Message::assistant(part).with_metadata(json!({"message": about})))?;
+    }
+    let total = chat.usage()?;
+    assert_eq!((total.answers, total.input, total.output), (1, 9, 40));
+    Ok(())
+}
+
+#[test]
+fn usage_follows_the_owner_and_outlives_the_session() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append(Message::assistant("1").with_usage(&usage(5)))?;
+    let owner = Some("user:1".to_owned());
+    chat.set_details(&SessionDetails { owner, ..SessionDetails::default() })?;
+    chat.append(Message::assistant("2").with_usage(&usage(6)))?;
+    assert_eq!(store.usage().owner("user:1").total()?.output, 11);
+    store.remove(chat.id())?;
+    assert_eq!(store.usage().owner("user:1").total()?.output, 11);
+    assert_eq!(store.usage().session("s").total()?, UsageTotal::default());
+    let rows = store.usage().by_session().run()?;
+    assert_eq!((rows.len(), rows[0].group.as_deref()), (1, None));
+    Ok(())
+}
+
+#[test]
+fn a_message_appended_again_is_not_counted_twice() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let answer = Message::assistant("4").with_id("a").with_usage(&usage(5));
+    chat.append(answer.clone())?;
+    chat.append(answer)?;
+    chat.add_usage(Some(&"a".into()), &usage(8))?;
+    assert_eq!((chat.usage()?.answers, chat.usage()?.output), (1, 8));
+    assert!(chat.add_usage(Some(&"b".into()), &usage(8)).is_err());
+    Ok(())
+}
