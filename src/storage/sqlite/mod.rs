@@ -41,6 +41,7 @@ mod query_plans;
 mod schema;
 mod search;
 mod search_index;
+mod segments;
 mod session;
 mod sql_functions;
 mod stats;
