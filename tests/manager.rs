@@ -56,7 +56,8 @@ fn a_handle_of_a_removed_session_is_not_given_out_again() -> Result<()> {
 #[test]
 fn a_wrong_setting_is_refused_when_the_manager_is_built() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let twice = SessionManager::builder(&store).block("a", Block::stored()).block("a", Block::stored());
+    let twice =
+        SessionManager::builder(&store).block("a", Block::stored()).block("a", Block::stored());
     assert!(matches!(twice.build(), Err(Error::BlockExists { .. })));
     let no_model = SessionManager::builder(&store).compact_after(100).build();
     assert!(matches!(no_model, Err(Error::NoSummarizer { .. })));
@@ -211,7 +212,8 @@ fn counts_follow_every_way_of_writing() -> Result<()> {
 fn nothing_finds_a_session_in_the_trash_until_it_is_restored() -> Result<()> {
     let store = Store::open_in_memory()?;
     let bot = manager(&store)?;
-    let chat = bot.create(SessionDetails { owner: Some("u".to_owned()), ..SessionDetails::default() })?;
+    let chat =
+        bot.create(SessionDetails { owner: Some("u".to_owned()), ..SessionDetails::default() })?;
     let said = chat.append(Message::user("a red door"))?.id;
     let fork = bot.fork(chat.id(), &said, "Fork")?;
     bot.delete(chat.id())?;
@@ -228,7 +230,10 @@ fn nothing_finds_a_session_in_the_trash_until_it_is_restored() -> Result<()> {
     assert!(ids(&bot)?.is_empty());
     assert!(store.sessions()?.is_empty());
     assert_eq!(chat.history()?.len(), 1, "it can still be read");
-    assert!(matches!(chat.update(Message::user("x").with_id(said)), Err(Error::SessionInTrash { .. })));
+    assert!(matches!(
+        chat.update(Message::user("x").with_id(said)),
+        Err(Error::SessionInTrash { .. })
+    ));
     assert!(matches!(bot.tag(chat.id(), "x"), Err(Error::SessionInTrash { .. })));
     let trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
     assert_eq!(store.list_sessions(&trash, None, 10)?.sessions.len(), 2);

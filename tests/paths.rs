@@ -217,7 +217,7 @@ fn the_log_stays_short_through_a_symbolic_link() -> Result<()> {
         Ok(longest)
     })?;
     // Without the limit it grows to two thirds of what is written.
-    assert!(longest < 96 * MIB, "{} MiB", longest / MIB);
+    assert!(longest < 32 * MIB, "{} MiB", longest / MIB);
     Ok(())
 }
 

@@ -22,8 +22,7 @@ fn figures(total: &UsageTotal) -> (u64, u64, u64) {
 
 /// What a path took, read from its stored messages.
 fn of_path(chat: &Session, leaf: &MessageId) -> Result<(u64, u64, u64)> {
-    let found: Vec<Usage> =
-        chat.at(leaf).raw_history()?.iter().filter_map(Usage::of).collect();
+    let found: Vec<Usage> = chat.at(leaf).raw_history()?.iter().filter_map(Usage::of).collect();
     let cost = |usage: &Usage| usage.cost.as_ref().map_or(0, |cost| cost.micros);
     Ok((
         found.len() as u64,
@@ -66,8 +65,7 @@ fn play(steps: &[Step]) -> Result<()> {
     let store = Store::open_in_memory()?;
     let root = store.session("root")?;
     let first = root.append(Message::user("?"))?.id;
-    let mut all =
-        vec![Plain { chat: root, messages: vec![first], charged: BTreeMap::new() }];
+    let mut all = vec![Plain { chat: root, messages: vec![first], charged: BTreeMap::new() }];
     for step in steps {
         let count = all.len();
         match *step {
@@ -86,7 +84,9 @@ fn play(steps: &[Step]) -> Result<()> {
             }
             Step::Update { session, at, output } => {
                 let plain = &mut all[session % count];
-                let Some(id) = plain.messages.get(at % plain.messages.len().max(1)) else { continue };
+                let Some(id) = plain.messages.get(at % plain.messages.len().max(1)) else {
+                    continue;
+                };
                 if let Some(charged) = plain.charged.get_mut(&Some(id.clone())) {
                     let message = Message::assistant("changed").with_usage(&usage(output));
                     plain.chat.update(message.with_id(id.clone()))?;
@@ -95,7 +95,9 @@ fn play(steps: &[Step]) -> Result<()> {
             }
             Step::Fork { session, at } if count < 3 => {
                 let plain = &all[session % count];
-                let Some(at) = plain.messages.get(at % plain.messages.len().max(1)) else { continue };
+                let Some(at) = plain.messages.get(at % plain.messages.len().max(1)) else {
+                    continue;
+                };
                 let fork = plain.chat.fork(at, "fork")?;
                 let messages = fork.raw_history()?.into_iter().map(|message| message.id).collect();
                 all.push(Plain { chat: fork, messages, charged: BTreeMap::new() });

@@ -3,6 +3,12 @@
 //! FTS5 writes a *segment* each time messages are indexed, and a search reads all segments, so they are merged. Appends
 //! defer both. After every few small appends one of them does a *step* of the deferred work, which takes about a
 //! millisecond. A large append and a search index everything that is pending, in chunks.
+//!
+//! Merging few segments at a time leaves few of them, and is more work. So small appends merge eight of a level, all
+//! other work four. A search that finds many segments merges a part of them.
+//!
+//! Invariant: no level gets as many segments as `crisismerge` in schema.sql. FTS5 would then merge all of them at once,
+//! in the transaction that writes the last one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +18,8 @@ use rusqlite::Connection;
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
-use super::search_index::{index_pending, merge};
+use super::search_index::{Indexed, LEAST_FOR_SEARCH, index_pending, merge, merge_for_search};
+use super::segments::Segments;
 use crate::error::{Error, Result};
 
 /// After this many appended messages a handle does a step ..
@@ -25,12 +32,19 @@ const MESSAGES_PER_STEP: usize = 160;
 const STEP_TIME: Duration = Duration::from_micros(800);
 /// How many pages of the index a step merges at most: about a millisecond.
 const PAGES_PER_STEP: u64 = 100;
-/// How many pages are merged for each message that is indexed. A message takes about half a page, and is merged once for
-/// every eightfold growth of the index.
-const PAGES_PER_MESSAGE: u64 = 3;
+/// Of how much text each page is merged once it is indexed: five times as much as is written, because a text is merged
+/// again when the index has grown to a multiple.
+const BYTES_PER_PAGE: u64 = 160;
+/// With this many segments on a level a step merges instead of indexing: half of `crisismerge`.
+const MAX_ON_A_LEVEL: u64 = 32;
+
+/// A search that finds more segments merges some; fewer hardly slow it down.
+const MANY_SEGMENTS: u64 = 8;
+/// How many pages it merges at most: about two milliseconds, in which appends wait.
+const PAGES_PER_SEARCH: u64 = 200;
 
 /// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.
-const FIRST_CHUNK: usize = 1_024;
+const FIRST_CHUNK: usize = 2_048;
 const MAX_CHUNK: usize = 8_192;
 /// How long one such transaction may hold the write lock.
 const CHUNK_TIME: Duration = Duration::from_millis(100);
@@ -66,21 +80,33 @@ impl Database {
         }
     }
 
-    /// Indexes pending messages for [`STEP_TIME`].
+    /// Indexes pending messages for [`STEP_TIME`], unless there is too much to merge.
     fn index_step(&self) -> Result<()> {
-        self.deferred.appended.store(0, Ordering::Relaxed);
+        let before = self.deferred.appended.swap(0, Ordering::Relaxed);
         let step = |conn: &Connection| {
             let until = Instant::now() + STEP_TIME;
-            let count = index_pending(conn, MESSAGES_PER_STEP, Some(until))?;
-            Ok((count, Instant::now() >= until))
+            if Segments::of(conn)?.most_on_a_level() < MAX_ON_A_LEVEL {
+                let indexed = index_pending(conn, MESSAGES_PER_STEP, Some(until))?;
+                return Ok(Some((indexed, Instant::now() >= until)));
+            }
+            merge(conn, PAGES_PER_STEP)?;
+            Ok(None)
         };
-        let (count, is_cut_short) = self.write_soon(step)?.unwrap_or_default();
+        let (indexed, is_cut_short) = match self.write_soon(step)? {
+            Some(Some(done)) => done,
+            Some(None) => {
+                // The next step tries again.
+                self.deferred.appended.fetch_add(before, Ordering::Relaxed);
+                return Ok(());
+            }
+            None => (Indexed::default(), false),
+        };
         if is_cut_short {
             // Long messages or a slow machine: the rest is due sooner.
             let half = APPENDS_PER_STEP * STEPS_PER_INDEXING / 2;
             self.deferred.appended.fetch_add(half, Ordering::Relaxed);
         }
-        self.deferred.pages.fetch_add(count as u64 * PAGES_PER_MESSAGE, Ordering::Relaxed);
+        self.deferred.pages.fetch_add(pages_to_merge(indexed), Ordering::Relaxed);
         Ok(())
     }
 
@@ -114,10 +140,24 @@ impl Database {
     /// # Errors
     /// [`Error::Interrupted`] between two chunks. A spent budget is no error: the rest stays pending.
     pub(super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
-        let pending = self.read(|conn| count_pending(conn, MANY_PENDING))?;
-        if pending == 0 || self.is_read_only() {
+        let (pending, segments) =
+            self.read(|conn| Ok((count_pending(conn, MANY_PENDING)?, Segments::of(conn)?)))?;
+        if self.is_read_only() {
             return Ok(());
         }
+        if pending > 0 {
+            self.index_for_search(watch, pending)?;
+        }
+        if segments.count() > MANY_SEGMENTS
+            && segments.can_merge(LEAST_FOR_SEARCH)
+            && !watch.is_spent()
+        {
+            unless_disk_fails(self.try_write(|conn| merge_for_search(conn, PAGES_PER_SEARCH)))?;
+        }
+        Ok(())
+    }
+
+    fn index_for_search(&self, watch: &Watch, pending: usize) -> Result<()> {
         let mut attempts = if pending < MANY_PENDING { 0 } else { LOCK_ATTEMPTS };
         self.index_chunks(|is_free| {
             if watch.is_interrupted() {
@@ -141,12 +181,7 @@ impl Database {
         let mut chunk = FIRST_CHUNK;
         loop {
             let began = Instant::now();
-            let count = match self.try_write(|conn| index_chunk(conn, chunk)) {
-                // A full or failing disk is an error for a write, not for a search: pending messages are found
-                // anyway.
-                Err(Error::DiskFull | Error::Storage { .. }) => None,
-                answer => answer?,
-            };
+            let count = unless_disk_fails(self.try_write(|conn| index_chunk(conn, chunk)))?;
             if count.is_some_and(|count| count < chunk) || !goes_on(count.is_some())? {
                 return Ok(());
             }
@@ -160,9 +195,21 @@ impl Database {
 }
 
 fn index_chunk(conn: &Connection, limit: usize) -> BackendResult<usize> {
-    let count = index_pending(conn, limit, None)?;
-    merge(conn, count as u64 * PAGES_PER_MESSAGE)?;
-    Ok(count)
+    let indexed = index_pending(conn, limit, None)?;
+    merge_for_search(conn, pages_to_merge(indexed))?;
+    Ok(indexed.messages)
+}
+
+fn pages_to_merge(indexed: Indexed) -> u64 {
+    (indexed.messages as u64) + (indexed.bytes as u64) / BYTES_PER_PAGE
+}
+
+/// A full or failing disk is an error for a write, not for a search: pending messages are found anyway.
+fn unless_disk_fails<T>(answer: Result<Option<T>>) -> Result<Option<T>> {
+    match answer {
+        Err(Error::DiskFull | Error::Storage { .. }) => Ok(None),
+        answer => answer,
+    }
 }
 
 /// Returns how many messages are pending, at most `max`.
@@ -178,3 +225,104 @@ const COUNT_PENDING: &str =
            FROM session INDEXED BY session_unindexed
           WHERE unindexed IS NOT NULL
           LIMIT ?1)";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::connection::Config;
+    use super::super::session::SqliteSession;
+    use super::*;
+    use crate::id::SessionId;
+    use crate::message::Message;
+    use crate::search::{Scope, SearchRequest};
+    use crate::storage::SessionProvider;
+    use crate::view::{ExpectedHead, Parent};
+
+    /// As in schema.sql.
+    const CRISIS: u64 = 64;
+
+    fn store() -> Result<(Arc<Database>, SqliteSession)> {
+        let database = Arc::new(Database::open_in_memory(Config::default())?);
+        let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
+        Ok((database, chat))
+    }
+
+    fn append(chat: &SqliteSession, text: String) -> Result<()> {
+        chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(text)]).map(|_| ())
+    }
+
+    fn segments(database: &Database) -> Result<Segments> {
+        database.read(Segments::of)
+    }
+
+    /// Returns how many messages a search finds, and checks the index.
+    fn found(database: &Database, text: &str) -> Result<usize> {
+        database.write(|conn| {
+            conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", [])?;
+            Ok(())
+        })?;
+        let request = SearchRequest { limit: 1_000, ..SearchRequest::new(text, Scope::Store) };
+        Ok(database.search(&request)?.hits.len())
+    }
+
+    /// Indexes a message in a segment of its own, and merges nothing.
+    fn append_segment(database: &Database, chat: &SqliteSession, number: u64) -> Result<()> {
+        append(chat, format!("common word{number}"))?;
+        database.write(|conn| index_pending(conn, 1, None)).map(|_| ())
+    }
+
+    #[test]
+    fn a_crisis_merge_leaves_one_segment_and_loses_nothing() -> Result<()> {
+        let (database, chat) = store()?;
+        for number in 0..CRISIS - 1 {
+            append_segment(&database, &chat, number)?;
+        }
+        assert_eq!(segments(&database)?.count(), CRISIS - 1);
+        append_segment(&database, &chat, CRISIS - 1)?;
+        assert_eq!(segments(&database)?.count(), 1);
+        assert_eq!(found(&database, "common")?, CRISIS as usize);
+        assert_eq!(found(&database, "word7")?, 1);
+        Ok(())
+    }
+
+    /// Pages to merge were counted by messages: behind long ones the merges fell back, until FTS5 merged 64 segments in
+    /// one append.
+    #[test]
+    fn appends_of_long_messages_never_reach_a_crisis_merge() -> Result<()> {
+        let (database, chat) = store()?;
+        let due = APPENDS_PER_STEP * STEPS_PER_INDEXING;
+        let mut most = 0;
+        for round in 0..3 * CRISIS {
+            let words = (0..1_000).map(|word| format!("w{round}x{word}"));
+            append(&chat, words.collect::<Vec<_>>().join(" "))?;
+            // As if this were the last of many appends.
+            database.deferred.appended.store(due, Ordering::Relaxed);
+            database.index_step()?;
+            most = most.max(segments(&database)?.most_on_a_level());
+        }
+        assert!(most > LEAST_FOR_SEARCH && most <= CRISIS / 2, "{most}");
+        assert_eq!(found(&database, "w0x7")?, 1);
+        Ok(())
+    }
+
+    #[test]
+    fn searches_merge_what_appends_have_left() -> Result<()> {
+        let (database, chat) = store()?;
+        for number in 0..3 * MANY_SEGMENTS {
+            append_segment(&database, &chat, number)?;
+        }
+        for _ in 0..10 {
+            assert_eq!(found(&database, "common")?, 3 * MANY_SEGMENTS as usize);
+        }
+        let segments = segments(&database)?;
+        assert!(segments.count() <= MANY_SEGMENTS, "{segments:?}");
+        // What the appends merge by is as it was.
+        let least: u64 = database.read(|conn| {
+            let sql = "SELECT v FROM search_config WHERE k = 'usermerge'";
+            Ok(conn.query_row(sql, [], |row| row.get(0))?)
+        })?;
+        assert_eq!(least, 8);
+        Ok(())
+    }
+}

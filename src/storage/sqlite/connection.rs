@@ -2,10 +2,14 @@
 //!
 //! Invariant: every write uses the one writing connection. Threads of this process queue for it (`commit_group`), and
 //! only processes compete for SQLite's lock.
+//!
+//! To open a connection takes as long as to read a hundred messages: SQLite parses the whole schema. So opening a store
+//! opens one connection, which serves reads until the first write takes it, and the next read opens its own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -56,10 +60,14 @@ pub(crate) struct Database {
     /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
     /// the write-ahead log and removes it.
     idle_readers: Mutex<Vec<Connection>>,
-    /// `None` if the database is read-only.
-    pub(super) writer: Option<Mutex<Connection>>,
+    /// The connection that the store was opened with, unless it is the writer or a read has it. It can write, so it is
+    /// never closed before there is a writer.
+    first: Mutex<Option<Connection>>,
+    /// Empty until the first write, and always if the database is read-only.
+    writer: OnceLock<Mutex<Connection>>,
     /// Who uses the writer, and in which order.
     pub(super) writers: Writers,
+    is_read_only: bool,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
     /// The number of this handle in this process.
@@ -89,9 +97,11 @@ impl Database {
             .and_then(|conn| schema::create_or_migrate(&conn, file.path(), &config).map(|()| conn))
             .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn));
         match opened {
-            Ok(writer) => {
+            Ok(first) => {
                 file.remember_log();
-                Ok(Self::new(config, Some(file), Some(writer)))
+                let mut database = Self::new(config, Some(file));
+                database.first = Mutex::new(Some(first));
+                Ok(database)
             }
             Err(error) => {
                 let path = file.path().to_owned();
@@ -110,7 +120,9 @@ impl Database {
             Ok(conn)
         };
         let writer = open().map_err(|error| error.into_error(0))?;
-        Ok(Self::new(config, None, Some(writer)))
+        let mut database = Self::new(config, None);
+        database.writer = OnceLock::from(Mutex::new(writer));
+        Ok(database)
     }
 
     /// Opens the database in a file for reading only.
@@ -128,21 +140,24 @@ impl Database {
     }
 
     fn over_readers(file: StoreFile, config: Config) -> BackendResult<Self> {
-        let database = Self::new(config, Some(file), None);
+        let mut database = Self::new(config, Some(file));
+        database.is_read_only = true;
         let reader = database.open_reader()?;
         if let Some(file) = &database.file {
             transaction::read(&reader, |conn| schema::check(conn, file.path()))?;
         }
-        database.keep_reader(reader);
+        database.keep_reader(reader, true);
         Ok(database)
     }
 
-    fn new(config: Config, file: Option<StoreFile>, writer: Option<Connection>) -> Self {
+    fn new(config: Config, file: Option<StoreFile>) -> Self {
         Self {
             config,
             idle_readers: Mutex::new(Vec::new()),
-            writer: writer.map(Mutex::new),
+            first: Mutex::new(None),
+            writer: OnceLock::new(),
             writers: Writers::default(),
+            is_read_only: false,
             is_suspect: AtomicBool::new(false),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
@@ -158,7 +173,8 @@ impl Database {
         Self {
             pinned: Some(pinned),
             signal: self.signal.clone(),
-            ..Self::new(self.config.clone(), None, None)
+            is_read_only: true,
+            ..Self::new(self.config.clone(), None)
         }
     }
 
@@ -185,7 +201,7 @@ impl Database {
 
     /// Returns whether the database was opened for reading only.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.writer.is_none()
+        self.is_read_only
     }
 
     /// Runs a read; it sees one snapshot.
@@ -228,15 +244,16 @@ impl Database {
         if let Some(pinned) = &self.pinned {
             return pinned.read(work).map_err(|error| error.into_error(busy_ms(&self.config)));
         }
-        let answer = match (&self.file, &self.writer) {
-            (None, Some(writer)) => {
-                work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))
-            }
+        let answer = match (&self.file, self.writer.get()) {
+            (None, Some(writer)) => work(&mut lock(writer)),
             _ => self.reader().and_then(|mut conn| {
-                let answer = work(&mut conn);
-                if !answer.as_ref().is_err_and(BackendError::is_of_system) {
-                    self.keep_reader(conn);
-                }
+                let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn)));
+                let is_sound = match &answer {
+                    Ok(Err(error)) => !error.is_of_system(),
+                    answer => answer.is_ok(),
+                };
+                self.keep_reader(conn, is_sound);
+                let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
                 // Without locks others may have written under the read.
                 match &self.file {
                     Some(file) if file.is_without_locks() => file.check().and(answer),
@@ -250,6 +267,22 @@ impl Database {
     /// Returns an error unless the format is still that of this build: another process may have raised it.
     pub(super) fn check_version(&self, conn: &Connection) -> BackendResult<()> {
         self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
+    }
+
+    /// Returns the writing connection; `None` if the database is read-only. The first call chooses it.
+    pub(super) fn writing_connection(&self) -> BackendResult<Option<&Mutex<Connection>>> {
+        if let (None, Some(path), false) = (self.writer.get(), self.path(), self.is_read_only) {
+            let mut first = lock(&self.first);
+            // Another thread may have chosen it meanwhile.
+            if self.writer.get().is_none() {
+                let conn = match first.take() {
+                    Some(conn) => conn,
+                    None => self.in_same_file(|| open_writer(path, &self.config))?,
+                };
+                let _ = self.writer.set(Mutex::new(conn));
+            }
+        }
+        Ok(self.writer.get())
     }
 
     /// Opens the writing connection anew if a system call has failed under it.
@@ -267,16 +300,31 @@ impl Database {
 
     /// Returns an idle reading connection, or a new one.
     fn reader(&self) -> BackendResult<Connection> {
-        let idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match idle {
-            Some(conn) => self.check_file().map(|()| conn),
+        // Before a connection leaves its place, so that an error does not close it.
+        self.check_file()?;
+        let idle = lock(&self.idle_readers).pop();
+        match idle.or_else(|| lock(&self.first).take()) {
+            Some(conn) => Ok(conn),
             None => self.open_reader(),
         }
     }
 
-    fn keep_reader(&self, conn: Connection) {
-        let mut idle = self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.config.idle_readers && conn.is_autocommit() {
+    /// Takes a connection back after a read; it is not sound if a system call failed under it.
+    fn keep_reader(&self, conn: Connection, is_sound: bool) {
+        let is_sound = is_sound && conn.is_autocommit();
+        if !self.is_read_only && self.writer.get().is_none() && is_writable(&conn) {
+            let mut first = lock(&self.first);
+            if is_sound {
+                *first = Some(conn);
+                return;
+            }
+            // If it were the last connection, closing it would remove the log.
+            self.is_suspect.store(true, Ordering::Relaxed);
+            let _ = self.writer.set(Mutex::new(conn));
+            return;
+        }
+        let mut idle = lock(&self.idle_readers);
+        if is_sound && idle.len() < self.config.idle_readers {
             idle.push(conn);
         }
     }
@@ -319,6 +367,15 @@ impl Database {
         prepare(&conn, &self.config)?;
         Ok(conn)
     }
+}
+
+fn is_writable(conn: &Connection) -> bool {
+    conn.is_readonly("main").is_ok_and(|is_readonly| !is_readonly)
+}
+
+/// A thread that panicked leaves no connection in a transaction.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
@@ -370,5 +427,93 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
             }
             error => error,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store with one message, opened again, and its folder.
+    fn opened() -> Result<(tempfile::TempDir, Database)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bot.db");
+        drop(Database::open(&path, Config::default())?);
+        let database = Database::open(&path, Config::default())?;
+        Ok((folder, database))
+    }
+
+    fn count(conn: &Connection) -> BackendResult<i64> {
+        Ok(conn.query_row("SELECT count(*) FROM setting", [], |row| row.get(0))?)
+    }
+
+    fn insert(conn: &Connection) -> BackendResult<usize> {
+        Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
+    }
+
+    #[test]
+    fn reads_before_the_first_write_use_the_connection_that_opened_the_store() -> Result<()> {
+        let (_folder, database) = opened()?;
+        for _ in 0..3 {
+            database.read(count)?;
+        }
+        assert!(lock(&database.first).is_some());
+        assert!(lock(&database.idle_readers).is_empty() && database.writer.get().is_none());
+        assert_eq!(database.write(insert)?, 1);
+        assert!(lock(&database.first).is_none() && database.writer.get().is_some());
+        assert_eq!(database.read(count)?, 2);
+        Ok(())
+    }
+
+    #[test]
+    fn a_write_during_the_first_read_does_not_wait_for_it() -> Result<()> {
+        let (_folder, database) = opened()?;
+        let seen = database.read(|conn| {
+            let before = count(conn)?;
+            assert_eq!(database.write(insert).unwrap(), 1);
+            assert_eq!(database.read(count).unwrap(), before + 1);
+            Ok((before, count(conn)?))
+        })?;
+        assert_eq!(seen.0, seen.1, "one snapshot");
+        assert_eq!(database.read(count)?, seen.0 + 1);
+        Ok(())
+    }
+
+    /// If the only connection were closed, it would remove the log, and the store would take itself for moved.
+    #[test]
+    fn a_first_read_that_fails_or_panics_closes_nothing() -> Result<()> {
+        let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+        for is_panic in [false, true] {
+            let (folder, database) = opened()?;
+            let answer = catch_unwind(AssertUnwindSafe(|| {
+                database.read(|conn| -> BackendResult<()> {
+                    count(conn)?;
+                    assert!(!is_panic, "in a read");
+                    Err(rusqlite::Error::SqliteFailure(failed, None).into())
+                })
+            }));
+            assert_eq!(answer.is_err(), is_panic);
+            assert!(folder.path().join("bot.db-wal").exists());
+            let before = database.read(count)?;
+            assert_eq!(database.write(insert)?, 1);
+            assert_eq!(database.read(count)?, before + 1);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_store_without_idle_readers_keeps_its_only_connection() -> Result<()> {
+        let (folder, database) = opened()?;
+        let config = Config { idle_readers: 0, ..database.config.clone() };
+        let path = folder.path().join("bot.db");
+        drop(database);
+        let database = Database::open(&path, config)?;
+        for _ in 0..3 {
+            database.read(count)?;
+        }
+        assert_eq!(database.write(insert)?, 1);
+        drop(database);
+        assert!(!folder.path().join("bot.db-wal").exists());
+        Ok(())
     }
 }

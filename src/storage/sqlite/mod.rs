@@ -43,6 +43,7 @@ mod query_plans;
 mod schema;
 mod search;
 mod search_index;
+mod segments;
 mod session;
 mod snapshot;
 mod sql_functions;

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::connection::{Config, Database};
 use super::error::BackendResult;
 use super::row::session::SessionRow;
+use super::segments::Segments;
 use super::transaction;
 use crate::error::Result;
 use crate::message::parts_from_text;
@@ -98,14 +99,22 @@ const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools
   CROSS JOIN search_source
   WHERE address BETWEEN range.value ->> 0 AND range.value ->> 1";
 
-/// Indexes up to `limit` pending messages, but none after the time is up; returns how many there were.
+/// What was indexed.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Indexed {
+    pub(super) messages: usize,
+    /// The length of their texts.
+    pub(super) bytes: usize,
+}
+
+/// Indexes up to `limit` pending messages, but none after the time is up.
 pub(super) fn index_pending(
     conn: &Connection,
     limit: usize,
     until: Option<Instant>,
-) -> BackendResult<usize> {
-    let mut count = 0;
-    while count < limit && until.is_none_or(|until| Instant::now() < until) {
+) -> BackendResult<Indexed> {
+    let mut all = Indexed::default();
+    while all.messages < limit && until.is_none_or(|until| Instant::now() < until) {
         // In order of address: FTS5 writes a segment each time the order is broken.
         let session: Option<(i64, i64, i64)> = conn
             .prepare_cached(FIRST_PENDING)?
@@ -114,13 +123,14 @@ pub(super) fn index_pending(
         let Some((key, first, next)) = session else { break };
         // `verify` reports a number that is damaged.
         let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
-        let (indexed, last) = index_session(conn, (key, first), limit - count, until)?;
-        count += indexed;
+        let (indexed, last) = index_session(conn, (key, first), limit - all.messages, until)?;
+        all.messages += indexed.messages;
+        all.bytes += indexed.bytes;
         let rest = last.map(|last| u64::from(last.n()) + 1);
         let rest = rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next));
         store_unindexed(conn, key, rest)?;
     }
-    Ok(count)
+    Ok(all)
 }
 
 pub(super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
@@ -129,33 +139,35 @@ pub(super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
   ORDER BY key
   LIMIT 1";
 
-/// Indexes a session's pending messages; returns how many, and the last one.
+/// Indexes a session's pending messages; returns also the last one.
 fn index_session(
     conn: &Connection,
     (session, first): (i64, u32),
     limit: usize,
     until: Option<Instant>,
-) -> BackendResult<(usize, Option<Address>)> {
+) -> BackendResult<(Indexed, Option<Address>)> {
     let mut insert =
         conn.prepare_cached("INSERT INTO search (rowid, text, tools) VALUES (?1, ?2, ?3)")?;
     let mut pending = conn.prepare_cached(PENDING_PARTS)?;
     let (_, end) = Address::range_of(session);
     let mut rows = pending.query(params![Address::new(session, first), end, limit])?;
-    let (mut count, mut last) = (0, None);
+    let (mut indexed, mut last) = (Indexed::default(), None);
     while let Some(row) = rows.next()? {
         let address: Address = row.get(0)?;
         // Damaged parts have no text, as in the SQL functions.
         let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
         let text = parts.as_ref().map(|parts| indexed_text::text(parts));
         let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
+        indexed.messages += 1;
+        indexed.bytes +=
+            [&text, &tools].iter().filter_map(|text| text.as_ref()).map(String::len).sum::<usize>();
         insert.execute(params![address, text, tools])?;
-        count += 1;
         last = Some(address);
         if until.is_some_and(|until| Instant::now() >= until) {
             break;
         }
     }
-    Ok((count, last))
+    Ok((indexed, last))
 }
 
 /// The caller extracts both texts: the SQL functions would parse the parts twice.
@@ -164,6 +176,27 @@ pub(super) const PENDING_PARTS: &str = "SELECT address, parts
   WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
   ORDER BY address
   LIMIT ?3";
+
+/// How many segments of a level a merge takes at least: `usermerge` in schema.sql.
+///
+/// Few at a time mean few segments for searches, and more work, because a message is merged at more levels. A mean append
+/// takes a quarter longer with 4.
+const LEAST: u64 = 8;
+/// The same where there is time: in a search, an import or a large append.
+pub(super) const LEAST_FOR_SEARCH: u64 = 4;
+
+/// Merges as [`merge`] does, but also where only a few segments can be merged.
+pub(super) fn merge_for_search(conn: &Connection, pages: u64) -> BackendResult<bool> {
+    if pages == 0 || !Segments::of(conn)?.can_merge(LEAST_FOR_SEARCH) {
+        return Ok(false);
+    }
+    // The setting is stored in the index. No other connection sees this one: both changes are in one transaction.
+    let set = "INSERT INTO search (search, rank) VALUES ('usermerge', ?1)";
+    conn.prepare_cached(set)?.execute([LEAST_FOR_SEARCH])?;
+    let is_any = merge(conn, pages)?;
+    conn.prepare_cached(set)?.execute([LEAST])?;
+    Ok(is_any)
+}
 
 /// Merges segments of the index, writing about this many of its pages; returns whether there was anything to merge.
 pub(super) fn merge(conn: &Connection, pages: u64) -> BackendResult<bool> {

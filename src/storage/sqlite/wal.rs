@@ -16,8 +16,9 @@ use super::transaction;
 pub(super) const LIMIT: u64 = 16 << 20;
 /// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
 const STEP: u64 = 8;
-/// The size is measured after a write that took this long, and after this many others: a shorter write adds little.
-pub(super) const LONG_WRITE: Duration = Duration::from_millis(1);
+/// The size is measured after a write that took this long, and after this many others: in less time a write fills about
+/// a hundred pages, so the log grows by a few megabytes in between.
+pub(super) const LONG_WRITE: Duration = Duration::from_micros(100);
 const WRITES_BETWEEN: u64 = 16;
 /// How often an attempt polls for the lock of writers, and then of readers, about a millisecond each time. While it
 /// has the writers' lock they wait.

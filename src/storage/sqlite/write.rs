@@ -66,7 +66,8 @@ impl Database {
         if self.file.is_none() {
             return self.try_write(work);
         }
-        let Some(writer) = &self.writer else { return Ok(None) };
+        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        let Some(writer) = writer else { return Ok(None) };
         let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
         unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
     }
@@ -94,7 +95,8 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<Option<T>> {
-        let Some(writer) = &self.writer else { return Ok(None) };
+        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        let Some(writer) = writer else { return Ok(None) };
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
         self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
@@ -127,7 +129,8 @@ impl Database {
     }
 
     fn writer(&self) -> Result<&Mutex<Connection>> {
-        self.writer.as_ref().ok_or(Error::ReadOnly)
+        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        writer.ok_or(Error::ReadOnly)
     }
 
     fn write_alone<T>(

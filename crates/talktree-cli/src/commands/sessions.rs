@@ -78,7 +78,9 @@ impl Args {
             None => Ok(None),
             Some(text) => match parse_date(text, Utc::now()) {
                 Some(time) => Ok(Some(time)),
-                None => Err(Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d"))),
+                None => {
+                    Err(Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d")))
+                }
             },
         };
         Ok(SessionFilter {
