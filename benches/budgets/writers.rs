@@ -68,7 +68,10 @@ fn appends(bench: &Bench, durability: Durability, count: usize) -> Result<Done> 
     in_threads(count, |thread| {
         let chat = store.session(format!("chat {thread}"))?;
         chat.append(Message::user("hello"))?;
-        Ok(move |text: &str| Ok(drop(chat.append(Message::user(text))?)))
+        Ok(move |text: &str| {
+            chat.append(Message::user(text))?;
+            Ok(())
+        })
     })
 }
 

@@ -197,7 +197,10 @@ impl Database {
         }
         let mut conn = lock(writer);
         let (answer, left) = match turn.is_in_group() {
-            true => join(&conn, work),
+            true => {
+                turn.wake_next();
+                join(&conn, work)
+            }
             false => self.begin_group(&mut conn, &mut turn, timeout, work),
         };
         let outcome = match left {
@@ -210,11 +213,14 @@ impl Database {
             }
             .map_err(|error| error.again()),
             // The answer says why.
-            Left::Nothing(error) => Ok(self.give_up_group(conn, turn, error)),
+            Left::Nothing(error) => {
+                self.give_up_group(conn, turn, error);
+                Ok(())
+            }
         };
         let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
         // Also if this write failed: it has read what the others wrote, so its error is true only if they are committed.
-        outcome.and_then(|()| answer)
+        outcome.and(answer)
     }
 
     /// Begins a transaction and runs the first write in it.
@@ -238,6 +244,7 @@ impl Database {
             return (Ok(Err(error)), left);
         }
         turn.begin();
+        turn.wake_next();
         let answer = catch_unwind(AssertUnwindSafe(|| {
             self.check_version(conn)?;
             let answer = work(conn)?;

@@ -45,14 +45,11 @@ impl Numbers {
 
     /// Lets a short write hold the turn until `count` more writes wait in the order of their numbers, from 1. Returns
     /// what each write returned, the first one first.
-    fn in_line<T: Send>(
+    fn in_line<T: Send + Default>(
         &self,
         count: usize,
         write: impl Fn(usize) -> Result<T> + Sync,
-    ) -> Vec<thread::Result<Result<T>>>
-    where
-        T: Default,
-    {
+    ) -> Vec<thread::Result<Result<T>>> {
         thread::scope(|scope| {
             let first = scope.spawn(|| {
                 let held = self.database.write_short(|conn| {
