@@ -162,6 +162,14 @@ impl SessionProvider for CatalogSession {
         self.read(SessionProvider::head)
     }
 
+    fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
+        self.write(|session| session.checkout(id))
+    }
+
+    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+        self.write(|session| session.checkout_if_head(expected, id))
+    }
+
     fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         self.read(|session| session.expand(id))
     }
