@@ -4,7 +4,10 @@ mod common;
 
 use common::{drawn, letters};
 use serde_json::json;
-use talktree::{Budget, Message, Part, Result, Session, Store};
+use talktree::{
+    Budget, Message, Order, Part, Result, Session, SessionBuilder, SessionProvider, Store,
+    TokenCounter, View,
+};
 
 fn chat(path: &str) -> Result<Session> {
     let chat = Store::open_in_memory()?.session("s")?;
