@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::compaction::{Stale, SummaryRefused};
+use crate::foreign;
 use crate::id::{CompactionId, MessageId, SessionId};
 
 /// Any error. Callbacks return it, so that they can use `?` on any error type.
@@ -322,7 +323,7 @@ pub enum Error {
         max: u64,
     },
     /// The file is not a talktree store.
-    #[error("{} is not a talktree store: {why}", path.display())]
+    #[error("{} is not a talktree store: {why}", foreign::path(path))]
     NotAStore {
         /// The file.
         path: PathBuf,
@@ -339,7 +340,10 @@ pub enum Error {
     },
     /// The file was moved, replaced or deleted while the store was open; nothing was written to
     /// another file. Open the store again under its new name.
-    #[error("{} is no longer the file of this store: it was moved, replaced or deleted", path.display())]
+    #[error(
+        "{} is no longer the file of this store: it was moved, replaced or deleted",
+        foreign::path(path)
+    )]
     StoreMoved {
         /// The path that the store was opened under, without symbolic links.
         path: PathBuf,
@@ -358,7 +362,7 @@ pub enum Error {
     #[error(
         "{} has a write-ahead log or is written by others, which cannot be read without permission to write in its \
          folder; get that permission, or have the programs that use it close it and open it again",
-        path.display()
+        foreign::path(path)
     )]
     UnreadableLog {
         /// The file, without symbolic links.
@@ -403,7 +407,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", foreign::path(path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -419,7 +423,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// A file cannot be imported.
-    #[error("{}{}: {why}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    #[error("{}{}: {why}", foreign::path(path), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Import {
         /// The file.
         path: PathBuf,
@@ -451,9 +455,9 @@ fn made_elsewhere(planned: &SessionId, session: &SessionId) -> String {
 }
 
 fn hard_linked(path: &Path, other: Option<&Path>) -> String {
-    let path = path.display();
+    let path = foreign::path(path);
     let other = match other {
-        Some(other) => format!("the hard link {}", other.display()),
+        Some(other) => format!("the hard link {}", foreign::path(other)),
         None => "a hard link in another folder (`find -samefile` finds it)".to_owned(),
     };
     format!(

@@ -13,6 +13,7 @@
 //! line is judged.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 /// The margin of a content among others.
 const INDENT: &str = "  ";
@@ -116,6 +117,15 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// Returns a path as it is if it is one line and all of it is seen, else [`quoted`].
+pub(crate) fn path(path: &Path) -> Cow<'_, str> {
+    let text = path.to_string_lossy();
+    match text.contains(|c| breaks_line(c) || is_invisible(c)) {
+        true => quoted(&text).into(),
+        false => text,
+    }
 }
 
 /// Returns the name at the start of a text, as [`name`] wrote it, and the rest. A name without quotation marks ends before a

@@ -57,7 +57,7 @@ macro_rules! id {
             #[must_use]
             pub fn new() -> Self {
                 let mut text = uuid::Uuid::encode_buffer();
-                Self(Arc::from(&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)))
+                Self(Arc::from(&*crate::clock::uuid().hyphenated().encode_lower(&mut text)))
             }
 
             /// Returns the id as text.

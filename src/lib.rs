@@ -23,6 +23,7 @@
 
 mod callback;
 mod catalog;
+mod clock;
 mod compaction;
 mod context;
 mod error;

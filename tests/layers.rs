@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &[
         "callback",
         "catalog",
+        "clock",
         "error",
         "foreign",
         "id",

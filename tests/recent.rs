@@ -1,10 +1,17 @@
 //! The newest messages within a budget.
+//!
+//! While others cleared or removed a session, `recent` reported damage of a sound store: it counted the path again after the
+//! path was gone.
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use common::{drawn, letters};
 use serde_json::json;
-use talktree::{Budget, Message, Part, Result, Session, Store};
+use talktree::{
+    Budget, Error, Message, MessageId, Order, Part, Result, Session, Store, TokenCounter, View,
+};
 
 fn chat(path: &str) -> Result<Session> {
     let chat = Store::open_in_memory()?.session("s")?;
@@ -105,5 +112,87 @@ fn hidden_messages_cost_nothing_and_are_not_counted_as_left_out() -> Result<()> 
     assert_eq!((drawn(&recent.messages), recent.left_out), ("b c".into(), 1));
     let raw = chat.path().raw().recent(Budget::messages(2))?;
     assert_eq!((drawn(&raw.messages), raw.left_out), ("x c".into(), 2));
+    Ok(())
+}
+
+type Deletion = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Counts one token a message; once, it does something else before.
+#[derive(Clone, Default)]
+struct Busy(Arc<Mutex<Option<Deletion>>>);
+
+impl TokenCounter for Busy {
+    fn name(&self) -> &str {
+        "busy"
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        1.0
+    }
+
+    fn count(&self, _: &Message) -> f64 {
+        let deletion = self.0.lock().unwrap().take();
+        if let Some(deletion) = deletion {
+            deletion().unwrap();
+        }
+        1.0
+    }
+}
+
+/// Returns a session of 100 messages, named by their numbers.
+fn hundred(store: &Store, counter: &Busy) -> Result<Session> {
+    let chat = store.session_builder("s").token_counter(counter.clone()).open()?;
+    chat.append_all((1..=100).map(|n| Message::user("x").with_id(n.to_string())))?;
+    Ok(chat)
+}
+
+#[test]
+fn recent_is_of_one_state_while_others_delete() -> Result<()> {
+    type Delete = fn(&Store) -> Result<()>;
+    let deletions: [(Delete, usize); 3] = [
+        (|store| store.session("s")?.clear(), 0),
+        (|store| store.remove(&"s".into()), 0),
+        (|store| store.session("s")?.delete_branch(&"51".into()).map(drop), 50),
+    ];
+    for (delete, left) in deletions {
+        // Of the first batch, the state at the beginning; beyond it, the state after the deletion.
+        for (max, expected) in [(3, (3, 97)), (99, (left, 0))] {
+            let store = Store::open_in_memory()?;
+            let counter = Busy::default();
+            let chat = hundred(&store, &counter)?;
+            let other = store.clone();
+            *counter.0.lock().unwrap() = Some(Box::new(move || delete(&other)));
+            let recent = chat.recent(Budget::tokens(max))?;
+            assert_eq!((recent.messages.len(), recent.left_out), expected, "{max}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_path_that_is_deleted_while_it_is_read_is_unknown() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let counter = Busy::default();
+    let chat = hundred(&store, &counter)?;
+    let other = chat.clone();
+    *counter.0.lock().unwrap() = Some(Box::new(move || other.clear()));
+    let leaf = MessageId::from("90");
+    let refused = chat.at(&leaf).recent(Budget::tokens(99));
+    assert!(matches!(refused, Err(Error::UnknownMessage { .. })), "{refused:?}");
+    Ok(())
+}
+
+#[test]
+fn a_stream_counts_what_is_left_of_its_path() -> Result<()> {
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let store = Store::open_in_memory()?;
+        let chat = hundred(&store, &Busy::default())?;
+        let mut cursor = chat.provider().cursor(&View::head(), order)?;
+        chat.delete_branch(&"51".into())?;
+        assert_eq!(cursor.total()?, 50, "{order:?}");
+        chat.clear()?;
+        assert_eq!(cursor.total()?, 0, "{order:?}");
+        assert_eq!(cursor.next(9)?, []);
+    }
     Ok(())
 }

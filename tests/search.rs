@@ -502,6 +502,7 @@ fn each_call_narrows_the_scope_of_a_search() -> Outcome {
     }
     assert_eq!(sorted(&store.search("fox").sessions(["one", "two"]).run()?), ["one", "two"]);
     assert_eq!(sorted(&store.search("fox").session("one").on_path().run()?), ["one"]);
+    assert_eq!(sorted(&store.search("fox").on_path().session("one").run()?), ["one"]);
     for search in [
         one.search("fox").session("two"),
         one.search("fox").session("two").on_path(),

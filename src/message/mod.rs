@@ -277,7 +277,7 @@ impl Message {
 
 /// Returns the current time to the microsecond, the precision of a row.
 pub(crate) fn now() -> DateTime<Utc> {
-    Utc::now().trunc_subsecs(6)
+    crate::clock::now().trunc_subsecs(6)
 }
 
 /// Returns how many bytes the parts, metadata and extra fields of the message take when stored.

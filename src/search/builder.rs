@@ -4,6 +4,7 @@
 //!
 //! Invariant: the method that returns a [`Search`] sets its scope. Later calls and the filters of a query only narrow it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,13 +46,13 @@ pub(crate) trait SearchTarget: Send + Sync {
 pub struct Search {
     target: Arc<dyn SearchTarget>,
     request: SearchRequest,
-    /// The reason why the scope cannot be searched.
-    refusal: Option<&'static str>,
+    /// Whether only the path to the head is searched, of the one session that the scope must have in the end.
+    is_on_path: bool,
 }
 
 impl Search {
     pub(crate) fn new(target: Arc<dyn SearchTarget>, request: SearchRequest) -> Self {
-        Self { target, request, refusal: None }
+        Self { target, request, is_on_path: false }
     }
 
     /// Narrows the search to one session.
@@ -108,8 +109,8 @@ impl Search {
         self
     }
 
-    /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one first with
-    /// [`session`](Self::session); otherwise [`run`](Self::run) is [`Error::Unsupported`].
+    /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one with
+    /// [`session`](Self::session), before or after this; otherwise [`run`](Self::run) is [`Error::Unsupported`].
     ///
     /// [`Path::search`](crate::Path::search) searches the path to another message.
     ///
@@ -126,23 +127,7 @@ impl Search {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn on_path(mut self) -> Self {
-        let refusal =
-            Some("a path without one session; name it before `on_path`, with `Search::session`");
-        self.request.scope = match self.request.scope {
-            Scope::Store => {
-                self.refusal = refusal;
-                Scope::Store
-            }
-            Scope::Sessions(ids) => match <[SessionId; 1]>::try_from(ids) {
-                Ok([id]) => Scope::Path(id, None),
-                Err(ids) => {
-                    // Without any session there is nothing to find, and nothing to refuse.
-                    self.refusal = refusal.filter(|_| !ids.is_empty());
-                    Scope::Sessions(ids)
-                }
-            },
-            path @ Scope::Path(..) => path,
-        };
+        self.is_on_path = true;
         self
     }
 
@@ -243,8 +228,8 @@ impl Search {
     /// [`on_path`](Self::on_path) on several sessions, or if the storage does not support this search;
     /// [`Error::Interrupted`]; and those of every read.
     pub fn run(self) -> Result<Found> {
-        self.check()?;
-        self.target.search(&self.request)
+        let request = self.request()?;
+        self.target.search(&request)
     }
 
     /// Returns queries with one condition less that find something, for a search that found nothing.
@@ -268,12 +253,27 @@ impl Search {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn alternatives(&self) -> Result<Vec<Alternative>> {
-        self.check()?;
-        alternative::of(&self.request, |other| Ok(!self.target.search(other)?.hits.is_empty()))
+        let request = self.request()?;
+        alternative::of(&request, |other| Ok(!self.target.search(other)?.hits.is_empty()))
     }
 
-    fn check(&self) -> Result<()> {
-        self.refusal.map_or(Ok(()), |what| Err(Error::Unsupported { what }))
+    /// Returns the request with the scope of all calls together.
+    fn request(&self) -> Result<Cow<'_, SearchRequest>> {
+        match &self.request.scope {
+            _ if !self.is_on_path => {}
+            Scope::Sessions(ids) if ids.len() == 1 => {
+                let scope = Scope::Path(ids[0].clone(), None);
+                return Ok(Cow::Owned(SearchRequest { scope, ..self.request.clone() }));
+            }
+            // Without any session there is nothing to find, and nothing to refuse.
+            Scope::Sessions(ids) if ids.is_empty() => {}
+            Scope::Path(..) => {}
+            Scope::Store | Scope::Sessions(_) => {
+                let what = "a path without one session; name it with `Search::session`";
+                return Err(Error::Unsupported { what });
+            }
+        }
+        Ok(Cow::Borrowed(&self.request))
     }
 }
 
@@ -307,7 +307,7 @@ impl SearchBySession {
     /// # Errors
     /// As [`Search::run`].
     pub fn run(self) -> Result<SessionsFound> {
-        self.0.check()?;
-        self.0.target.search_sessions(&self.0.request)
+        let request = self.0.request()?;
+        self.0.target.search_sessions(&request)
     }
 }

@@ -196,7 +196,7 @@ impl Query {
     /// ```
     #[must_use]
     pub fn parse(text: &str) -> Query {
-        Self::parse_at(text, Utc::now())
+        Self::parse_at(text, crate::clock::now())
     }
 
     /// Parses a query as of `now`, for dates like `yesterday` and `7d`.

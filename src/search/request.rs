@@ -143,6 +143,6 @@ impl SearchRequest {
     }
 
     fn time(&self) -> DateTime<Utc> {
-        self.now.unwrap_or_else(Utc::now)
+        self.now.unwrap_or_else(crate::clock::now)
     }
 }

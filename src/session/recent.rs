@@ -6,10 +6,12 @@ use crate::id::CompactionId;
 use crate::message::{Message, stored_bytes};
 use crate::outcome::Recent;
 use crate::tree::Cut;
-use crate::view::{Budget, Order};
+use crate::view::Budget;
 
 /// How many messages are read at a time.
 const BATCH: usize = 32;
+/// How many are read at a time at most, when others delete messages meanwhile.
+const MAX_BATCH: usize = 1 << 16;
 
 impl Session {
     /// Returns the newest messages of the history that fit a budget.
@@ -62,15 +64,33 @@ impl Path {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session; as
     /// every read.
     pub fn recent(&self, budget: Budget) -> Result<Recent> {
+        let mut batch = BATCH;
+        loop {
+            let (recent, is_whole) = self.read_recent(budget, batch)?;
+            if is_whole || batch >= MAX_BATCH {
+                return Ok(recent);
+            }
+            // Others deleted messages between two batches. A larger batch leaves them less time.
+            batch *= 4;
+        }
+    }
+
+    /// Returns the newest messages, and whether the path was still whole when its end was reached.
+    fn read_recent(&self, budget: Budget, batch: usize) -> Result<(Recent, bool)> {
         let (Budget::Tokens(max) | Budget::Bytes(max) | Budget::Messages(max)) = budget;
-        let mut cursor = self.session.provider.cursor(&self.view, Order::NewestFirst)?;
+        // What fits into the first batch is of the same state as the total.
+        let mut cursor = self.session.provider.newest(&self.view, batch)?;
+        let total = cursor.total()?;
         let mut cut = Cut::new(max);
+        let (mut seen, mut is_whole) = (0, true);
         'reading: loop {
-            let batch = cursor.next(BATCH)?;
-            if batch.is_empty() {
+            let messages = cursor.next(batch)?;
+            if messages.is_empty() {
+                is_whole = seen == total;
                 break;
             }
-            for message in batch {
+            for message in messages {
+                seen += 1;
                 let cost = self.session.cost(&message, budget)?;
                 let is_summary = CompactionId::from_message(&message.id).is_some();
                 if !cut.offer(message, cost, is_summary) {
@@ -79,7 +99,7 @@ impl Path {
             }
         }
         let messages = cut.finish();
-        let left_out = cursor.total()?.saturating_sub(messages.len() as u64);
-        Ok(Recent { messages, left_out })
+        let left_out = total.saturating_sub(messages.len() as u64);
+        Ok((Recent { messages, left_out }, is_whole))
     }
 }

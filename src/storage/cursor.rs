@@ -28,7 +28,9 @@ pub trait Cursor: Send {
     /// it.
     fn skip_past(&mut self, id: &MessageId) -> Result<bool>;
 
-    /// Returns how many messages and summaries the view contains.
+    /// Returns how many messages and summaries the view contains, without those deleted since.
+    ///
+    /// A stream that was opened by [`newest`](crate::SessionProvider::newest) counted when it was opened.
     fn total(&mut self) -> Result<u64>;
 }
 

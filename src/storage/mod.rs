@@ -205,6 +205,14 @@ pub trait SessionProvider: Send + Sync {
         Ok(Box::new(VecCursor::new(messages)))
     }
 
+    /// Opens a stream over a view, newest first, that knows its [total](Cursor::total) and its first `count` messages.
+    ///
+    /// Both are of one state, the one in which it was opened.
+    fn newest(&self, view: &View, count: usize) -> Result<Box<dyn Cursor>> {
+        let _ = count;
+        self.cursor(view, Order::NewestFirst)
+    }
+
     /// Opens a stream over every stored message of all branches, in order of creation.
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {
         Err(Error::Unsupported { what: "a stream over all branches" })

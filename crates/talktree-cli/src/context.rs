@@ -10,6 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::input::dangling;
 use crate::output::Output;
 use crate::suggestion::command;
+use crate::text::shown;
 
 /// The environment variable that names the store.
 const VARIABLE: &str = "TALKTREE_STORE";
@@ -80,13 +81,13 @@ impl Context {
     pub(crate) fn maker(&self) -> Result<Store> {
         let path = self.store_path()?;
         if let Some(why) = dangling(&path) {
-            return Err(Failure::Store(format!("there is no store at {}: {why}", path.display())));
+            return Err(Failure::Store(format!("there is no store at {}: {why}", shown(&path))));
         }
         if let Some(folder) = folder_of(&path).filter(|folder| !folder.is_dir()) {
             if self.store_option.is_some() {
                 return Err(Failure::Store(format!(
                     "there is no folder {} for a new store; create it, or name another store with --store",
-                    folder.display()
+                    shown(&folder)
                 )));
             }
             std::fs::create_dir_all(folder).map_err(|error| no_folder(folder, &error))?;
@@ -96,7 +97,7 @@ impl Context {
 
     fn existing(&self) -> Result<PathBuf> {
         let path = self.store_path()?;
-        let name = path.display();
+        let name = shown(&path);
         let why = match std::fs::metadata(&path) {
             // Opening an empty file would turn it into a store.
             Ok(file) if file.is_file() && file.len() > 0 => return Ok(path),
@@ -117,7 +118,7 @@ impl Context {
         match (dangling(path), folder) {
             (Some(why), _) => format!(": {why}"),
             (None, Some(folder)) if self.store_option.is_some() => {
-                format!(": there is no folder {}", folder.display())
+                format!(": there is no folder {}", shown(&folder))
             }
             (None, _) => format!(
                 "; create one with `{}`, or name another with --store",
@@ -137,5 +138,5 @@ fn folder_of(path: &Path) -> Option<&Path> {
 }
 
 fn no_folder(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::Store(format!("the folder {} cannot be created: {error}", folder.display()))
+    Failure::Store(format!("the folder {} cannot be created: {error}", shown(&folder)))
 }

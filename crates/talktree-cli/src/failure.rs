@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use talktree::Error;
 
 use crate::suggestion::command;
-use crate::text::escape;
+use crate::text::{escape, shown};
 
 /// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -134,7 +134,7 @@ impl From<Error> for Failure {
             Error::Json { .. } => Self::Damaged(Damage::Met(text)),
             // The file starts like a store, so its header is damaged.
             Error::NotAStore { path, why } if why.contains("file is not a database") => {
-                Self::Damaged(Damage::Met(format!("{}: {why}", path.display())))
+                Self::Damaged(Damage::Met(format!("{}: {why}", shown(&path))))
             }
             Error::Import { .. } => Self::Input(text),
             Error::Stale { .. } => Self::Summary(format!("{text}; run the command again")),

@@ -10,6 +10,7 @@ use std::path::Path;
 use talktree::Store;
 
 use crate::failure::{Failure, Result};
+use crate::text::shown;
 
 /// The longest text that is read, in bytes: the store's limit for one message, so a longer one could not be stored.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
@@ -33,7 +34,7 @@ pub(crate) fn open_input(path: &Path) -> io::Result<File> {
 /// Returns what is wrong if the path is a symbolic link that leads nowhere.
 pub(crate) fn dangling(path: &Path) -> Option<String> {
     let target = std::fs::read_link(path).ok().filter(|_| !path.exists())?;
-    Some(format!("it is a symbolic link to {}, which does not exist", target.display()))
+    Some(format!("it is a symbolic link to {}, which does not exist", shown(&target)))
 }
 
 /// Reads a text from a file, or from standard input for `-`; errors name the text as `what`.
@@ -42,7 +43,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
         return read_stdin(what);
     }
     let cannot =
-        |error| Failure::Input(format!("{what} cannot be read from {}: {error}", path.display()));
+        |error| Failure::Input(format!("{what} cannot be read from {}: {error}", shown(&path)));
     read(open_input(path).map_err(cannot)?).map_err(cannot)
 }
 

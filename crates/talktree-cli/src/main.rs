@@ -62,7 +62,9 @@ fn main() -> ExitCode {
 
 /// Returns the exit code of a text that was printed.
 fn printed(result: std::io::Result<()>) -> ExitCode {
-    match result {
+    use std::io::Write;
+    // The standard library ignores a failure to write what is left when the process ends.
+    match result.and_then(|()| std::io::stdout().flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failure = failure::Failure::Output(error);

@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Result};
 use crate::signals::Signals;
+use crate::text::shown;
 
 /// A file while it is written.
 pub(crate) struct NewFile {
@@ -26,6 +27,12 @@ impl NewFile {
         if path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
+        if talktree::Store::is_open_file(path) {
+            return Err(Failure::Usage(format!(
+                "{} cannot be written: SQLite uses a file of this name for the store, and deletes it",
+                shown(path)
+            )));
+        }
         let cannot = |error| Failure::Output(named(path, &error));
         let signals = Signals::catch().map_err(cannot)?;
         let folder = match path.parent() {
@@ -33,7 +40,7 @@ impl NewFile {
             _ => Path::new("."),
         };
         if !folder.is_dir() {
-            let why = format!("there is no folder {}", folder.display());
+            let why = format!("there is no folder {}", shown(&folder));
             return Err(cannot(io::Error::new(io::ErrorKind::NotFound, why)));
         }
         let file = tempfile::Builder::new()
@@ -82,12 +89,12 @@ impl Write for NewFile {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::Usage(format!("{} already exists; nothing was written", path.display()))
+    Failure::Usage(format!("{} already exists; nothing was written", shown(&path)))
 }
 
 /// Returns the error with the name of the file.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("{}: {error}", shown(&path)))
 }
 
 /// Returns the error without the random name that tempfile adds.

@@ -5,6 +5,7 @@
 //! sees them and the terminal ignores them.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use unicode_width::UnicodeWidthStr;
 
@@ -24,6 +25,11 @@ pub(crate) fn escape(line: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
+}
+
+/// Returns a path on one line, escaped.
+pub(crate) fn shown(path: &Path) -> String {
+    escape(&path.to_string_lossy()).into_owned()
 }
 
 /// Returns the text as one line, escaped; each run of white space becomes one space.

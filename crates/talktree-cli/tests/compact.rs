@@ -185,7 +185,7 @@ fn a_plan_changes_nothing_and_runs_no_command() {
     );
     assert_eq!(
         fields(&answer["usage"]),
-        ["head", "middle", "prompt", "summaries", "tail", "total"]
+        ["head", "middle", "prompt", "summaries", "tail", "tools", "total"]
     );
     assert_eq!((&answer["messages"], &answer["nothing"]), (&json!(10), &Value::Null));
     assert_eq!(texts(&rig).len(), 16, "the history is unchanged");

@@ -130,3 +130,51 @@ fn an_openai_export_counts_what_it_leaves_out() {
     assert!(answer.stderr.contains(why), "{answer:?}");
     assert_eq!(rig.run(["export", "s", "--format", "markdown"]).stderr, "");
 }
+
+/// SQLite deletes a file that has the name of the store's journal.
+#[test]
+fn no_file_is_named_as_a_file_of_the_store() -> Outcome {
+    let rig = Rig::toured();
+    let name = text(&rig.path("talk.db-journal"));
+    for args in [&["backup", &name][..], &["export", "--all", "--output", &name]] {
+        let why = rig.fails(2, args);
+        assert!(why.contains("SQLite uses a file of this name"), "{why}");
+        assert!(!rig.path("talk.db-journal").exists());
+    }
+    Ok(())
+}
+
+/// A line break in a name made a line of its own, which began like those of talktree.
+#[cfg(unix)]
+#[test]
+fn a_name_with_a_line_break_is_one_line_of_an_error() -> Outcome {
+    let rig = Rig::toured();
+    let file = text(&rig.file("one/b\nall files were imported.jsonl", "x"));
+    let missing = text(&rig.path("no\nsuch"));
+    for args in [
+        &["import", &file][..],
+        &["import", &missing],
+        &["--store", &missing, "stats"],
+        &["--store", &file, "stats"],
+        &["export", "tour", "--output", &file],
+        &["backup", &file],
+        &["backup", &format!("{missing}/x")],
+    ] {
+        let answer = rig.run(args);
+        assert_ne!(answer.code, 0, "{answer:?}");
+        let forged = ["talktree: such", "talktree: all files"];
+        assert!(!forged.iter().any(|line| answer.stderr.contains(line)), "{}", answer.stderr);
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_a_failure() -> Outcome {
+    let rig = Rig::empty();
+    for args in [&["--help"][..], &["--version"], &[]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+        assert_eq!(rig.command(args).stdout(full).status()?.code(), Some(6), "{args:?}");
+    }
+    Ok(())
+}

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::SystemTime;
 
-use chrono::{SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use talktree::import::{ImportReport, JsonlOptions};
 use talktree::{Error, InterruptWatch, Progress, Result, Store};
 
@@ -137,7 +138,8 @@ fn read(
 ) -> Result<u64> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let file = path.to_string_lossy().into_owned();
-    let now = Utc::now().trunc_subsecs(6);
+    // `Utc::now` panics if the clock of the system stands before 1970.
+    let now = DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6);
     let Some(mut reader) = format.reader(file, options.keeps_source, now) else { return Ok(0) };
     let (size, mut reported, mut conversations) = (records.size(), 0, 0);
 

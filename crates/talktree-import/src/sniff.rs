@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::io;
 
-use chrono::Utc;
 use talktree::import::ImportReport;
 use talktree::{Message, Part};
 
@@ -92,7 +91,11 @@ impl Sniffed {
         format: Format,
         records: &mut Records<'_>,
     ) -> io::Result<Option<String>> {
-        let Some(reader) = format.reader(String::new(), false, Utc::now()) else { return Ok(None) };
+        let Some(reader) =
+            format.reader(String::new(), false, std::time::SystemTime::UNIX_EPOCH.into())
+        else {
+            return Ok(None);
+        };
         let (kept, blank) = sample(records, reader)?;
         let is_guess = self.is_doubtful && self.format == Some(format) && kept == 0;
         if is_guess && format == Format::ClaudeCode {

@@ -391,3 +391,39 @@ fn a_foreign_entry_in_a_transcript_leaves_its_chain_as_it_is() -> Result<()> {
     }
     Ok(())
 }
+
+/// The replies of a tree without a `prompt` around it were lost without a note.
+#[test]
+fn open_assistant_trees_may_have_no_prompt_around_them() -> Result<()> {
+    let file = r#"{"message_id":"r1","text":"x","role":"prompter","replies":[
+            {"message_id":"r2","text":"yy","role":"assistant","rank":1,"replies":[]},
+            {"message_id":"r3","text":"z","role":"assistant","rank":0,"replies":[
+                {"message_id":"r4","text":"zz","role":"prompter","replies":[]}]}]}"#
+        .replace('\n', "");
+    let below =
+        r#"{"message_id":"r5","parent_id":"r2","message_tree_id":"r1","text":"u","role":"prompter",
+        "replies":[{"message_id":"r6","text":"v","role":"assistant"}]}"#
+            .replace('\n', "");
+    let store = Store::open_in_memory()?;
+    let file = Cursor::new(format!("{file}\n{below}\n"));
+    let report = import_reader(&store, "oas.jsonl", file, &ImportOptions::default(), |_| {})?;
+    assert_eq!((counts(&report), format(&report)), ((6, 6, 0, 0), Format::OpenAssistant));
+    let chat = store.session("r1")?;
+    assert_eq!(ids(&chat.history()?), "r1 r3 r4");
+    assert_eq!(ids(&chat.at(&"r6".into()).history()?), "r1 r2 r5 r6");
+    Ok(())
+}
+
+#[test]
+fn a_pi_session_of_a_later_version_is_noted() -> Result<()> {
+    for (version, notes) in [(3, 0), (4, 1)] {
+        let file = Cursor::new(format!(
+            r#"{{"type":"session","version":{version},"id":"p","timestamp":"2026-01-02T03:04:05Z"}}"#
+        ));
+        let options = ImportOptions { format: Some(Format::Pi), ..ImportOptions::default() };
+        let store = Store::open_in_memory()?;
+        let report = import_reader(&store, "p.jsonl", file, &options, |_| {})?;
+        assert_eq!(report.notes.len(), notes, "{:?}", report.notes);
+    }
+    Ok(())
+}

@@ -27,6 +27,12 @@ impl Database {
         if path.symlink_metadata().is_ok() {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
+        if file::is_open(path) {
+            let given = path.to_string_lossy().into_owned();
+            let why =
+                "SQLite uses a file of this name for an open store, and deletes it".to_owned();
+            return Err(Error::InvalidName { what: "path of a backup", given, why });
+        }
         let target = file::resolve_new(path)?;
         let folder = target.parent().unwrap_or(&target);
         let partial = PartialFile::create(folder).map_err(|error| match error {

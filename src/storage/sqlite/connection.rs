@@ -423,7 +423,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
         error => match error.into_error(busy_ms) {
             Error::Corrupt { what } => {
                 let what = file::cut_off(path).unwrap_or(what);
-                Error::Corrupt { what: format!("{}: {what}", path.display()) }
+                Error::Corrupt { what: format!("{}: {what}", crate::foreign::path(path)) }
             }
             error => error,
         },

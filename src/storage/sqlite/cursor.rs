@@ -4,6 +4,7 @@
 //! path costs only what is read. That is safe: addresses and parents never change, and compactions added since have
 //! greater keys.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -40,6 +41,10 @@ pub(super) struct PathCursor {
     at: Option<Address>,
     /// The newest compaction when the stream was opened.
     newest_compaction: i64,
+    /// Messages that were read when the stream was opened, and not returned yet.
+    ahead: VecDeque<Message>,
+    /// The total, if it was counted when the stream was opened.
+    total: Option<u64>,
 }
 
 impl PathCursor {
@@ -49,26 +54,48 @@ impl PathCursor {
         order: Order,
         path: impl FnOnce(&Connection) -> BackendResult<Option<Path>>,
     ) -> Result<Self> {
+        database.read(|conn| Self::open_on(database, order, path(conn)?, conn))
+    }
+
+    /// Opens a stream newest first, counts it, and reads its first messages, all in one transaction.
+    pub(super) fn open_at_newest(
+        database: &Arc<Database>,
+        count: usize,
+        path: impl FnOnce(&Connection) -> BackendResult<Option<Path>>,
+    ) -> Result<Self> {
         database.read(|conn| {
-            let path = path(conn)?;
-            let is_raw = path.is_some_and(|path| path.is_raw);
-            let mut cursor = Self {
-                database: Arc::clone(database),
-                path,
-                reader: PlanReader::new(Plan::new(), order, !is_raw),
-                at: path.and_then(|path| path.leaf),
-                newest_compaction: compaction::newest(conn)?,
-            };
-            if order == Order::NewestFirst {
-                cursor.plan_ahead(conn)?;
-            }
-            if let (Order::OldestFirst, Some(path)) = (order, path) {
-                let plan = path::plan(conn, path.session, path.leaf, is_raw)?;
-                cursor.reader = PlanReader::new(plan, order, !is_raw);
-                cursor.at = None;
-            }
+            let mut cursor = Self::open_on(database, Order::NewestFirst, path(conn)?, conn)?;
+            cursor.total = Some(cursor.count(conn)?);
+            cursor.ahead = cursor.read(conn, count)?.into();
             Ok(cursor)
         })
+    }
+
+    fn open_on(
+        database: &Arc<Database>,
+        order: Order,
+        path: Option<Path>,
+        conn: &Connection,
+    ) -> BackendResult<Self> {
+        let is_raw = path.is_some_and(|path| path.is_raw);
+        let mut cursor = Self {
+            database: Arc::clone(database),
+            path,
+            reader: PlanReader::new(Plan::new(), order, !is_raw),
+            at: path.and_then(|path| path.leaf),
+            newest_compaction: compaction::newest(conn)?,
+            ahead: VecDeque::new(),
+            total: None,
+        };
+        if order == Order::NewestFirst {
+            cursor.plan_ahead(conn)?;
+        }
+        if let (Order::OldestFirst, Some(path)) = (order, path) {
+            let plan = path::plan(conn, path.session, path.leaf, is_raw)?;
+            cursor.reader = PlanReader::new(plan, order, !is_raw);
+            cursor.at = None;
+        }
+        Ok(cursor)
     }
 
     /// Plans the next stretches.
@@ -124,10 +151,31 @@ impl PathCursor {
             self.plan_ahead(conn)?;
         }
     }
+
+    /// Returns how many messages and summaries the stream covers, without those deleted since it was opened.
+    fn count(&mut self, conn: &Connection) -> BackendResult<u64> {
+        let Some(Path { session, leaf: Some(leaf), is_raw }) = self.path else { return Ok(0) };
+        if !message::is_there(conn, leaf)? {
+            // Others may have deleted the rest of the path, too, so the runs do not tell how long it is.
+            while self.at.is_some() {
+                self.plan_ahead(conn)?;
+            }
+            return self.reader.count_stored(conn);
+        }
+        let mut tree = SessionTree::before_compaction(conn, session, self.newest_compaction);
+        let walk = match is_raw {
+            true => Walk::raw(&mut tree, Some(leaf)),
+            false => Walk::visible(&mut tree, Some(leaf)),
+        };
+        path::count(conn, &walk.plan()?, !is_raw)
+    }
 }
 
 impl Cursor for PathCursor {
     fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
+        if !self.ahead.is_empty() {
+            return Ok(self.ahead.drain(..limit.min(self.ahead.len())).collect());
+        }
         let database = Arc::clone(&self.database);
         database.read(|conn| self.read(conn, limit))
     }
@@ -135,20 +183,19 @@ impl Cursor for PathCursor {
     fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
         let Some(path) = self.path else { return Ok(false) };
         let database = Arc::clone(&self.database);
-        database.read(|conn| self.skip(conn, path.session, id))
+        let is_found = database.read(|conn| self.skip(conn, path.session, id))?;
+        if is_found {
+            self.ahead.clear();
+        }
+        Ok(is_found)
     }
 
     fn total(&mut self) -> Result<u64> {
-        let Some(path) = self.path else { return Ok(0) };
-        self.database.read(|conn| {
-            let mut tree =
-                SessionTree::before_compaction(conn, path.session, self.newest_compaction);
-            let walk = match path.is_raw {
-                true => Walk::raw(&mut tree, path.leaf),
-                false => Walk::visible(&mut tree, path.leaf),
-            };
-            path::count(conn, &walk.plan()?, !path.is_raw)
-        })
+        if let Some(total) = self.total {
+            return Ok(total);
+        }
+        let database = Arc::clone(&self.database);
+        database.read(|conn| self.count(conn))
     }
 }
 

@@ -13,10 +13,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::error::{BackendError, BackendResult};
 use super::names;
 use crate::error::{Error, Result};
+use crate::foreign;
 use crate::id::shorten;
 
 /// The longest path of a file that SQLite opens on Unix, in bytes; it appends up to eight.
 const MAX_PATH_BYTES: usize = 504;
+
+/// The longest name of a file in its folder: what file systems allow, less the eight bytes that SQLite appends.
+const MAX_NAME_BYTES: usize = 255 - 8;
 
 /// What SQLite appends to the name of a database.
 pub(super) const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -199,7 +203,8 @@ fn register(path: &Path) -> u64 {
     number
 }
 
-/// Returns whether this process has a file open as the database, log or lock file of a store, by whatever name.
+/// Returns whether this process has a file open as the database, log or lock file of a store, by whatever name; or, if
+/// there is no file, whether SQLite would take one of this name for the log, lock file or journal of an open store.
 pub(crate) fn is_open(path: &Path) -> bool {
     let Some(id) = FileId::of(path) else { return is_named(path) };
     let is_beside =
@@ -209,9 +214,9 @@ pub(crate) fn is_open(path: &Path) -> bool {
         .any(|open| open.id == Some(id) || open.beside.contains(&id) || is_beside(open))
 }
 
-/// Does what [`is_open`] does where the system has no ids of files.
+/// Does what [`is_open`] does for a name without a file, and where the system has no ids of files.
 fn is_named(path: &Path) -> bool {
-    let Ok(path) = path.canonicalize() else { return false };
+    let Ok(path) = path.canonicalize().or_else(|_| in_real_folder(path)) else { return false };
     registry().iter().any(|open| SUFFIXES.iter().any(|suffix| beside(&open.path, suffix) == path))
 }
 
@@ -284,11 +289,12 @@ fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
     let missing = |why: String| std::io::Error::new(std::io::ErrorKind::NotFound, why);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (std::fs::read_link(path), folder) {
-        (Ok(target), _) => {
-            missing(format!("it is a symbolic link to {}, which does not exist", target.display()))
-        }
+        (Ok(target), _) => missing(format!(
+            "it is a symbolic link to {}, which does not exist",
+            foreign::path(&target)
+        )),
         (_, Some(folder)) if !folder.exists() => {
-            missing(format!("there is no folder {} for it", folder.display()))
+            missing(format!("there is no folder {} for it", foreign::path(folder)))
         }
         _ => error,
     }
@@ -296,14 +302,19 @@ fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
 
 /// Returns the absolute path of a file that may not exist, in a folder without symbolic links.
 pub(super) fn resolve_new(path: &Path) -> Result<PathBuf> {
-    let mut absolute = std::path::absolute(path).map_err(|source| io(path, source))?;
+    let absolute = in_real_folder(path).map_err(|source| io(path, source))?;
+    check_length(&absolute)?;
+    Ok(absolute)
+}
+
+fn in_real_folder(path: &Path) -> std::io::Result<PathBuf> {
+    let mut absolute = std::path::absolute(path)?;
     if let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name())
         // Without the folder, creating the file fails and says so.
         && let Ok(folder) = folder.canonicalize()
     {
         absolute = folder.join(name);
     }
-    check_length(&absolute)?;
     Ok(absolute)
 }
 
@@ -322,11 +333,18 @@ pub(super) fn io(path: &Path, source: std::io::Error) -> Error {
 /// Returns an error if the path is too long for SQLite, whose own error does not say so.
 fn check_length(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().len();
-    if cfg!(not(unix)) || bytes <= MAX_PATH_BYTES {
-        return Ok(());
-    }
+    let name_bytes = path.file_name().map_or(0, std::ffi::OsStr::len);
+    let why = match () {
+        () if cfg!(not(unix)) => return Ok(()),
+        () if bytes > MAX_PATH_BYTES => {
+            format!("it has {bytes} bytes, over SQLite's limit of {MAX_PATH_BYTES}")
+        }
+        () if name_bytes > MAX_NAME_BYTES => format!(
+            "its last name has {name_bytes} bytes, over the limit of {MAX_NAME_BYTES}: SQLite appends up to eight"
+        ),
+        () => return Ok(()),
+    };
     let given = shorten(&path.to_string_lossy()).into_owned();
-    let why = format!("it has {bytes} bytes, over SQLite's limit of {MAX_PATH_BYTES}");
     Err(Error::InvalidName { what: "path of a store", given, why })
 }
 

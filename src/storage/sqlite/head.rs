@@ -59,7 +59,7 @@ fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
         row.key,
         row.head_position,
         row.head,
-        chrono::Utc::now().timestamp_micros()
+        crate::clock::now().timestamp_micros()
     ])?;
     Ok(())
 }
@@ -120,7 +120,7 @@ pub(super) fn relocate(
     let mut insert = conn.prepare_cached(
         "INSERT INTO head_log (session, position, address, moved_at) VALUES (?1, ?2, ?3, ?4)",
     )?;
-    let now = chrono::Utc::now().timestamp_micros();
+    let now = crate::clock::now().timestamp_micros();
     for (position, address) in kept.iter().enumerate().filter(|(at, _)| *at != present) {
         insert.execute(params![row.key, position as i64, address, now])?;
     }

@@ -9,6 +9,7 @@ use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{message, search_index, usage};
 use crate::id::MessageId;
+use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported};
 use crate::tree::Address;
 
@@ -50,11 +51,7 @@ pub(super) fn import(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
-        usage::record(conn, address, &record.message)?;
-        // Records may come in any order.
-        let last = session.last_message_at;
-        session.note_message_at(record.message.created_at);
-        session.last_message_at = session.last_message_at.max(last);
+        note(conn, &mut session, address, &record.message)?;
         before = Some((record.message.id.clone(), address));
         imported.push(Imported::Added);
     }
@@ -64,6 +61,20 @@ pub(super) fn import(
         session_row::store_listed_at(conn, &mut session)?;
     }
     Ok(imported)
+}
+
+/// Notes the time of a message that was added, and its usage.
+pub(super) fn note(
+    conn: &Connection,
+    session: &mut SessionRow,
+    address: Address,
+    message: &Message,
+) -> BackendResult<()> {
+    // Records may come in any order.
+    let last = session.last_message_at;
+    session.note_message_at(message.created_at);
+    session.last_message_at = session.last_message_at.max(last);
+    usage::record(conn, address, message)
 }
 
 /// Returns whether a record was imported.

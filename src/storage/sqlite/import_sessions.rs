@@ -110,6 +110,7 @@ fn create(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
+        import::note(conn, &mut session, address, message)?;
         places.insert(&message.id, address);
         imported.push(Imported::Added);
     }
@@ -127,6 +128,7 @@ fn create(
     }
     session.invalidate_visible_tokens();
     session_row::store(conn, &session)?;
+    session_row::store_listed_at(conn, &mut session)?;
     for mark in marks {
         import::remember(conn, &session, mark)?;
     }

@@ -22,7 +22,7 @@ pub(super) struct PartialFile(PathBuf);
 impl PartialFile {
     /// Creates an empty file, which only its owner can read, with a name that ends in `.partial`.
     pub(super) fn create(folder: &Path) -> Result<Self> {
-        let name = format!("{PREFIX}{}{SUFFIX}", uuid::Uuid::now_v7());
+        let name = format!("{PREFIX}{}{SUFFIX}", crate::clock::uuid());
         let file = Self(folder.join(name));
         file::make_private(&file.0)?;
         Ok(file)

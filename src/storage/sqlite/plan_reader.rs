@@ -73,6 +73,21 @@ impl PlanReader {
         self.at >= self.stretches.len()
     }
 
+    /// Returns how many messages and summaries of the whole plan are still stored.
+    pub(super) fn count_stored(&self, conn: &Connection) -> BackendResult<u64> {
+        let mut statement = conn.prepare_cached(STORED)?;
+        let mut total = 0;
+        for stretch in &self.stretches {
+            total += match *stretch {
+                Stretch::Messages { first, last } => {
+                    statement.query_row((first, last, self.is_shown), |row| row.get(0))?
+                }
+                Stretch::Summary(span) => u64::from(compaction::by_key(conn, span.key)?.is_some()),
+            };
+        }
+        Ok(total)
+    }
+
     /// Returns everything that is left.
     pub(super) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
@@ -360,6 +375,12 @@ impl Collected {
 fn living_id(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {
     Ok(nearest_living(conn, address)?.map(|(_, id)| id))
 }
+
+const STORED: &str = "SELECT count(*)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+    AND NOT (?3 AND hidden = 1)";
 
 pub(super) const FORWARD: &str = concat!(
     "SELECT ",

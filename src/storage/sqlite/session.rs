@@ -105,6 +105,13 @@ impl SqliteSession {
         }
     }
 
+    fn path_of(&self, conn: &Connection, view: &View) -> BackendResult<Option<Path>> {
+        let session = self.handle.find(conn)?;
+        let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
+        let is_raw = view.is_raw();
+        Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
+    }
+
     fn read_messages(&self, leaf: Option<&MessageId>, is_raw: bool) -> Result<Vec<Message>> {
         self.read_path(leaf, |conn, session, leaf| {
             let plan = path::plan(conn, session.key, leaf, is_raw)?;
@@ -372,13 +379,13 @@ impl SessionProvider for SqliteSession {
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
-        let cursor = PathCursor::open(&self.database, order, |conn| {
-            let session = self.handle.find(conn)?;
-            let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
-            let is_raw = view.is_raw();
-            Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
-        })?;
+        let cursor = PathCursor::open(&self.database, order, |conn| self.path_of(conn, view))?;
         Ok(Box::new(cursor))
+    }
+
+    fn newest(&self, view: &View, count: usize) -> Result<Box<dyn Cursor>> {
+        let path = |conn: &Connection| self.path_of(conn, view);
+        Ok(Box::new(PathCursor::open_at_newest(&self.database, count, path)?))
     }
 
     fn all_messages(&self) -> Result<Box<dyn Cursor>> {

@@ -12,6 +12,7 @@ use crate::new_file::named;
 use crate::progress::Bar;
 use crate::signals::Signals;
 use crate::style;
+use crate::text::shown;
 
 /// Copy the store to a new file; the copy is a snapshot, and writers may continue
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     copied.map_err(|error| match error {
         Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
         Error::Io { path, source } if source.kind() == ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{} already exists; nothing was copied", path.display()))
+            Failure::Usage(format!("{} already exists; nothing was copied", shown(&path)))
         }
         Error::Io { path, source } if path == args.file => Failure::Output(named(&path, &source)),
         error => error.into(),

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Damage, Failure, Result, tell};
 use crate::new_file::NewFile;
 use crate::output::Exact;
-use crate::text::plural;
+use crate::text::{escape, plural};
 use crate::{lookup, style};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
@@ -168,7 +168,7 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
                     Error::Corrupt { what } => what.clone(),
                     error => error.to_string(),
                 };
-                tell(&format!("session {id} is skipped: {why}"));
+                tell(&format!("session {} is skipped: {why}", escape(id.as_str())));
             })
         }
         (Selection::Store(store), _) => store.export_jsonl(output),

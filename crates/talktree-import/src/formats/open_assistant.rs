@@ -1,7 +1,7 @@
 //! OpenAssistant message trees.
 //!
-//! Nested: a record is a tree, each message with its `replies` inside it. Flat: a record is a
-//! message; a tree has one `message_tree_id` or, without that field, one root. Deleted messages are
+//! Nested: a record is a tree, each message with its `replies` inside it; its `prompt` is the root, or it is the root
+//! itself. Flat: a record is a message; a tree has one `message_tree_id` or, without that field, one root. Deleted messages are
 //! kept, and marked in the metadata.
 
 use std::collections::HashMap;
@@ -36,21 +36,20 @@ impl OpenAssistant {
         Self { keeps_source, now, flat: Vec::new() }
     }
 
-    fn tree(
+    /// Takes a nested tree apart: its messages, parents first, and their ranks.
+    fn take_apart(
         &self,
         line: u64,
-        record: Fields,
-        prompt: &Json,
+        tree: &str,
         report: &mut ImportReport,
-    ) -> Option<Draft> {
-        let nested = unnest(prompt.as_str());
+    ) -> (Vec<Node>, Vec<Option<f64>>) {
+        let nested = unnest(tree);
         let mut ids: Vec<Option<MessageId>> = Vec::with_capacity(nested.len());
         let (mut ranks, mut nodes) = (Vec::new(), Vec::new());
         for Nested { parent, text } in &nested {
             report.records += 1;
             let fields = Fields::parse(text).ok();
-            let given = fields.as_ref().and_then(|fields| fields.text("message_id"));
-            let (Some(fields), Some(id)) = (fields, given) else {
+            let (Some(fields), Some(id)) = (fields.clone(), fields.as_ref().and_then(id_of)) else {
                 report.lose(line, "a message of the tree has no message_id");
                 // Its replies become children of its parent.
                 ids.push(parent.and_then(|parent| ids[parent].clone()));
@@ -58,6 +57,8 @@ impl OpenAssistant {
             };
             let id = message_id(id);
             ranks.push(fields.number("rank"));
+            // Only a root names a message outside of its tree.
+            let outside = outer_parent(&fields).filter(|_| parent.is_none()).map(message_id);
             let mut message = self.message_of(fields).with_id(id.clone());
             if self.keeps_source
                 && let Ok(source) = Json::parse(text)
@@ -65,7 +66,7 @@ impl OpenAssistant {
                 message = with_source(message, &source);
             }
             nodes.push(Node {
-                parent: parent.and_then(|parent| ids[parent].clone()),
+                parent: parent.and_then(|parent| ids[parent].clone()).or(outside),
                 line,
                 fingerprint: fingerprint(&canonical(text)),
                 is_side: false,
@@ -75,8 +76,20 @@ impl OpenAssistant {
             });
             ids.push(Some(id));
         }
-        let first = nodes.first()?.id.clone();
-        let given = record.text("message_tree_id").unwrap_or_else(|| first.to_string());
+        (nodes, ranks)
+    }
+
+    fn tree(
+        &self,
+        line: u64,
+        record: Fields,
+        prompt: &Json,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let (mut nodes, ranks) = self.take_apart(line, prompt.as_str(), report);
+        let root = nodes.first_mut()?;
+        root.parent = None;
+        let given = record.text("message_tree_id").unwrap_or_else(|| root.id.to_string());
         let mut draft = draft(given, line);
         draft.add_metadata(record.without(&["message_tree_id", "prompt"]).into_pairs());
         draft.head = head(&nodes, &ranks);
@@ -119,24 +132,31 @@ impl Reader for OpenAssistant {
         if let Some(prompt) = fields.get("prompt").cloned() {
             return self.tree(record.line, fields, &prompt, report);
         }
+        let tree = fields.text("message_tree_id");
+        if fields.get("replies").is_some_and(|replies| replies.as_str().contains('{')) {
+            let (nodes, ranks) = self.take_apart(record.line, &record.text, report);
+            // Together even if a message without an id was the only tie.
+            let tree = tree.or_else(|| Some(nodes.first()?.id.to_string()));
+            let taken = nodes.into_iter().zip(ranks);
+            self.flat.extend(taken.map(|(node, rank)| Flat { node, tree: tree.clone(), rank }));
+            return None;
+        }
         report.records += 1;
-        let id = fields.text("message_id").or_else(|| fields.text("user_message_id"));
-        let Some(id) = id else {
+        let Some(id) = id_of(&fields) else {
             report.lose(record.line, "a message without an id");
             return None;
         };
-        let parent = fields.text("parent_id").or_else(|| fields.text("parent_message_id"));
         self.flat.push(Flat {
             node: Node {
                 id: message_id(id),
-                parent: parent.map(message_id),
+                parent: outer_parent(&fields).map(message_id),
                 line: record.line,
                 fingerprint: fingerprint(&canonical(&record.text)),
                 is_side: false,
                 is_hidden: false,
                 body: Body::there(record),
             },
-            tree: fields.text("message_tree_id"),
+            tree,
             rank: fields.number("rank"),
         });
         None
@@ -160,6 +180,14 @@ impl Reader for OpenAssistant {
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
         self.message_of(fields).with_id(node.id.clone())
     }
+}
+
+fn id_of(fields: &Fields) -> Option<String> {
+    fields.text("message_id").or_else(|| fields.text("user_message_id"))
+}
+
+fn outer_parent(fields: &Fields) -> Option<String> {
+    fields.text("parent_id").or_else(|| fields.text("parent_message_id"))
 }
 
 fn draft(tree: String, line: u64) -> Draft {

@@ -18,6 +18,9 @@ use crate::draft::{
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
 
+/// The newest version of the format that is known.
+const NEWEST: f64 = 3.0;
+
 /// Reads Pi sessions.
 pub(crate) struct Pi {
     file: String,
@@ -43,7 +46,12 @@ impl Pi {
         Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
     }
 
-    fn begin(&mut self, record: &Record, header: &Fields) {
+    fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
+        if header.number("version").is_some_and(|version| version > NEWEST) {
+            let why =
+                format!("a version of Pi's format after {NEWEST}; it may hold what is not read");
+            report.remark(record.line, why);
+        }
         let id = header.text("id").unwrap_or_else(|| self.derived_session());
         let mut draft = Draft::new(session_id(id), record.line);
         let ancestor = header.text("parentSession").or_else(|| header.text("branchedFrom"));
@@ -89,7 +97,7 @@ impl Reader for Pi {
         };
         if kind == "session" {
             report.converted += 1;
-            self.begin(record, &fields);
+            self.begin(record, &fields, report);
             return None;
         }
         let message = fields.object("message");

@@ -294,5 +294,5 @@ pub(in super::super) const ALL: &str = concat!(
 
 /// Returns the current time as rows hold it.
 pub(in super::super) fn now() -> i64 {
-    Utc::now().timestamp_micros()
+    crate::clock::now().timestamp_micros()
 }

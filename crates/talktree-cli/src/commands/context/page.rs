@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::input::read_text;
 use crate::output::Exact;
-use crate::text::plural;
+use crate::text::{escape, plural, shown};
 
 /// Write the texts as one Markdown page, a heading for each label
 ///
@@ -55,7 +55,7 @@ pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
         tell(&format!("{}: {documents} left out; a page holds texts", held.label));
     }
     if texts.is_empty() {
-        return Err(Failure::NotFound(format!("{}: no text is stored", scope.name)));
+        return Err(Failure::NotFound(format!("{}: no text is stored", escape(&scope.name))));
     }
     if context.is_json {
         for held in &texts {
@@ -75,7 +75,7 @@ pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
 pub(super) fn import(args: &ImportArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let scope = Scope::of(&store, &args.scope)?;
-    let name = args.file.display().to_string();
+    let name = shown(&args.file);
     let page = read_text(&args.file, "the page")?;
     // A prompt shows labels in upper case; the stored labels have the original spelling.
     let stored = scope.context([])?.stored()?;

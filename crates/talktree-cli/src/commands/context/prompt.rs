@@ -7,6 +7,7 @@ use super::scope::Scope;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::style;
+use crate::text::escape;
 
 /// Read the frozen prompt
 ///
@@ -38,5 +39,5 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
 }
 
 pub(super) fn not_frozen(scope: &Scope<'_>) -> Failure {
-    Failure::NotFound(format!("{}: no prompt is frozen", scope.name))
+    Failure::NotFound(format!("{}: no prompt is frozen", escape(&scope.name)))
 }

@@ -10,6 +10,7 @@ use zip::ZipArchive;
 
 use super::spool::{Limit, MAX_ARCHIVE_BYTES, spool};
 use crate::failure::{Failure, Result};
+use crate::text::shown;
 
 /// What a ZIP archive begins with.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -29,7 +30,7 @@ pub(super) fn each_conversation(
     mut with: impl FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
     let cannot =
-        |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", path.display()));
+        |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", shown(&path)));
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
     // An entry whose name cannot be read is not a conversation.
     let names: Vec<String> =
@@ -42,7 +43,7 @@ pub(super) fn each_conversation(
     if chosen.is_empty() {
         return Err(Failure::Input(format!(
             "{}: the archive holds no conversations",
-            path.display()
+            shown(&path)
         )));
     }
     chosen.sort_unstable();
@@ -63,7 +64,7 @@ pub(super) fn each_conversation(
             }
             Err(error) => Err(error.to_string()),
         };
-        let named = |why| Failure::Input(format!("{}: {why}", path.join(name).display()));
+        let named = |why| Failure::Input(format!("{}: {why}", shown(&path.join(name))));
         let file = spooled.map(|(file, _)| file).map_err(named);
         with(Entry { name: name.clone(), is_named, file })?;
     }

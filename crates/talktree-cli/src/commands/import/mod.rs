@@ -20,6 +20,7 @@ use crate::input::{dangling, is_stdin, open_input};
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::style;
+use crate::text::shown;
 
 /// The maximum number of notes on one file that are printed; JSON has all.
 const MAX_NOTES: usize = 3;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             drop(store);
             remove_store(&path);
         } else if !context.is_tour {
-            tell(&format!("created a new store: {}", path.display()));
+            tell(&format!("created a new store: {}", shown(&path)));
         }
     }
     done
@@ -203,14 +204,14 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         if path.is_dir() {
             let found = walk::files(path);
             if found.is_empty() {
-                tell(&format!("{} holds no *.jsonl, *.json or *.zip", path.display()));
+                tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(&path)));
             }
             sources.extend(found.into_iter().map(|path| Source { path, is_found: true }));
         } else if path.exists() || is_stdin(path) {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
             // Checked first, so that no store is created for a missing file.
-            let name = path.display();
+            let name = shown(&path);
             let why = dangling(path).map(|why| format!("{name}: {why}"));
             return Err(Failure::Input(why.unwrap_or_else(|| format!("{name} does not exist"))));
         }
@@ -249,7 +250,7 @@ fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Re
 
 /// Opens a file, or copies a stream to one; returns whether it is an archive.
 fn open_file(path: &Path) -> Result<(File, bool)> {
-    let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", path.display()));
+    let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", shown(&path)));
     let copied = |stream: &mut dyn Read| spool(stream, &Limit::of_stream()).map(|(file, _)| file);
     let mut file = match is_stdin(path) {
         true => copied(&mut std::io::stdin().lock()).map_err(cannot)?,
@@ -332,11 +333,11 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
     }
     let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
     for note in report.notes.iter().take(MAX_NOTES) {
-        tell(&format!("{}{}: {}", report.path.display(), place(note.line), note.why));
+        tell(&format!("{}{}: {}", shown(&report.path), place(note.line), note.why));
     }
     let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
     if more > 0 {
-        tell(&format!("{}: {more} more notes; --json prints all", report.path.display()));
+        tell(&format!("{}: {more} more notes; --json prints all", shown(&report.path)));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::failure::tell;
+use crate::text::shown;
 
 /// Returns the *.jsonl, *.json and *.zip below a folder, in order of their names.
 ///
@@ -21,7 +22,7 @@ pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
             Ok(Some(entries)) => entries,
             Ok(None) => continue,
             Err(error) => {
-                tell(&format!("{}: {error}", folder.display()));
+                tell(&format!("{}: {error}", shown(&folder)));
                 continue;
             }
         };

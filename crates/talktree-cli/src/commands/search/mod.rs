@@ -5,7 +5,6 @@ mod proposal;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use clap::ValueEnum;
 use serde::Serialize;
 use talktree::search::parse_date;
@@ -178,7 +177,7 @@ impl Args {
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
             let Some(value) = value else { continue };
-            if parse_date(value, Utc::now()).is_none() {
+            if parse_date(value, std::time::SystemTime::now().into()).is_none() {
                 return Err(Failure::Usage(format!(
                     "--{option} {value:?} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z"
                 )));
