@@ -33,6 +33,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
+use crate::storage::catalog::SessionStorage;
 use crate::storage::context::copy as copy_context;
 use crate::tokens::Counter;
 
@@ -281,9 +282,10 @@ impl Session {
     /// Returns the session as it is now, for reads only; over a storage that has no snapshots, the session itself.
     pub(crate) fn snapshot(&self) -> Result<Self> {
         let Some(store) = self.context.store() else { return Ok(self.clone()) };
-        let Some((provider, store)) = store.snapshot()? else { return Ok(self.clone()) };
+        let Some(storage) = store.snapshot()? else { return Ok(self.clone()) };
+        let SessionStorage { session: provider, context: store } = storage;
         let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store: Some(store), conversation, ..Backing::default() };
+        let backing = Backing { store, conversation, ..Backing::default() };
         Ok(Self {
             provider,
             events: Events::default(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId, check_name, check_name_length};
 use crate::search::{Found, Matched, SearchRequest};
-use crate::storage::SessionProvider;
+use crate::storage::catalog::SessionStorage;
 
 /// How many versions of a text are kept, the current one included; the oldest are removed first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
@@ -184,7 +184,7 @@ pub trait ContextStore: Send + Sync {
 
     /// Returns this session and its context as they are now, so that many reads see one state; `None` if the storage has
     /// no snapshots.
-    fn snapshot(&self) -> Result<Option<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>> {
+    fn snapshot(&self) -> Result<Option<SessionStorage>> {
         Ok(None)
     }
 

@@ -29,7 +29,7 @@ use super::session::SqliteSession;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
-use crate::storage::SessionProvider;
+use crate::storage::catalog::SessionStorage;
 use crate::storage::context::{
     BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
     StoredLabel,
@@ -203,10 +203,10 @@ impl ContextStore for SqliteContext {
         self.database.config.busy_timeout
     }
 
-    fn snapshot(&self) -> Result<Option<(Arc<dyn SessionProvider>, Arc<dyn ContextStore>)>> {
+    fn snapshot(&self) -> Result<Option<SessionStorage>> {
         let database = self.database.snapshot()?;
-        let session = SqliteSession::of_handle(&database, &self.handle);
-        Ok(Some((Arc::new(session), database.context_of(&self.handle))))
+        let session = Arc::new(SqliteSession::of_handle(&database, &self.handle));
+        Ok(Some(SessionStorage { session, context: Some(database.context_of(&self.handle)) }))
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
