@@ -87,7 +87,7 @@ impl Context {
             if self.store_option.is_some() {
                 return Err(Failure::Store(format!(
                     "there is no folder {} for a new store; create it, or name another store with --store",
-                    shown(&folder)
+                    shown(folder)
                 )));
             }
             std::fs::create_dir_all(folder).map_err(|error| no_folder(folder, &error))?;
@@ -118,7 +118,7 @@ impl Context {
         match (dangling(path), folder) {
             (Some(why), _) => format!(": {why}"),
             (None, Some(folder)) if self.store_option.is_some() => {
-                format!(": there is no folder {}", shown(&folder))
+                format!(": there is no folder {}", shown(folder))
             }
             (None, _) => format!(
                 "; create one with `{}`, or name another with --store",
@@ -138,5 +138,5 @@ fn folder_of(path: &Path) -> Option<&Path> {
 }
 
 fn no_folder(folder: &Path, error: &std::io::Error) -> Failure {
-    Failure::Store(format!("the folder {} cannot be created: {error}", shown(&folder)))
+    Failure::Store(format!("the folder {} cannot be created: {error}", shown(folder)))
 }

@@ -43,7 +43,7 @@ pub(crate) fn read_text(path: &Path, what: &str) -> Result<String> {
         return read_stdin(what);
     }
     let cannot =
-        |error| Failure::Input(format!("{what} cannot be read from {}: {error}", shown(&path)));
+        |error| Failure::Input(format!("{what} cannot be read from {}: {error}", shown(path)));
     read(open_input(path).map_err(cannot)?).map_err(cannot)
 }
 

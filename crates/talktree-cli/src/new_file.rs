@@ -40,7 +40,7 @@ impl NewFile {
             _ => Path::new("."),
         };
         if !folder.is_dir() {
-            let why = format!("there is no folder {}", shown(&folder));
+            let why = format!("there is no folder {}", shown(folder));
             return Err(cannot(io::Error::new(io::ErrorKind::NotFound, why)));
         }
         let file = tempfile::Builder::new()
@@ -89,12 +89,12 @@ impl Write for NewFile {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::Usage(format!("{} already exists; nothing was written", shown(&path)))
+    Failure::Usage(format!("{} already exists; nothing was written", shown(path)))
 }
 
 /// Returns the error with the name of the file.
 pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", shown(&path)))
+    io::Error::new(error.kind(), format!("{}: {error}", shown(path)))
 }
 
 /// Returns the error without the random name that tempfile adds.

@@ -29,8 +29,7 @@ pub(super) fn each_conversation(
     file: File,
     mut with: impl FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
-    let cannot =
-        |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", shown(&path)));
+    let cannot = |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", shown(path)));
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
     // An entry whose name cannot be read is not a conversation.
     let names: Vec<String> =
@@ -41,10 +40,7 @@ pub(super) fn each_conversation(
         chosen = names.iter().filter(|name| is_json(name)).collect();
     }
     if chosen.is_empty() {
-        return Err(Failure::Input(format!(
-            "{}: the archive holds no conversations",
-            shown(&path)
-        )));
+        return Err(Failure::Input(format!("{}: the archive holds no conversations", shown(path))));
     }
     chosen.sort_unstable();
     let mut left = MAX_ARCHIVE_BYTES;

@@ -204,14 +204,14 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         if path.is_dir() {
             let found = walk::files(path);
             if found.is_empty() {
-                tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(&path)));
+                tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
             }
             sources.extend(found.into_iter().map(|path| Source { path, is_found: true }));
         } else if path.exists() || is_stdin(path) {
             sources.push(Source { path: path.clone(), is_found: false });
         } else {
             // Checked first, so that no store is created for a missing file.
-            let name = shown(&path);
+            let name = shown(path);
             let why = dangling(path).map(|why| format!("{name}: {why}"));
             return Err(Failure::Input(why.unwrap_or_else(|| format!("{name} does not exist"))));
         }
@@ -250,7 +250,7 @@ fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Re
 
 /// Opens a file, or copies a stream to one; returns whether it is an archive.
 fn open_file(path: &Path) -> Result<(File, bool)> {
-    let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", shown(&path)));
+    let cannot = |error: std::io::Error| Failure::Input(format!("{}: {error}", shown(path)));
     let copied = |stream: &mut dyn Read| spool(stream, &Limit::of_stream()).map(|(file, _)| file);
     let mut file = match is_stdin(path) {
         true => copied(&mut std::io::stdin().lock()).map_err(cannot)?,
