@@ -178,3 +178,11 @@ fn help_that_cannot_be_written_is_a_failure() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn a_limit_of_nothing_does_not_say_that_there_is_nothing() {
+    let rig = Rig::toured();
+    let why = rig.fails(1, ["search", "planetarium", "--limit", "0"]);
+    assert_eq!(why, "talktree: no hits are printed with --limit 0\n");
+    assert_eq!(rig.run(["log", "tour", "--limit", "0"]).stderr, "");
+}

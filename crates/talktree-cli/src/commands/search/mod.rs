@@ -126,6 +126,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (true, Some(timeout)) => Err(Failure::NotFound(format!(
             "nothing found in {timeout:?}; --timeout gives the search more time"
         ))),
+        (true, None) if args.limit == 0 => {
+            Err(Failure::NotFound("no hits are printed with --limit 0".to_owned()))
+        }
         (true, None) => Err(Failure::NotFound(proposal::text(&proposals, &args))),
         (false, Some(timeout)) => {
             tell(&format!(
