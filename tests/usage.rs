@@ -20,15 +20,17 @@ fn figures(total: &UsageTotal) -> (u64, u64, u64) {
     (total.answers, total.output, total.costs.iter().map(|cost| cost.micros).sum())
 }
 
-/// What a path took, read from its stored messages.
-fn of_path(chat: &Session, leaf: &MessageId) -> Result<(u64, u64, u64)> {
-    let found: Vec<Usage> = chat.at(leaf).raw_history()?.iter().filter_map(Usage::of).collect();
-    let cost = |usage: &Usage| usage.cost.as_ref().map_or(0, |cost| cost.micros);
-    Ok((
-        found.len() as u64,
-        found.iter().map(|usage| usage.output).sum(),
-        found.iter().map(cost).sum(),
-    ))
+/// What a path took: each answer by what was said of it last, where it was written first.
+fn of_path(
+    chat: &Session,
+    leaf: &MessageId,
+    paid: &BTreeMap<MessageId, u64>,
+) -> Result<(u64, u64, u64)> {
+    let path = chat.at(leaf).raw_history()?;
+    let found: Vec<u64> =
+        path.iter().filter_map(|message| paid.get(&message.id).copied()).collect();
+    let output = found.iter().sum();
+    Ok((found.len() as u64, output, output * 3))
 }
 
 #[derive(Debug, Clone)]
@@ -125,6 +127,12 @@ fn play(steps: &[Step]) -> Result<()> {
             Step::Fork { .. } => {}
         }
     }
+    let mut paid = BTreeMap::new();
+    for Plain { charged, .. } in &all {
+        let of_messages =
+            charged.iter().filter_map(|(id, outputs)| Some((id.clone()?, outputs[0])));
+        paid.extend(of_messages);
+    }
     let mut whole = (0, 0, 0);
     for Plain { chat, messages, charged } in &all {
         let outputs = || charged.values().flatten();
@@ -133,7 +141,11 @@ fn play(steps: &[Step]) -> Result<()> {
         assert_eq!(figures(&chat.usage()?), expected, "session {:?}", chat.id());
         whole = (whole.0 + expected.0, whole.1 + expected.1, whole.2 + expected.2);
         for leaf in messages {
-            assert_eq!(figures(&chat.at(leaf).usage()?), of_path(chat, leaf)?, "path to {leaf:?}");
+            assert_eq!(
+                figures(&chat.at(leaf).usage()?),
+                of_path(chat, leaf, &paid)?,
+                "path to {leaf:?}"
+            );
         }
     }
     assert_eq!(figures(&store.usage().total()?), whole);
