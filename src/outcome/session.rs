@@ -118,7 +118,7 @@ impl SessionInfo {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if it would have more than 100 tags; then nothing is set.
+    /// [`Error::InvalidName`] if it would have more than 100 tags; then nothing is set.
     pub fn set(&mut self, details: &SessionDetails, now: DateTime<Utc>) -> Result<()> {
         let mut tags = self.tags.clone();
         tags.extend(details.tags.iter().cloned());
@@ -155,8 +155,8 @@ impl SessionInfo {
     /// a tag more than the 100 allowed.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if there are 100 tags;
-    /// [`Error::SessionInTrash`](crate::Error::SessionInTrash) if it is in the trash, and not taken out of it.
+    /// [`Error::InvalidName`] if there are 100 tags;
+    /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
     pub fn change(&mut self, change: &SessionChange, now: DateTime<Utc>) -> Result<()> {
         if self.deleted_at.is_some() && !change.is_allowed_in_trash() {
             return Err(Error::SessionInTrash { id: self.id.clone() });
@@ -282,7 +282,7 @@ impl SessionDetails {
     /// Checks that name, owner and tags are not empty and that no text is too long, for storages of your own.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName).
+    /// [`Error::InvalidName`].
     pub fn check(&self) -> Result<()> {
         for (what, text) in [("session name", &self.name), ("owner", &self.owner)] {
             text.as_ref().map_or(Ok(()), |text| check_name(what, text))?;

@@ -159,8 +159,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As every read: [`Error::Busy`](crate::Error::Busy), [`Error::Corrupt`](crate::Error::Corrupt)
-    /// or [`Error::Storage`](crate::Error::Storage).
+    /// As every read: [`Error::Busy`], [`Error::Corrupt`]
+    /// or [`Error::Storage`].
     pub fn info(&self) -> Result<Option<SessionInfo>> {
         self.provider.info()
     }
@@ -186,7 +186,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if a name is empty or too long; as every
+    /// [`Error::InvalidName`] if a name is empty or too long; as every
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
@@ -213,7 +213,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `at` is not in this session.
+    /// [`Error::UnknownMessage`] if `at` is not in this session.
     pub fn fork(&self, at: &MessageId, name: &str) -> Result<Self> {
         self.fork_as(&SessionId::new(), at, name)
     }
@@ -234,7 +234,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken; as
+    /// [`Error::SessionExists`] if the id is taken; as
     /// [`fork`](Self::fork).
     pub fn fork_as(&self, id: &SessionId, at: &MessageId, name: &str) -> Result<Self> {
         id.check()?;
@@ -255,7 +255,7 @@ impl Session {
     /// A listener may read, write, subscribe and drop subscriptions: no lock is held. If it panics, the
     /// change is committed all the same, the other listeners are called, and the
     /// [`on_error`](SessionBuilder::on_error) of the session that changed receives
-    /// [`Error::Callback`](crate::Error::Callback). A listener whose changes call listeners without end is
+    /// [`Error::Callback`]. A listener whose changes call listeners without end is
     /// not called when eight callbacks run inside each other.
     ///
     /// ```

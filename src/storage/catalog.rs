@@ -27,11 +27,11 @@ pub struct SessionStorage {
 /// All sessions of a storage. A [`SessionManager`](crate::SessionManager) works over it.
 ///
 /// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
-/// An unknown session is [`Error::UnknownSession`](crate::Error::UnknownSession); a text that is empty or too long is
-/// [`Error::InvalidName`](crate::Error::InvalidName).
+/// An unknown session is [`Error::UnknownSession`]; a text that is empty or too long is
+/// [`Error::InvalidName`].
 ///
 /// A session in the trash is left out of lists (unless they ask for it) and of searches, and no key leads to it. Its writes,
-/// those of its context and its changes are [`Error::SessionInTrash`](crate::Error::SessionInTrash), until it is restored.
+/// those of its context and its changes are [`Error::SessionInTrash`], until it is restored.
 ///
 /// `talktree::testing::conformance_of_catalog` tests an implementation.
 pub trait SessionCatalog: Send + Sync {
@@ -44,7 +44,7 @@ pub trait SessionCatalog: Send + Sync {
     /// Creates a session with these details.
     ///
     /// # Errors
-    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken, also by a session in the trash.
+    /// [`Error::SessionExists`] if the id is taken, also by a session in the trash.
     fn create(&self, id: &SessionId, details: &SessionDetails) -> Result<()>;
 
     /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
@@ -73,7 +73,7 @@ pub trait SessionCatalog: Send + Sync {
     /// gets that of the request.
     ///
     /// # Errors
-    /// [`Error::SessionExists`](crate::Error::SessionExists) if a session has to be created and its id is taken.
+    /// [`Error::SessionExists`] if a session has to be created and its id is taken.
     fn resume(&self, request: &ResumeRequest) -> Result<Resumed>;
 
     /// Ends the binding of a key; returns the session that it pointed to.
