@@ -7,7 +7,7 @@
 //! for the disk, and every write still runs on the thread that asked for it.
 //!
 //! Invariant: either someone has the turn, or nobody waits for it.
-//! Invariant: a member of a group is told how the commit ended after it has ended.
+//! Invariant: a member of a group learns how the commit ended after it has ended.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -180,7 +180,7 @@ impl Writers {
         }
         drop(queue);
         loop {
-            // A member of a group is told of its end, but this one is in none yet.
+            // A member of a group learns of its end, but this one is in none yet.
             if let Told::Turn(baton) = waiter.listen() {
                 return Turn { writers: self, length, asked, waiter: Some(waiter), baton };
             }
