@@ -4,8 +4,9 @@ use talktree_torture::{Report, Result, commits};
 
 #[test]
 fn threads_that_share_commits_are_told_the_truth() -> Result<()> {
+    // In how many rounds the call that fails is reached depends on how the threads take turns: about one in five.
     let args =
-        commits::Args { sync_ms: 1.0, seconds: 0.2, threads: vec![1, 8], faults: 80, cuts: 100 };
+        commits::Args { sync_ms: 1.0, seconds: 0.2, threads: vec![1, 8], faults: 240, cuts: 100 };
     let mut report = Report::new("commits", 7);
     commits::run(&args, &mut report)?;
     println!("{report}");
