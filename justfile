@@ -85,7 +85,8 @@ long-chat *args:
     cargo run --example long_chat -- "$@"
 
 # Compacts two conversations in the background, by one worker.
-background:
+[arg("help", long, value="--help")]
+background help="":
     cargo run --example background
 
 # Plays the same with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
