@@ -330,6 +330,21 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The file cannot be decrypted: it is encrypted and the key is wrong or was not given, it is not encrypted and a key was
+    /// given, or it is not a store. Nothing was changed.
+    #[error("{} cannot be decrypted: {why}", foreign::path(path))]
+    WrongKey {
+        /// The file.
+        path: PathBuf,
+        /// The reason, as far as it can be told: what an encrypted file has looks like noise.
+        why: String,
+    },
+    /// The program's function that returns the key of a store failed or panicked. Nothing was opened.
+    #[error("the function that returns the encryption key failed: {source}")]
+    EncryptionKey {
+        /// The error of the function.
+        source: BoxError,
+    },
     /// The store was written by a newer talktree.
     #[error("store has schema version {found}; this build reads up to {supported}")]
     NewerStore {

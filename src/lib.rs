@@ -26,6 +26,8 @@ mod catalog;
 mod clock;
 mod compaction;
 mod context;
+#[cfg(feature = "sqlcipher")]
+mod encryption_key;
 mod error;
 mod event;
 mod foreign;
@@ -67,6 +69,8 @@ pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
     SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
 };
+#[cfg(feature = "sqlcipher")]
+pub use encryption_key::EncryptionKey;
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};

@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
         "callback",
         "catalog",
         "clock",
+        "encryption_key",
         "error",
         "foreign",
         "id",

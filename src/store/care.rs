@@ -86,6 +86,41 @@ impl Store {
         self.database.backup(path.as_ref(), progress)
     }
 
+    /// Encrypts the store with another key, in one transaction: the file has the old key or the new one, whatever fails.
+    ///
+    /// All handles of this store go on, with the new key. Reads of this store that begin meanwhile wait until it is done,
+    /// and so do all writes. Every other one that has the file open, in this process or in others, gets
+    /// [`Error::WrongKey`] from its next call, and opens the store again with the new key.
+    ///
+    /// It writes every page to the log, so it needs as much space on the disk as the store takes. Then the log is emptied;
+    /// if someone reads it just then, pages with the old key stay in it until it is used again. Backups keep their keys.
+    ///
+    /// A store without a key does not get one: export it, and import it into a new store that has one.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::options().key([7; 32]).open(&path)?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// store.rekey([8; 32])?;
+    /// assert_eq!(store.session("s")?.history()?.len(), 1);
+    /// drop(store);
+    /// assert!(matches!(Store::options().key([7; 32]).open(&path), Err(Error::WrongKey { .. })));
+    /// Store::options().key([8; 32]).open(&path)?;
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the store has no key; [`Error::EncryptionKey`]; as every write. The store has its old key
+    /// then.
+    #[cfg(feature = "sqlcipher")]
+    pub fn rekey(&self, key: impl Into<crate::EncryptionKey>) -> Result<()> {
+        self.database.rekey(key.into().bytes()?)
+    }
+
     /// Rebuilds the search index from the stored messages.
     ///
     /// ```

@@ -1,10 +1,16 @@
 //! The options a store is opened with.
 
 use std::path::Path;
+#[cfg(feature = "sqlcipher")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Store;
+#[cfg(feature = "sqlcipher")]
+use crate::encryption_key::EncryptionKey;
 use crate::error::Result;
+#[cfg(feature = "sqlcipher")]
+use crate::storage::sqlite::Encryption;
 use crate::storage::sqlite::{Config, Database};
 
 /// The longest wait SQLite takes, about 24 days.
@@ -44,12 +50,16 @@ pub enum Durability {
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "options do nothing until a store is opened with them"]
-pub struct StoreOptions(Config);
+pub struct StoreOptions {
+    config: Config,
+    #[cfg(feature = "sqlcipher")]
+    key: Option<EncryptionKey>,
+}
 
 impl StoreOptions {
     /// Sets which failures an acknowledged write survives; [`Durability::Full`] by default.
     pub fn durability(mut self, durability: Durability) -> Self {
-        self.0.is_synchronous = durability == Durability::Full;
+        self.config.is_synchronous = durability == Durability::Full;
         self
     }
 
@@ -57,27 +67,64 @@ impl StoreOptions {
     /// [`Error::Busy`](crate::Error::Busy); 30 seconds by default, at most 24 days. Threads of this process write in
     /// the order in which they ask.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.0.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);
+        self.config.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);
         self
     }
 
     /// Sets the page cache of each connection, in KiB; 2 048 by default.
     pub fn cache_kib(mut self, kib: u32) -> Self {
-        self.0.cache_kib = kib;
+        self.config.cache_kib = kib;
         self
     }
 
     /// The largest message, in bytes of the JSON of its parts, metadata and extra fields; 64 MiB
     /// if it is not called.
     pub fn max_message_bytes(mut self, max: usize) -> Self {
-        self.0.max_message_bytes = max;
+        self.config.max_message_bytes = max;
         self
     }
 
     /// Sets how many idle connections for reading are kept; 4 by default.
     pub fn idle_readers(mut self, count: usize) -> Self {
-        self.0.idle_readers = count;
+        self.config.idle_readers = count;
         self
+    }
+
+    /// Encrypts the store with this key: the file, its log and its backups. A new store gets it; an existing store must have
+    /// been created with it.
+    ///
+    /// Needs the feature `sqlcipher`. [`Store::rekey`] gives a store another key. A store in memory uses the key for its
+    /// backups.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::options().key([7; 32]).open(&path)?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// drop(store);
+    ///
+    /// let refused = Store::options().key([8; 32]).open(&path);
+    /// assert!(matches!(refused, Err(Error::WrongKey { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[cfg(feature = "sqlcipher")]
+    pub fn key(mut self, key: impl Into<EncryptionKey>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    #[cfg(feature = "sqlcipher")]
+    fn config(self) -> Result<Config> {
+        let key = self.key.map(|key| key.bytes()).transpose()?;
+        let encryption = key.map(|key| Arc::new(Encryption::new(key)));
+        Ok(Config { encryption, ..self.config })
+    }
+
+    #[cfg(not(feature = "sqlcipher"))]
+    fn config(self) -> Result<Config> {
+        Ok(self.config)
     }
 
     /// Opens the store in a file, which is created if it does not exist.
@@ -85,7 +132,7 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
-        Database::open(path.as_ref(), self.0).map(Store::over)
+        Database::open(path.as_ref(), self.config()?).map(Store::over)
     }
 
     /// Opens a store in memory, which lives as long as its handles.
@@ -93,7 +140,7 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open_in_memory`].
     pub fn open_in_memory(self) -> Result<Store> {
-        Database::open_in_memory(self.0).map(Store::over)
+        Database::open_in_memory(self.config()?).map(Store::over)
     }
 
     /// Opens an existing store for reading only.
@@ -101,7 +148,7 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Store> {
-        Database::open_read_only(path.as_ref(), self.0).map(Store::over)
+        Database::open_read_only(path.as_ref(), self.config()?).map(Store::over)
     }
 }
 

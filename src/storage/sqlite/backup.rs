@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::connection::Database;
+use super::connection::{Database, unlock};
 use super::error::BackendError;
 use super::file;
 use super::interrupt::Watch;
@@ -58,6 +58,8 @@ impl Database {
             // The open read pins the snapshot: writers continue, and the backup does not start over.
             conn.query_row("SELECT count(*) FROM session", [], |_| Ok(()))?;
             let mut copy = open()?;
+            // SQLCipher copies between two encrypted databases only, each with its key.
+            unlock(&copy, &self.config)?;
             let backup = Backup::new(conn, &mut copy)?;
             let total = loop {
                 watch.check()?;

@@ -9,7 +9,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::catch_up::Deferred;
 use super::commit_group::Writers;
+use super::encryption::{Beginning, Encryption};
 use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) cache_kib: u32,
     pub(crate) max_message_bytes: usize,
     pub(crate) idle_readers: usize,
+    /// `None` if the file is not encrypted.
+    pub(crate) encryption: Option<Arc<Encryption>>,
 }
 
 impl Default for Config {
@@ -47,6 +50,7 @@ impl Default for Config {
             cache_kib: 2048,
             max_message_bytes: 64 << 20,
             idle_readers: 4,
+            encryption: None,
         }
     }
 }
@@ -86,7 +90,7 @@ pub(crate) struct Database {
 impl Database {
     /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
-        let busy_ms = busy_ms(&config);
+        let (busy_ms, is_encrypted) = (busy_ms(&config), config.encryption.is_some());
         if path.as_os_str() == ":memory:" {
             let why = "SQLite gives this name to a database in memory; use `Store::open_in_memory`";
             return Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() });
@@ -106,7 +110,7 @@ impl Database {
             Err(error) => {
                 let path = file.path().to_owned();
                 drop(file);
-                Err(not_a_store(error, &path, busy_ms))
+                Err(not_a_store(error, &path, busy_ms, is_encrypted))
             }
         }
     }
@@ -115,6 +119,7 @@ impl Database {
     pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
         let open = || -> BackendResult<Connection> {
             let conn = Connection::open_in_memory()?;
+            unlock(&conn, &config)?;
             prepare(&conn, &config)?;
             schema::create(&conn, &config)?;
             Ok(conn)
@@ -136,7 +141,9 @@ impl Database {
                 .and_then(|file| Self::over_readers(file, config.clone())),
             answer => answer,
         };
-        opened.map_err(|error| not_a_store(error, &path, busy_ms(&config)))
+        opened.map_err(|error| {
+            not_a_store(error, &path, busy_ms(&config), config.encryption.is_some())
+        })
     }
 
     fn over_readers(file: StoreFile, config: Config) -> BackendResult<Self> {
@@ -206,7 +213,7 @@ impl Database {
 
     /// Runs a read; it sees one snapshot.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
-        self.with_reader(|conn| self.read_on(conn, work))
+        self.with_reader(|conn, beginning| self.read_on(conn, beginning, work))
     }
 
     /// Runs a long read, which an interrupt stops.
@@ -223,34 +230,47 @@ impl Database {
         watch: Watch,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        self.with_reader(|conn| interruptible(conn, watch, |conn| self.read_on(conn, work)))
+        self.with_reader(|conn, beginning| {
+            interruptible(conn, watch, |conn| self.read_on(conn, beginning, work))
+        })
     }
 
     fn read_on<T>(
         &self,
         conn: &Connection,
+        beginning: Beginning<'_>,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
         match self.pinned {
             Some(_) => work(conn),
             None => transaction::read(conn, |conn| {
                 self.check_version(conn)?;
+                // From here on the read has its snapshot.
+                drop(beginning);
                 work(conn)
             }),
         }
     }
 
-    fn with_reader<T>(&self, work: impl FnOnce(&mut Connection) -> BackendResult<T>) -> Result<T> {
+    fn with_reader<T>(
+        &self,
+        work: impl FnOnce(&mut Connection, Beginning<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        let public = |error| self.public_error(error, busy_ms(&self.config));
         if let Some(pinned) = &self.pinned {
-            return pinned.read(work).map_err(|error| error.into_error(busy_ms(&self.config)));
+            return pinned.read(|conn| work(conn, Beginning::default())).map_err(public);
         }
+        let beginning = self.begin_read();
         let answer = match (&self.file, self.writer.get()) {
-            (None, Some(writer)) => work(&mut lock(writer)),
+            (None, Some(writer)) => work(&mut lock(writer), Beginning::default()),
             _ => self.reader().and_then(|mut conn| {
-                let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn)));
+                let generation = beginning.generation;
+                let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));
                 let is_sound = match &answer {
-                    Ok(Err(error)) => !error.is_of_system(),
-                    answer => answer.is_ok(),
+                    Ok(Err(error)) => {
+                        !error.is_of_system() && self.is_usable_after(Some(error), generation)
+                    }
+                    answer => answer.is_ok() && self.is_usable_after(None, generation),
                 };
                 self.keep_reader(conn, is_sound);
                 let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
@@ -261,7 +281,7 @@ impl Database {
                 }
             }),
         };
-        answer.map_err(|error| error.into_error(busy_ms(&self.config)))
+        answer.map_err(public)
     }
 
     /// Returns an error unless the format is still that of this build: another process may have raised it.
@@ -329,6 +349,12 @@ impl Database {
         }
     }
 
+    /// Closes the idle reading connections.
+    pub(super) fn forget_readers(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle_readers));
+        drop(idle);
+    }
+
     /// Opens a further connection, if the path still leads to the file that the first one opened.
     ///
     /// Checked before, so that nothing is written to another file, and after, because the file may be replaced between the
@@ -364,6 +390,7 @@ impl Database {
                 )?,
             })
         })?;
+        unlock(&conn, &self.config)?;
         prepare(&conn, &self.config)?;
         Ok(conn)
     }
@@ -378,11 +405,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
+pub(super) fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
+    unlock(&conn, config)?;
     prepare(&conn, config)?;
     Ok(conn)
+}
+
+/// Gives a new connection the key of the database, if it has one.
+pub(super) fn unlock(conn: &Connection, config: &Config) -> BackendResult<()> {
+    config.encryption.as_ref().map_or(Ok(()), |encryption| encryption.unlock(conn))
 }
 
 /// Configures a connection.
@@ -409,8 +442,19 @@ pub(super) fn busy_ms(config: &Config) -> u64 {
 
 /// SQLite reports another kind of file, or a damaged header, as "not a database", and a file that was cut off as
 /// "malformed"; the error here names the file.
-fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
+fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: bool) -> Error {
     match error {
+        error if error.is_not_a_database() && is_encrypted => {
+            let why = match file::has_header(path) {
+                true => "it is not encrypted; open it without a key",
+                false => "the key is wrong, or the file is not an encrypted store",
+            };
+            Error::WrongKey { path: path.to_owned(), why: why.to_owned() }
+        }
+        error if error.is_not_a_database() && file::looks_encrypted(path) => Error::WrongKey {
+            path: path.to_owned(),
+            why: "no key was given, and it looks encrypted".to_owned(),
+        },
         BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
@@ -422,7 +466,9 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64) -> Error {
         }
         error => match error.into_error(busy_ms) {
             Error::Corrupt { what } => {
-                let what = file::cut_off(path).unwrap_or(what);
+                // What an encrypted file begins with is noise.
+                let told = if is_encrypted { None } else { file::cut_off(path) };
+                let what = told.unwrap_or(what);
                 Error::Corrupt { what: format!("{}: {what}", crate::foreign::path(path)) }
             }
             error => error,

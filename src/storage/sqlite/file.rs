@@ -378,6 +378,29 @@ pub(super) fn has_other_header(path: &Path) -> bool {
     })
 }
 
+/// Returns whether a file has the header of an SQLite database; `false` if a store of this process has it open.
+pub(super) fn has_header(path: &Path) -> bool {
+    header(path).is_some_and(|header| header.starts_with(SQLITE))
+}
+
+/// Returns whether a file that SQLite takes for no database may be an encrypted one: whole pages of noise.
+pub(super) fn looks_encrypted(path: &Path) -> bool {
+    let is_paged = std::fs::metadata(path).is_ok_and(|file| file.len() % PAGE_BYTES == 0);
+    let Some(page) = beginning(path, PAGE_BYTES) else {
+        // A store of this process has it open, so it is one.
+        return is_open(path);
+    };
+    let mut seen = [false; 256];
+    page.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    is_paged && !page.starts_with(SQLITE) && seen.iter().filter(|seen| **seen).count() >= MIN_DISTINCT_BYTES
+}
+
+/// The pages of a new store.
+const PAGE_BYTES: u64 = 4096;
+/// How many of the 256 bytes a page of noise has at least; it lacks one of them with a probability of 1 in 30 000, and the
+/// text of a page has a hundred.
+const MIN_DISTINCT_BYTES: usize = 250;
+
 /// Returns how a file was cut off, by its header; `None` if it was not, or if a store of this process has it open.
 pub(super) fn cut_off(path: &Path) -> Option<String> {
     let header = header(path)?;
@@ -397,13 +420,18 @@ pub(super) fn cut_off(path: &Path) -> Option<String> {
 
 /// Returns the header of a database; `None` if a store of this process has the file open.
 fn header(path: &Path) -> Option<Vec<u8>> {
+    beginning(path, HEADER_BYTES)
+}
+
+/// Returns the first bytes of a file; `None` if a store of this process has it open.
+fn beginning(path: &Path, bytes: u64) -> Option<Vec<u8>> {
     use std::io::Read;
     if is_open(path) {
         return None;
     }
-    let mut header = Vec::new();
-    std::fs::File::open(path).ok()?.take(HEADER_BYTES).read_to_end(&mut header).ok()?;
-    Some(header)
+    let mut read = Vec::new();
+    std::fs::File::open(path).ok()?.take(bytes).read_to_end(&mut read).ok()?;
+    Some(read)
 }
 
 /// Returns the URI that makes SQLite read a file without locks.

@@ -22,6 +22,8 @@ mod connection;
 mod context;
 mod cursor;
 mod delete;
+#[cfg_attr(not(feature = "sqlcipher"), expect(dead_code, reason = "no store has a key"))]
+mod encryption;
 mod error;
 mod file;
 mod fork;
@@ -60,6 +62,8 @@ mod write;
 
 pub(crate) use catalog::SqliteCatalog;
 pub(crate) use connection::{Config, Database};
+#[cfg(feature = "sqlcipher")]
+pub(crate) use encryption::Encryption;
 pub(crate) use file::is_open;
 pub(crate) use interrupt::{InterruptSignal, Watch};
 pub(crate) use session::SqliteSession;

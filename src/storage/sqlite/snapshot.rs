@@ -54,11 +54,12 @@ impl Database {
                 prepare(&copy, &self.config).and_then(|()| Pinned::begin(copy))
             }
         };
-        let pinned = pinned.map_err(|error| error.into_error(busy_ms(&self.config)))?;
+        let pinned = pinned.map_err(|error| self.public_error(error, busy_ms(&self.config)))?;
         Ok(Arc::new(self.pinned_at(pinned)))
     }
 
     fn pin(&self) -> BackendResult<Pinned> {
+        let _beginning = self.begin_read();
         let conn = self.open_reader()?;
         let mut pinned = Pinned::begin(conn)?;
         let conn = pinned.0.get_mut().unwrap_or_else(PoisonError::into_inner);

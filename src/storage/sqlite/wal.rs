@@ -57,6 +57,13 @@ impl Wal {
             }
         }
     }
+    /// Copies the log to the file and empties it, unless someone reads it.
+    pub(super) fn empty(&self, conn: &mut Connection, usual: Duration) {
+        if conn.busy_handler(Some(ask_again)).is_ok() {
+            let _ = transaction::run(conn, "PRAGMA wal_checkpoint(TRUNCATE)");
+            let _ = conn.busy_timeout(usual);
+        }
+    }
 }
 
 fn ask_again(asked: i32) -> bool {

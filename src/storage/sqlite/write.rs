@@ -53,7 +53,7 @@ impl Database {
         let turn = self.writers.ask(Length::Short);
         let asked = turn.asked();
         self.write_in_group(writer, turn, self.config.busy_timeout, work)
-            .map_err(|error| error.into_error(millis_since(asked)))
+            .map_err(|error| self.public_error(error, millis_since(asked)))
     }
 
     /// Runs a short write unless a long one or another process has the lock: `None` then, or if the database is read-only.
@@ -66,10 +66,10 @@ impl Database {
         if self.file.is_none() {
             return self.try_write(work);
         }
-        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
         let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
-        unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
+        self.unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
     }
 
     /// Runs a long write, which an interrupt stops.
@@ -95,12 +95,12 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<Option<T>> {
-        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
-        self.reopen_if_suspect(&mut conn).map_err(|error| error.into_error(0))?;
-        unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
+        self.reopen_if_suspect(&mut conn).map_err(|error| self.public_error(error, 0))?;
+        self.unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
     }
 
     /// Returns how many steps of SQLite's virtual machine a write takes.
@@ -122,14 +122,14 @@ impl Database {
             .progress_handler(1, Some(count))
             .map_err(BackendError::from)
             .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
-        let answer = answer.map_err(|error| error.into_error(0))?;
+        let answer = answer.map_err(|error| self.public_error(error, 0))?;
         conn.progress_handler(0, None::<fn() -> bool>)
             .map_err(|error| BackendError::from(error).into_error(0))?;
         Ok((steps.load(Ordering::Relaxed), answer))
     }
 
     fn writer(&self) -> Result<&Mutex<Connection>> {
-        let writer = self.writing_connection().map_err(|error| error.into_error(0))?;
+        let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         writer.ok_or(Error::ReadOnly)
     }
 
@@ -145,7 +145,7 @@ impl Database {
         let timeout = turn.left_of(self.config.busy_timeout);
         self.reopen_if_suspect(&mut conn)
             .and_then(|()| self.write_on(&mut conn, &mut turn, timeout, watch, work))
-            .map_err(|error| error.into_error(turn.waited_ms()))
+            .map_err(|error| self.public_error(error, turn.waited_ms()))
     }
 
     fn write_on<T>(
@@ -308,28 +308,30 @@ impl Database {
         }
     }
 
+    /// Returns the answer of a write that does not wait for others; `None` if they have the lock or the file is read-only.
+    fn unless_busy<T>(&self, answer: BackendResult<T>) -> Result<Option<T>> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.is_busy() => Ok(None),
+            Err(error) => match self.public_error(error, 0) {
+                Error::ReadOnly => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
     /// Reopens the writing connection after a failed system call.
     ///
     /// The connection's cached state may be wrong: FTS5 keeps totals that it failed to read, and would write them
     /// with the next commit.
     fn reopen_after(&self, error: Option<&BackendError>, conn: &mut Connection) {
-        if error.is_some_and(BackendError::is_of_system) {
+        let may_be_of_key =
+            |error| self.config.encryption.is_some() && BackendError::may_be_of_key(error);
+        if error.is_some_and(|error| error.is_of_system() || may_be_of_key(error)) {
             self.is_suspect.store(true, Ordering::Relaxed);
             // If this fails, the next write tries again.
             let _ = self.reopen_if_suspect(conn);
         }
-    }
-}
-
-/// Returns the answer of a write that does not wait for others; `None` if they have the lock or the file is read-only.
-fn unless_busy<T>(answer: BackendResult<T>) -> Result<Option<T>> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.is_busy() => Ok(None),
-        Err(error) => match error.into_error(0) {
-            Error::ReadOnly => Ok(None),
-            error => Err(error),
-        },
     }
 }
 
