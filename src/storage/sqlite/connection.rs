@@ -153,7 +153,7 @@ impl Database {
         if let Some(file) = &database.file {
             transaction::read(&reader, |conn| schema::check(conn, file.path()))?;
         }
-        database.keep_reader(reader, true);
+        database.keep_reader(reader, false, true);
         Ok(database)
     }
 
@@ -263,7 +263,7 @@ impl Database {
         let beginning = self.begin_read();
         let answer = match (&self.file, self.writer.get()) {
             (None, Some(writer)) => work(&mut lock(writer), Beginning::default()),
-            _ => self.reader().and_then(|mut conn| {
+            _ => self.reader().and_then(|(mut conn, is_first)| {
                 let generation = beginning.generation;
                 let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));
                 let is_sound = match &answer {
@@ -272,7 +272,7 @@ impl Database {
                     }
                     answer => answer.is_ok() && self.is_usable_after(None, generation),
                 };
-                self.keep_reader(conn, is_sound);
+                self.keep_reader(conn, is_first, is_sound);
                 let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
                 // Without locks others may have written under the read.
                 match &self.file {
@@ -318,21 +318,25 @@ impl Database {
         Ok(())
     }
 
-    /// Returns an idle reading connection, or a new one.
-    fn reader(&self) -> BackendResult<Connection> {
+    /// Returns an idle reading connection, or a new one, and whether it is the one that opened the store.
+    fn reader(&self) -> BackendResult<(Connection, bool)> {
         // Before a connection leaves its place, so that an error does not close it.
         self.check_file()?;
         let idle = lock(&self.idle_readers).pop();
-        match idle.or_else(|| lock(&self.first).take()) {
-            Some(conn) => Ok(conn),
-            None => self.open_reader(),
+        if let Some(conn) = idle {
+            return Ok((conn, false));
+        }
+        let first = lock(&self.first).take();
+        match first {
+            Some(conn) => Ok((conn, true)),
+            None => self.open_reader().map(|conn| (conn, false)),
         }
     }
 
     /// Takes a connection back after a read; it is not sound if a system call failed under it.
-    fn keep_reader(&self, conn: Connection, is_sound: bool) {
+    fn keep_reader(&self, conn: Connection, is_first: bool, is_sound: bool) {
         let is_sound = is_sound && conn.is_autocommit();
-        if !self.is_read_only && self.writer.get().is_none() && is_writable(&conn) {
+        if is_first && self.writer.get().is_none() {
             let mut first = lock(&self.first);
             if is_sound {
                 *first = Some(conn);
@@ -394,10 +398,6 @@ impl Database {
         prepare(&conn, &self.config)?;
         Ok(conn)
     }
-}
-
-fn is_writable(conn: &Connection) -> bool {
-    conn.is_readonly("main").is_ok_and(|is_readonly| !is_readonly)
 }
 
 /// A thread that panicked leaves no connection in a transaction.
