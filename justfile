@@ -9,6 +9,8 @@ set quiet
 export TALKTREE_DATA := env("TALKTREE_DATA", justfile_directory() / "../shared/data")
 
 just := quote(just_executable())
+# All features of the workspace that this machine can build.
+all_features := "$(.ci/sqlcipher && echo --all-features || echo --features talktree/testing)"
 
 _default:
     {{just}} --list
@@ -16,7 +18,7 @@ _default:
 # Runs everything a change has to pass: format, lints, documents, tests, this file, versions, package.
 [arg("help", long, value="--help")]
 check help="":
-    {{just}} format-check lint docs test test-torture commands msrv package
+    {{just}} format-check lint docs test test-sqlcipher test-torture commands msrv package
 
 # Formats the code.
 [arg("help", long, value="--help")]
@@ -31,19 +33,25 @@ format-check help="":
 # Runs the lints with warnings denied. Tests and benches may unwrap and print.
 [arg("help", long, value="--help")]
 lint help="":
-    cargo clippy --workspace --lib --bins --all-features -- -D warnings && \
-        cargo clippy --workspace --tests --benches --examples --all-features -- -D warnings \
+    cargo clippy --workspace --lib --bins {{all_features}} -- -D warnings && \
+        cargo clippy --workspace --tests --benches --examples {{all_features}} -- -D warnings \
             -A clippy::unwrap_used -A clippy::expect_used -A clippy::print_stdout -A clippy::print_stderr
 
 # Builds the documents with warnings denied.
 [arg("help", long, value="--help")]
 docs help="":
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --document-private-items
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps {{all_features}} --document-private-items
 
 # Runs all tests: the library, the examples in the documents, the command.
 [arg("help", long, value="--help")]
 test help="":
     cargo test
+
+# Runs the tests of the library on SQLCipher, and those of encrypted stores; says so where it cannot be built.
+[arg("help", long, value="--help")]
+test-sqlcipher help="":
+    if .ci/sqlcipher; then cargo test -p talktree --features sqlcipher,testing --lib --tests && \
+        cargo test -p talktree --features sqlcipher,testing --doc; fi
 
 # Runs the short forms of the tests that break a store on purpose, for three minutes.
 [arg("help", long, value="--help")]

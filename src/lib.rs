@@ -114,6 +114,9 @@ mod documents {
     mod compaction {}
     #[doc = include_str!("../docs/context.md")]
     mod context {}
+    #[cfg(feature = "sqlcipher")]
+    #[doc = include_str!("../docs/encryption.md")]
+    mod encryption {}
     #[doc = include_str!("../docs/guide.md")]
     mod guide {}
     #[doc = include_str!("../docs/search.md")]
