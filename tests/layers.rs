@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
         "event",
         "regular_file",
         "report",
+        "retention",
     ],
     &["tree"],
     &["model"],
