@@ -95,6 +95,17 @@ pub enum Error {
         /// The rule, with its limit.
         why: String,
     },
+    /// Every session of the store meets a rule of a retention. Nothing was discarded.
+    #[error(
+        "retention rule {rule:?} is met by all {sessions} sessions that are not pinned; check the rule and the clock, \
+         or allow it"
+    )]
+    RuleMeetsAll {
+        /// The name of the rule.
+        rule: String,
+        /// How many sessions there are, without pinned ones and those in the trash.
+        sessions: u64,
+    },
     /// A message is larger than the store's limit.
     #[error("message {id:?} is {bytes} bytes of JSON, over the store's limit of {max}")]
     MessageTooLarge {

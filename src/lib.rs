@@ -37,6 +37,7 @@ mod message;
 mod outcome;
 mod regular_file;
 mod report;
+mod retention;
 pub mod search;
 mod session;
 mod storage;
@@ -54,8 +55,8 @@ pub mod model;
 pub mod testing;
 
 pub use catalog::{
-    Binding, BindingEnd, BindingFilter, ListedSession, ResumeRequest, Resumed, SessionChange,
-    SessionCursor, SessionFilter, SessionPage, SessionState,
+    Binding, BindingEnd, BindingFilter, ListedSession, OwnerInfo, ResumeRequest, Resumed,
+    SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,
 };
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, NothingToCompact,
@@ -83,6 +84,9 @@ pub use outcome::{
     RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
+pub use retention::{
+    DiscardedSession, Retention, RetentionAction, RetentionReport, RetentionRule, RuleReport,
+};
 pub use search::{
     Found, Hit, Matched, Query, Scope, Search, SearchBySession, SearchRequest, SessionHit,
     SessionsFound, Snippet,
@@ -97,7 +101,9 @@ pub use storage::context::{
     StoredLabel,
 };
 pub use storage::{Cursor, SessionProvider};
-pub use store::{Durability, InterruptHandle, InterruptWatch, Store, StoreOptions, UsageReport};
+pub use store::{
+    Durability, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions, UsageReport,
+};
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};

@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
         "event",
         "regular_file",
         "report",
+        "retention",
     ],
     &["tree"],
     &["model"],

@@ -22,6 +22,7 @@ mod messages;
 mod open;
 mod plot;
 mod raw_history;
+mod retention;
 mod search;
 mod size;
 mod stores;
@@ -82,6 +83,7 @@ const ROWS: &[(&str, Row)] = &[
     ("prompt", context::prompt),
     ("knowledge", context::knowledge),
     ("catalog", catalog::run),
+    ("retention", retention::run),
     // Last, because it closes the largest store.
     ("open", open::run),
 ];

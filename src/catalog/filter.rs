@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 
 /// Which sessions a list shows. The default shows all that are not in the trash.
@@ -28,6 +29,8 @@ pub struct SessionFilter {
     pub model: Option<String>,
     /// A tag that it has.
     pub tag: Option<String>,
+    /// The session that it was forked from.
+    pub parent_session: Option<SessionId>,
     /// Its last message is not older. A session without messages counts from its creation, here and in `until`.
     pub since: Option<DateTime<Utc>>,
     /// Its last message is older.
@@ -98,6 +101,7 @@ impl SessionFilter {
             && is(&self.source, &info.source)
             && is(&self.model, &info.model)
             && self.tag.as_ref().is_none_or(|tag| info.tags.contains(tag))
+            && (self.parent_session.is_none() || self.parent_session == info.parent_session)
             && self.since.is_none_or(|since| at >= since)
             && self.until.is_none_or(|until| at < until)
             && self.name.as_ref().is_none_or(is_named)

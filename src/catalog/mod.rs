@@ -8,9 +8,11 @@
 mod binding;
 mod change;
 mod filter;
+mod owner;
 mod page;
 
 pub use binding::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 pub use change::SessionChange;
 pub use filter::{SessionFilter, SessionState};
+pub use owner::OwnerInfo;
 pub use page::{ListedSession, SessionCursor, SessionPage};

@@ -19,12 +19,13 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
+use crate::retention::Retention;
 use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
 use crate::session::{Session, SessionBuilder};
 use crate::storage::catalog::SessionCatalog;
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::store::Store;
-use crate::store::UsageReport;
+use crate::store::{RetentionRun, UsageReport};
 
 pub use builder::{ManySessions, SessionManagerBuilder};
 pub use list::SessionList;
@@ -141,6 +142,25 @@ impl SessionManager {
     /// Returns a report of what answers took. [`UsageReport`] has an example.
     pub fn usage(&self) -> UsageReport {
         UsageReport::over(Arc::clone(self.catalog()))
+    }
+
+    /// Returns a run of rules that say which sessions are discarded, as [`Store::retention`] does.
+    ///
+    /// ```
+    /// use talktree::{Message, Retention, RetentionRule, SessionManager, Store};
+    ///
+    /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
+    /// for id in ["monday", "tuesday"] {
+    ///     bot.append(&id.into(), Message::user("hello"))?;
+    /// }
+    /// let newest = RetentionRule::new("newest").keep_sessions(1);
+    /// bot.retention(Retention::new().rule(newest)).run()?;
+    /// assert_eq!(bot.list().run()?.sessions.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn retention(&self, retention: Retention) -> RetentionRun<'_> {
+        let on_removed = |id: &SessionId| self.emit(id, || Change::Remove);
+        RetentionRun::over(Arc::clone(self.catalog()), retention, on_removed)
     }
 
     fn catalog(&self) -> &Arc<dyn SessionCatalog> {

@@ -1,19 +1,25 @@
 //! The doorway to the catalog: all sessions of a storage, and the outside keys that point to them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::SessionProvider;
 use super::context::ContextStore;
 use crate::catalog::{
-    Binding, BindingFilter, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
-    SessionPage,
+    Binding, BindingFilter, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor,
+    SessionFilter, SessionPage,
 };
 use crate::error::{Error, Result};
 use crate::id::SessionId;
+use crate::message::stored_bytes;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::retention::RetentionAction;
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::usage::{UsageFilter, UsageGroup, UsageRow};
+
+/// How many sessions are read at a time to list their owners.
+const OWNERS_PAGE: usize = 1_000;
 
 /// The storage of one session.
 #[derive(Clone)]
@@ -64,6 +70,66 @@ pub trait SessionCatalog: Send + Sync {
 
     /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay.
     fn remove(&self, id: &SessionId) -> Result<()>;
+
+    /// Puts sessions into the trash, or removes them, unless they have changed since `sessions` was read; returns for each
+    /// whether it was done. One that is not there any more has changed.
+    ///
+    /// The default reads each session and then writes, so a write between the two is missed. A storage that others write
+    /// to at the same time does it in one transaction.
+    fn discard(&self, sessions: &[SessionInfo], action: RetentionAction) -> Result<Vec<bool>> {
+        let discard = |known: &SessionInfo| {
+            if self.info(&known.id)?.as_ref() != Some(known) {
+                return Ok(false);
+            }
+            match action {
+                RetentionAction::Trash => self.change(&known.id, &SessionChange::Delete)?,
+                RetentionAction::Remove => self.remove(&known.id)?,
+            }
+            Ok(true)
+        };
+        sessions.iter().map(discard).collect()
+    }
+
+    /// Returns the size of all messages of a session, in bytes of JSON as [`RowStat`](crate::RowStat) counts them; 0 if
+    /// there is no such session.
+    ///
+    /// The default reads every message.
+    fn bytes(&self, id: &SessionId) -> Result<u64> {
+        let (session, mut bytes, mut parents) = (self.session(id).session, 0, vec![None]);
+        while let Some(parent) = parents.pop() {
+            for message in session.branches(parent.as_ref())? {
+                bytes += stored_bytes(&message)?;
+                parents.push(Some(message.id));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Returns at most `limit` owners of sessions that are not in the trash, by name: the first ones, or those after a
+    /// name.
+    ///
+    /// The default reads the list of all sessions.
+    fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
+        let (mut owners, mut place) = (BTreeMap::<String, OwnerInfo>::new(), None);
+        loop {
+            let page = self.list(&SessionFilter::default(), place, OWNERS_PAGE)?;
+            for info in page.sessions.into_iter().map(|listed| listed.info) {
+                let Some(owner) = info.owner else { continue };
+                if after.is_some_and(|after| *owner <= *after) {
+                    continue;
+                }
+                let of_owner =
+                    owners.entry(owner).or_insert_with_key(|owner| OwnerInfo::new(owner));
+                of_owner.sessions += 1;
+                of_owner.messages += info.messages;
+                of_owner.last_message_at = of_owner.last_message_at.max(info.last_message_at);
+            }
+            place = page.after;
+            if place.is_none() {
+                return Ok(owners.into_values().take(limit).collect());
+            }
+        }
+    }
 
     /// Returns the session that a key points to. If there is none, or if it must not be resumed, creates one, and binds
     /// the key to it. Callers that resume one key at once get the same session.

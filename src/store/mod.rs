@@ -4,6 +4,7 @@ mod care;
 mod import;
 mod interrupt;
 mod options;
+mod retention;
 mod search;
 mod sessions;
 mod usage;
@@ -22,6 +23,7 @@ use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
+pub use retention::RetentionRun;
 pub use usage::UsageReport;
 
 /// One database file with all its sessions.

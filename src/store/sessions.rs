@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::catalog::{
-    Binding, BindingFilter, SessionChange, SessionCursor, SessionFilter, SessionPage,
+    Binding, BindingFilter, OwnerInfo, SessionChange, SessionCursor, SessionFilter, SessionPage,
 };
 use crate::context::{Backing, ContextBuilder};
 #[expect(unused_imports, reason = "the documents link to it")]
@@ -244,6 +244,32 @@ impl Store {
     /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
     pub fn change_session(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.database.change_session(id, change)
+    }
+
+    /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, by name: the first ones, or
+    /// those after a name.
+    ///
+    /// A page costs how many sessions its owners have.
+    ///
+    /// ```
+    /// use talktree::{Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for owner in ["ann", "bob", "ann"] {
+    ///     let owner = Some(owner.to_owned());
+    ///     let chat = store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
+    ///     chat.append(Message::user("hello"))?;
+    /// }
+    /// let first = store.owners(None, 1)?;
+    /// assert_eq!((first[0].owner.as_str(), first[0].sessions, first[0].messages), ("ann", 2, 2));
+    /// assert_eq!(store.owners(Some("ann"), 10)?[0].owner, "bob");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
+        self.database.owners(after, limit)
     }
 
     /// Returns at most `limit` bindings (1 000 at most) of outside keys that a filter shows, the newest first: those with

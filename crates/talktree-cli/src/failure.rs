@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use talktree::Error;
 
+use crate::shell::quote;
 use crate::suggestion::command;
 use crate::text::{escape, shown};
 
@@ -128,7 +129,12 @@ impl From<Error> for Failure {
             | Error::BlockExists { .. }
             | Error::TooManyBlocks { .. }
             | Error::NoOwner { .. }
+            | Error::RuleMeetsAll { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
+            Error::SessionInTrash { id } => {
+                let restore = command(&format!("restore {}", quote(id.as_str())));
+                Self::Usage(format!("{text}: `{restore}`"))
+            }
             Error::Corrupt { what } => Self::Damaged(Damage::Met(what)),
             // No command takes JSON as an argument, so the stored JSON is at fault.
             Error::Json { .. } => Self::Damaged(Damage::Met(text)),
@@ -164,6 +170,8 @@ mod tests {
         let id = || "a".into();
         for (error, code) in [
             (Error::UnknownSession { id: "s".into() }, 1),
+            (Error::SessionInTrash { id: "s".into() }, 2),
+            (Error::RuleMeetsAll { rule: "r".to_owned(), sessions: 7 }, 2),
             (Error::UnknownVersion { label: "l".to_owned(), key: None, version: 7 }, 1),
             (Error::BlockCannot { label: "l".to_owned(), what: "be searched" }, 2),
             (Error::TooLarge { what: "a summary", bytes: 2, max: 1 }, 2),

@@ -7,7 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use talktree::{CompactionId, Message, MessageId, Session, SessionId, SessionInfo, Store};
+use talktree::{
+    CompactionId, ListedSession, Message, MessageId, Session, SessionFilter, SessionId,
+    SessionInfo, SessionState, Store,
+};
 
 use crate::failure::{Failure, Result};
 use crate::shell::quote;
@@ -16,6 +19,9 @@ use crate::text::one_line;
 
 /// The maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 8;
+
+/// How many sessions are read at a time.
+const PAGE: usize = 1_000;
 
 /// The argument that means the head.
 pub(crate) const HEAD: &str = "head";
@@ -28,10 +34,62 @@ pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
     {
         return Ok(session);
     }
-    Ok(store.session(session_id(&store.sessions()?, given)?)?)
+    match find(&store.sessions()?, given)? {
+        Some(id) => Ok(store.session(id)?),
+        None => Err(Failure::NotFound(format!(
+            "no session has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
+            command("sessions")
+        ))),
+    }
 }
 
-fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
+/// Returns the session in the trash with this id, part of an id, or name.
+pub(crate) fn in_trash(store: &Store, given: &str) -> Result<Session> {
+    match find(&trash(store)?, given)? {
+        Some(id) => Ok(store.session(id)?),
+        None => Err(Failure::NotFound(format!(
+            "no session in the trash has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
+            command("trash list")
+        ))),
+    }
+}
+
+/// Returns the session with this id, part of an id, or name; one in the trash if there is no other.
+pub(crate) fn any(store: &Store, given: &str) -> Result<Session> {
+    match session(store, given) {
+        Err(Failure::NotFound(why)) => match find(&trash(store)?, given)? {
+            Some(id) => Ok(store.session(id)?),
+            None => Err(Failure::NotFound(why)),
+        },
+        found => found,
+    }
+}
+
+fn trash(store: &Store) -> Result<Vec<SessionInfo>> {
+    let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+    let listed = listed(store, &filter, usize::MAX)?;
+    Ok(listed.into_iter().map(|listed| listed.info).collect())
+}
+
+/// Returns at most `limit` sessions that a filter shows.
+pub(crate) fn listed(
+    store: &Store,
+    filter: &SessionFilter,
+    limit: usize,
+) -> Result<Vec<ListedSession>> {
+    let (mut sessions, mut after) = (Vec::new(), None);
+    while sessions.len() < limit {
+        let page = store.list_sessions(filter, after, PAGE.min(limit - sessions.len()))?;
+        sessions.extend(page.sessions);
+        after = page.after;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(sessions)
+}
+
+fn find(sessions: &[SessionInfo], given: &str) -> Result<Option<SessionId>> {
     let part = without_dots(given);
     let is_named = |info: &SessionInfo| info.name.as_deref() == Some(given);
     let starts = |info: &SessionInfo| !part.is_empty() && info.id.as_str().starts_with(part);
@@ -45,11 +103,8 @@ fn session_id(sessions: &[SessionInfo], given: &str) -> Result<SessionId> {
     };
     let found: Vec<&SessionInfo> = sessions.iter().filter(fits).collect();
     match found[..] {
-        [info] => Ok(info.id.clone()),
-        [] => Err(Failure::NotFound(format!(
-            "no session has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
-            command("sessions")
-        ))),
+        [info] => Ok(Some(info.id.clone())),
+        [] => Ok(None),
         _ => Err(ambiguous("session", given, found.iter().map(|info| id_and_name(info)))),
     }
 }

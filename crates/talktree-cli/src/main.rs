@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod confirm;
 mod context;
 mod failure;
 mod input;
@@ -18,6 +19,7 @@ mod shell;
 mod short_ids;
 mod short_message_ids;
 mod signals;
+mod span;
 mod style;
 mod suggestion;
 mod summarizer;

@@ -4,7 +4,7 @@
 //! SQLite uses a partial index only if a query repeats its condition literally, and ANALYZE may make it prefer
 //! another index.
 
-use super::catalog::{binding, list};
+use super::catalog::{binding, discard, list, owners};
 use super::connection::{Config, Database};
 use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, search};
 use super::error::BackendResult;
@@ -110,7 +110,10 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a list of a source", list::OF_SOURCE, &["INDEX session_source (source=? AND listed_at<?)"]),
     ("a list of a model", list::OF_MODEL, &["INDEX session_model (model=? AND listed_at<?)"]),
     ("a list of pinned sessions", list::PINNED, &["INDEX session_pinned (listed_at<?)"]),
-    ("the trash", list::IN_TRASH, &["INDEX session_deleted"]),
+    ("a list of forks", list::FORKED, &["INDEX session_parent (parent_session=? AND listed_at<?)"]),
+    ("the trash", list::IN_TRASH, &["INDEX session_deleted (listed_at<?)"]),
+    ("the owners", owners::OWNERS, &["INDEX session_owner (owner>?)"]),
+    ("the size of a session", discard::BYTES, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("a list by tag", list::TAGGED, &["COVERING INDEX session_tagged (tag=?)"]),
     ("a preview", list::FIRST_OF_USER, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("where a key leads", binding::OPEN, &["INDEX binding_open (key=?)"]),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::context::MemoryContext;
 use super::handle::{CatalogSession, bind};
 use super::state::{Handle, Kept, Shared, State, Whose, listed_at, lock};
+use super::usage;
 use crate::catalog::{
     Binding, BindingEnd, BindingFilter, ListedSession, ResumeRequest, Resumed, SessionChange,
     SessionCursor, SessionFilter, SessionPage,
@@ -14,11 +15,13 @@ use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::{Role, now};
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::retention::RetentionAction;
 use crate::search::{
     Found, HITS_PER_SESSION, Hit, Matched, Scope, SearchRequest, SessionHit, SessionsFound,
 };
 use crate::storage::SessionProvider;
 use crate::storage::catalog::{SessionCatalog, SessionStorage};
+use crate::usage::{UsageFilter, UsageGroup, UsageRow};
 
 /// Many sessions in memory, with their contexts and bindings.
 ///
@@ -95,12 +98,22 @@ impl SessionCatalog for MemoryCatalog {
     }
 
     fn remove(&self, id: &SessionId) -> Result<()> {
+        remove(&mut lock(&self.shared), id)
+    }
+
+    fn discard(&self, sessions: &[SessionInfo], action: RetentionAction) -> Result<Vec<bool>> {
         let mut state = lock(&self.shared);
-        let key = state.find(id).ok_or_else(|| unknown(id))?.key;
-        state.sessions.retain(|kept| kept.key != key);
-        state.blocks.retain(|(whose, _), _| *whose != Whose::Session(key));
-        state.bindings.retain(|binding| binding.session != *id);
-        Ok(())
+        let mut discard = |known: &SessionInfo| {
+            let Some(kept) = state.find_mut(&known.id).filter(|kept| kept.info == *known) else {
+                return Ok(false);
+            };
+            match action {
+                RetentionAction::Trash => kept.info.change(&SessionChange::Delete, now())?,
+                RetentionAction::Remove => remove(&mut state, &known.id)?,
+            }
+            Ok(true)
+        };
+        sessions.iter().map(&mut discard).collect()
     }
 
     fn resume(&self, request: &ResumeRequest) -> Result<Resumed> {
@@ -152,6 +165,10 @@ impl SessionCatalog for MemoryCatalog {
         Ok(shown.take(limit).cloned().collect())
     }
 
+    fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        Ok(usage::report(&lock(&self.shared), filter, group))
+    }
+
     fn search(&self, request: &SearchRequest) -> Result<Found> {
         search(&self.shared, request)
     }
@@ -171,6 +188,16 @@ impl SessionCatalog for MemoryCatalog {
         let (matched, notices) = (Matched::All, Vec::new());
         Ok(SessionsFound { sessions, matched, notices, is_partial: false })
     }
+}
+
+/// Removes a session; what its answers took stays in the totals.
+fn remove(state: &mut State, id: &SessionId) -> Result<()> {
+    let at = state.sessions.iter().position(|kept| kept.info.id == *id);
+    let kept = state.sessions.remove(at.ok_or_else(|| unknown(id))?);
+    state.blocks.retain(|(whose, _), _| *whose != Whose::Session(kept.key));
+    state.bindings.retain(|binding| binding.session != *id);
+    state.former.extend(kept.usage.into_iter().map(|used| (kept.info.owner.clone(), used)));
+    Ok(())
 }
 
 fn unknown(id: &SessionId) -> Error {

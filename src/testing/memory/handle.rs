@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::session::MemorySession;
 use super::state::{Handle, Kept, State, lock, touch};
+use super::usage::{self, Used};
 use crate::catalog::{Binding, BindingEnd};
 use crate::compaction::{Compaction, CompactionStatus, Seen};
 use crate::error::{Error, Result};
@@ -12,6 +13,7 @@ use crate::message::{Message, now};
 use crate::outcome::{Appended, Deleted, SessionDetails, SessionInfo, Updated};
 use crate::search::{Found, SearchRequest};
 use crate::storage::SessionProvider;
+use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Parent};
 
 pub(super) struct CatalogSession(pub(super) Arc<Handle>);
@@ -116,6 +118,11 @@ impl SessionProvider for CatalogSession {
         let append = |session: &MemorySession| session.append(parent, expected, messages);
         self.write_then(append, |kept, appended| {
             let is_new = |(_, answer): &(&Message, &Appended)| answer.is_new;
+            messages
+                .iter()
+                .zip(appended)
+                .filter(is_new)
+                .for_each(|(message, _)| usage::record(kept, message));
             if let Some((last, _)) = messages.iter().zip(appended).rfind(is_new) {
                 // A wrong clock may give a time in the future.
                 kept.info.last_message_at = Some(last.created_at.min(now()));
@@ -124,15 +131,28 @@ impl SessionProvider for CatalogSession {
     }
 
     fn update(&self, message: &Message) -> Result<Updated> {
-        self.write(|session| session.update(message))
+        self.write_then(
+            |session| session.update(message),
+            |kept, updated| {
+                if updated.is_changed {
+                    usage::record(kept, message);
+                }
+            },
+        )
     }
 
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
-        self.write(|session| session.delete(ids))
+        self.write_then(
+            |session| session.delete(ids),
+            |kept, deleted| usage::forget(kept, |id| deleted.messages.contains(id)),
+        )
     }
 
     fn clear(&self) -> Result<()> {
-        self.write_then(SessionProvider::clear, |kept, ()| kept.frozen = None)
+        self.write_then(SessionProvider::clear, |kept, ()| {
+            kept.frozen = None;
+            usage::forget(kept, |_| true);
+        })
     }
 
     fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
@@ -176,6 +196,33 @@ impl SessionProvider for CatalogSession {
 
     fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         self.read(|session| session.expand_raw(id))
+    }
+
+    fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
+        let mut state = lock(&self.0.shared);
+        let session = || self.0.id.clone();
+        if let Some(id) = message {
+            let unknown = || Error::UnknownMessage { session: session(), id: id.clone() };
+            let found = self.0.find(&state).map(|kept| kept.session.message(id)).transpose()?;
+            found.flatten().ok_or_else(unknown)?;
+        }
+        let kept = self.0.find_or_create(&mut state)?;
+        usage::add(kept, Used::new(kept, of, now()).of_message(message));
+        touch(&mut kept.info);
+        Ok(())
+    }
+
+    fn usage(&self) -> Result<UsageTotal> {
+        let state = lock(&self.0.shared);
+        Ok(self.0.find(&state).map(|kept| usage::total(&kept.usage)).unwrap_or_default())
+    }
+
+    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+        let path = self.raw_history(leaf)?;
+        let state = lock(&self.0.shared);
+        let is_on_path = |used: &&Used| path.iter().any(|message| used.is_of(&message.id));
+        let used = self.0.find(&state).map(|kept| kept.usage.iter().filter(is_on_path));
+        Ok(usage::total(used.into_iter().flatten()))
     }
 
     fn split(

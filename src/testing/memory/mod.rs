@@ -10,6 +10,7 @@ mod handle;
 mod session;
 mod state;
 mod stored;
+mod usage;
 
 pub use catalog::MemoryCatalog;
 pub use context::MemoryContext;

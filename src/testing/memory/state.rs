@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use chrono::{DateTime, Utc};
 
 use super::session::MemorySession;
+use super::usage::Used;
 use crate::catalog::Binding;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -21,6 +22,7 @@ pub(super) struct Kept {
     pub(super) info: SessionInfo,
     pub(super) session: Arc<MemorySession>,
     pub(super) frozen: Option<Vec<PromptSection>>,
+    pub(super) usage: Vec<Used>,
 }
 
 /// A text of a block.
@@ -51,6 +53,8 @@ pub(super) struct State {
     /// Oldest first.
     pub(super) bindings: Vec<Binding>,
     pub(super) last_binding: u64,
+    /// The usage of removed sessions, each with the owner of the session.
+    pub(super) former: Vec<(Option<String>, Used)>,
     last_key: i64,
 }
 
@@ -74,7 +78,7 @@ impl State {
     pub(super) fn add(&mut self, session: MemorySession, info: SessionInfo) -> &mut Kept {
         self.last_key += 1;
         let (key, session) = (self.last_key, Arc::new(session));
-        self.sessions.push(Kept { key, info, session, frozen: None });
+        self.sessions.push(Kept { key, info, session, frozen: None, usage: Vec::new() });
         let last = self.sessions.len() - 1;
         &mut self.sessions[last]
     }

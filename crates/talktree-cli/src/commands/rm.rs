@@ -1,32 +1,36 @@
-//! `talktree rm`: deletes messages, branches and sessions.
-
-use std::io::{IsTerminal, Write};
+//! `talktree rm`: deletes messages and branches, puts sessions into the trash or removes them.
 
 use serde::Serialize;
-use talktree::{CompactionId, Deleted, MessageId, SessionId};
+use talktree::{CompactionId, Deleted, MessageId, SessionChange, SessionId};
 
+use crate::confirm::confirm;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Result, tell};
+use crate::shell::quote;
+use crate::suggestion::command;
 use crate::text::plural;
 use crate::{lookup, style};
 
-/// Delete messages, a branch, or a whole session
+/// Delete messages or a branch, or put a whole session into the trash
 ///
-/// A deleted message that others follow leaves a tombstone, so that their paths stay intact. Before
-/// it deletes a session or a branch, the command asks for confirmation; without a terminal it
-/// requires --yes.
+/// A deleted message that others follow leaves a tombstone, so that their paths stay intact. Before it deletes a branch,
+/// or a session for good, the command asks for confirmation; without a terminal it requires --yes.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
 pub(crate) struct Args {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// The messages to delete; without any, the whole session is deleted.
+    /// The messages to delete; without any, the session is put into the trash.
     messages: Vec<String>,
 
     /// Delete the messages and all messages below them.
     #[arg(long, requires = "messages")]
     branch: bool,
+
+    /// Remove the session for good, also if it is in the trash already.
+    #[arg(long, conflicts_with = "messages")]
+    forever: bool,
 
     /// Do not ask for confirmation.
     #[arg(long, short)]
@@ -36,8 +40,10 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Answer<'a> {
     session: &'a SessionId,
-    /// Whether the session itself was deleted.
+    /// Whether the session itself was removed for good.
     removed: bool,
+    /// Whether the session itself is in the trash.
+    in_trash: bool,
     messages: Vec<MessageId>,
     covered_by: Vec<CompactionId>,
     compactions_gone: Vec<CompactionId>,
@@ -46,7 +52,10 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let session = lookup::session(&store, &args.session)?;
+    let session = match args.forever {
+        true => lookup::any(&store, &args.session)?,
+        false => lookup::session(&store, &args.session)?,
+    };
     let ids: Vec<MessageId> = args
         .messages
         .iter()
@@ -54,14 +63,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         .collect::<Result<_>>()?;
     let title = lookup::title(&session)?;
     let mut deleted = Deleted::default();
-    if ids.is_empty() {
-        confirm(&args, &format!("session {title} with all its messages"))?;
+    let ask = |what: String| confirm(args.yes, &format!("delete {what}"), "nothing was deleted");
+    if args.forever {
+        ask(format!("session {title} for good, with all its messages"))?;
         store.remove(session.id())?;
+    } else if ids.is_empty() {
+        store.change_session(session.id(), &SessionChange::Delete)?;
     } else if args.branch {
-        confirm(
-            &args,
-            &format!("{} and all messages below, in session {title}", args.messages.join(", ")),
-        )?;
+        ask(format!("{} and all messages below, in session {title}", args.messages.join(", ")))?;
         for id in &ids {
             // It may have been deleted with another of the branches.
             if session.message(id)?.is_some() {
@@ -74,7 +83,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(&Answer {
             session: session.id(),
-            removed: ids.is_empty(),
+            removed: args.forever,
+            in_trash: ids.is_empty() && !args.forever,
             messages: deleted.messages,
             covered_by: deleted.covered_by,
             compactions_gone: deleted.compactions_gone,
@@ -82,20 +92,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         })?);
     }
     let out = &mut context.out;
-    match ids.is_empty() {
-        true => out.line(&[
-            (style::PLAIN, "session "),
-            (style::ID, &title),
-            (style::PLAIN, " deleted"),
-        ])?,
-        false => out.line(&[
-            (style::PLAIN, &title),
-            (
-                style::PLAIN,
-                &format!(": {} deleted", plural(deleted.messages.len() as u64, "message")),
-            ),
-        ])?,
-    }
+    let what = match (ids.is_empty(), args.forever) {
+        (true, true) => format!("session {title} removed for good"),
+        (true, false) => format!("session {title} put into the trash"),
+        (false, _) => {
+            format!("{title}: {} deleted", plural(deleted.messages.len() as u64, "message"))
+        }
+    };
+    out.line(&[(style::PLAIN, &what)])?;
     for (ids, what) in [
         (&deleted.covered_by, "compaction whose summary may still contain deleted text: "),
         (&deleted.compactions_gone, "compaction removed with its messages: "),
@@ -105,6 +109,10 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             out.line(&[(style::PLAIN, what), (style::COMPACTION, id.as_str())])?;
         }
     }
+    if ids.is_empty() && !args.forever {
+        let restore = command(&format!("restore {}", quote(session.id().as_str())));
+        tell(&format!("`{restore}` takes it out of the trash"));
+    }
     Ok(())
 }
 
@@ -113,23 +121,4 @@ fn extend(all: &mut Deleted, more: Deleted) {
     all.covered_by.extend(more.covered_by);
     all.compactions_gone.extend(more.compactions_gone);
     all.compactions_back.extend(more.compactions_back);
-}
-
-/// Asks for confirmation; without a terminal it fails.
-fn confirm(args: &Args, what: &str) -> Result<()> {
-    if args.yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!("nothing was deleted: pass --yes to delete {what}")));
-    }
-    let mut stderr = std::io::stderr();
-    write!(stderr, "Delete {}? [y/N] ", crate::text::escape(what))?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::Usage("nothing was deleted".to_owned())),
-    }
 }

@@ -10,10 +10,7 @@ use crate::failure::{Failure, Result, tell};
 use crate::short_ids::ShortIds;
 use crate::table::{Table, minute};
 use crate::text::one_line;
-use crate::{session_title, style};
-
-/// How many sessions are read at a time.
-const PAGE: usize = 1_000;
+use crate::{lookup, session_title, style};
 
 /// List the sessions, the one with the newest message first
 ///
@@ -91,6 +88,7 @@ impl Args {
             since: time(&self.after)?,
             until: time(&self.before)?,
             name: self.name.clone(),
+            parent_session: None,
             is_pinned: self.pinned.then_some(true),
             state: match self.state {
                 None => SessionState::Present,
@@ -105,16 +103,7 @@ impl Args {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let filter = args.filter()?;
-    let limit = args.limit.unwrap_or(usize::MAX);
-    let (mut sessions, mut after) = (Vec::new(), None);
-    while sessions.len() < limit {
-        let page = store.list_sessions(&filter, after, PAGE.min(limit - sessions.len()))?;
-        sessions.extend(page.sessions);
-        after = page.after;
-        if after.is_none() {
-            break;
-        }
-    }
+    let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
     // A short id names one session of all.
     let ids = store.sessions()?;
     let short = ShortIds::new(ids.iter().map(|info| info.id.as_str()));

@@ -63,13 +63,14 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
         SessionChange::Reopen => {
             run("UPDATE session SET ended_at = NULL, end_reason = NULL WHERE key = ?1")
         }
-        SessionChange::Delete => {
-            conn.prepare_cached(
-                "UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1",
-            )?
-            .execute(params![key, row::now()])?;
-            Ok(())
-        }
+        SessionChange::Delete => put_into_trash(conn, key),
         SessionChange::Restore => run("UPDATE session SET deleted_at = NULL WHERE key = ?1"),
     }
+}
+
+/// Puts a session into the trash; one that is there stays as it is.
+pub(super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
+    conn.prepare_cached("UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1")?
+        .execute(params![key, row::now()])?;
+    Ok(())
 }

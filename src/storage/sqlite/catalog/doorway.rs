@@ -6,12 +6,13 @@ use super::super::connection::Database;
 use super::super::row::session as row;
 use super::super::session::SqliteSession;
 use crate::catalog::{
-    Binding, BindingFilter, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
-    SessionPage,
+    Binding, BindingFilter, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor,
+    SessionFilter, SessionPage,
 };
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::retention::RetentionAction;
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::catalog::{SessionCatalog, SessionStorage};
 use crate::usage::{UsageFilter, UsageGroup, UsageRow};
@@ -74,6 +75,18 @@ impl SessionCatalog for SqliteCatalog {
         limit: usize,
     ) -> Result<Vec<Binding>> {
         self.database.bindings(filter, before, limit)
+    }
+
+    fn discard(&self, sessions: &[SessionInfo], action: RetentionAction) -> Result<Vec<bool>> {
+        self.database.discard(sessions, action)
+    }
+
+    fn bytes(&self, id: &SessionId) -> Result<u64> {
+        self.database.bytes(id)
+    }
+
+    fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
+        self.database.owners(after, limit)
     }
 
     fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {

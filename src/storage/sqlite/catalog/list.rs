@@ -98,6 +98,7 @@ fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
         return (IN_TRASH, None);
     }
     match filter {
+        SessionFilter { parent_session: Some(parent), .. } => (FORKED, Some(parent.as_str())),
         SessionFilter { tag: Some(tag), .. } => (TAGGED, Some(tag)),
         SessionFilter { owner: Some(owner), .. } => (OWNED, Some(owner)),
         SessionFilter { is_pinned: Some(true), .. } => (PINNED, None),
@@ -141,10 +142,11 @@ pub(in super::super) const OF_SOURCE: &str = sessions!("source = ?2 AND deleted_
 
 pub(in super::super) const OF_MODEL: &str = sessions!("model = ?2 AND deleted_at IS NULL");
 
+pub(in super::super) const FORKED: &str = sessions!("parent_session = ?2 AND deleted_at IS NULL");
+
 pub(in super::super) const PINNED: &str = sessions!("pinned = 1 AND deleted_at IS NULL");
 
-pub(in super::super) const IN_TRASH: &str =
-    sessions!("session", "deleted_at IS NOT NULL", "NULL", "");
+pub(in super::super) const IN_TRASH: &str = sessions!("deleted_at IS NOT NULL");
 
 pub(in super::super) const TAGGED: &str = sessions!(
     "session_tag CROSS JOIN session ON session.key = session_tag.session",

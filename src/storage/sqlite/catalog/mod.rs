@@ -2,8 +2,10 @@
 
 pub(super) mod binding;
 mod change;
+pub(super) mod discard;
 mod doorway;
 pub(super) mod list;
+pub(super) mod owners;
 #[cfg(test)]
 mod tests;
 
@@ -89,6 +91,23 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     touch(conn, key)
 }
 
+/// Removes a session and everything that belongs to it.
+fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
+    clear(conn, key)?;
+    lifecycle::remove(conn, key)?;
+    for sql in [
+        "DELETE FROM imported WHERE session = ?1",
+        "DELETE FROM session_tag WHERE session = ?1",
+        "DELETE FROM binding WHERE session = ?1",
+        // What was paid for stays in the totals.
+        "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
+        "DELETE FROM session WHERE key = ?1",
+    ] {
+        conn.prepare_cached(sql)?.execute([key])?;
+    }
+    Ok(())
+}
+
 impl Database {
     /// Returns every session, the one written to last first.
     pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
@@ -130,19 +149,7 @@ impl Database {
     pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
         self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            clear(conn, session.key)?;
-            lifecycle::remove(conn, session.key)?;
-            for sql in [
-                "DELETE FROM imported WHERE session = ?1",
-                "DELETE FROM session_tag WHERE session = ?1",
-                "DELETE FROM binding WHERE session = ?1",
-                // What was paid for stays in the totals.
-                "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
-                "DELETE FROM session WHERE key = ?1",
-            ] {
-                conn.prepare_cached(sql)?.execute([session.key])?;
-            }
-            Ok(())
+            remove(conn, session.key)
         })
     }
 }

@@ -6,7 +6,9 @@ mod contexts;
 mod lists;
 mod names;
 mod races;
+mod retention;
 mod trash;
+mod usage;
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -139,6 +141,13 @@ const RULES: &[(&str, Check)] = &[
     ("the context of a session in the trash refuses writes", contexts::in_trash),
     ("clearing and compacting a session remove its frozen prompt", contexts::thawed),
     ("what is made from a session has its owner and copies of its texts", contexts::copied),
+    ("what answers took is added up by group", usage::groups),
+    ("an answer counts once", usage::once),
+    ("what was paid for stays in the totals", usage::kept),
+    ("sessions that did not change are discarded", retention::discards),
+    ("the size of a session is that of its messages", retention::sizes),
+    ("owners are listed by name", retention::owners),
+    ("a retention discards what a dry run lists", retention::runs),
     ("threads that resume one key get one session", races::resumes),
     ("of threads that create one session one succeeds", races::creates),
     ("threads that tag a session do not exceed the limit", races::tags),

@@ -1,0 +1,135 @@
+//! How long do writers wait while rules remove sessions, and what does a look at sessions that stay cost?
+//!
+//! Two threads append while the rules run. The floor of their waits is what they wait without the rules.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use talktree::{Durability, Message, Retention, RetentionRule, SessionChange, Store};
+
+use crate::measure::Times;
+use crate::messages::{Length, Speaker};
+use crate::stores::open;
+use crate::table::Row;
+use crate::{Bench, Result, short};
+
+/// How many messages each of many sessions has.
+const MESSAGES: usize = 100;
+/// How many messages one long session has.
+const LONG: usize = 20_000;
+const WRITERS: usize = 2;
+/// How long the writers append alone.
+const ALONE: Duration = Duration::from_millis(500);
+/// The longest wait that rules may cause: sessions of usual lengths are removed a few at a time.
+const LONGEST_WAIT: f64 = 0.05;
+
+pub(crate) fn run(bench: &mut Bench) -> Result<()> {
+    let sessions = bench.million / 1_000;
+    for durability in [Durability::Normal, Durability::Full] {
+        let store = open(&bench.stores.fresh("retention.db")?, durability)?;
+        let alone = while_appending(&store, || {
+            thread::sleep(ALONE);
+            Ok(())
+        })?;
+        fill(&store, sessions, MESSAGES)?;
+        store.search("word").run()?; // indexes what is pending
+        let times = while_appending(&store, || {
+            let report = store.retention(tagged()).run()?;
+            assert_eq!(report.sessions.len(), sessions);
+            Ok(())
+        })?;
+        let work =
+            format!("remove {} sessions of {MESSAGES} messages, {durability:?}", short(sessions));
+        bench
+            .table
+            .add(Row::seconds(format!("{work}: each"), times.work.as_secs_f64() / sessions as f64));
+        let row = Row::seconds(format!("{work}: median wait of an append"), times.waits.median());
+        bench.table.add(row.floor(alone.waits.median()));
+        let row = Row::seconds(format!("{work}: longest wait"), times.waits.quantile(1.0));
+        bench.table.add(row.floor(alone.waits.quantile(1.0)).at_most(LONGEST_WAIT));
+
+        fill(&store, 1, LONG)?;
+        store.search("word").run()?;
+        let times = while_appending(&store, || {
+            assert_eq!(store.retention(tagged()).run()?.sessions.len(), 1);
+            Ok(())
+        })?;
+        let work = format!("remove a session of {} messages, {durability:?}", short(LONG));
+        bench.table.add(Row::seconds(&work, times.work.as_secs_f64()));
+        bench.table.add(Row::seconds(format!("{work}: longest wait"), times.waits.quantile(1.0)));
+    }
+    look(bench)
+}
+
+/// Looks at many sessions, of which one is due.
+fn look(bench: &mut Bench) -> Result<()> {
+    let sessions = bench.million / 10;
+    let store = open(&bench.stores.fresh("retention.db")?, Durability::Normal)?;
+    let catalog = store.catalog();
+    for number in 0..sessions {
+        catalog.create(&format!("session {number}").into(), &"Deployment".into())?;
+    }
+    store.change_session(&"session 7".into(), &SessionChange::End("over".to_owned()))?;
+    let retention = Retention::new().rule(RetentionRule::new("ended").ended());
+    let began = Instant::now();
+    assert_eq!(store.retention(retention).dry_run()?.sessions.len(), 1);
+    let work = format!("look at {} sessions, of which a rule discards one", short(sessions));
+    bench.table.add(Row::seconds(work, began.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+fn tagged() -> Retention {
+    Retention::new().rule(RetentionRule::new("tagged").tag("old").remove())
+}
+
+/// Creates sessions with a tag.
+fn fill(store: &Store, sessions: usize, messages: usize) -> Result<()> {
+    let mut speaker = Speaker::new(7, Length::Chat);
+    for _ in 0..sessions {
+        let chat = store.create_session("an old one")?;
+        store.change_session(chat.id(), &SessionChange::Tag("old".to_owned()))?;
+        chat.append_all(speaker.messages(messages))?;
+    }
+    Ok(())
+}
+
+struct Measured {
+    work: Duration,
+    waits: Times,
+}
+
+/// Runs some work while two threads append.
+fn while_appending(store: &Store, work: impl FnOnce() -> Result<()>) -> Result<Measured> {
+    let is_done = AtomicBool::new(false);
+    let append = |writer: usize| -> Result<Vec<Duration>> {
+        let (chat, mut waits) = (store.session(format!("writer {writer}"))?, Vec::new());
+        while !is_done.load(Ordering::Relaxed) {
+            let asked = Instant::now();
+            chat.append(Message::user("Can we deploy on Friday?"))?;
+            waits.push(asked.elapsed());
+        }
+        Ok(waits)
+    };
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let append = &append;
+                scope.spawn(move || append(writer).map_err(|error| error.to_string()))
+            })
+            .collect();
+        let began = Instant::now();
+        let done = work();
+        let work = began.elapsed();
+        is_done.store(true, Ordering::Relaxed);
+        let mut waits = Times::default();
+        for writer in writers {
+            writer
+                .join()
+                .map_err(|_| "a thread panicked")??
+                .into_iter()
+                .for_each(|wait| waits.push(wait));
+        }
+        done.map(|()| Measured { work, waits })
+    })
+}

@@ -1,0 +1,120 @@
+//! `talktree retention run`: discards what meets a rule.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use talktree::{Error, RetentionReport, RuleReport};
+
+use super::file;
+use crate::context::Context;
+use crate::failure::{Failure, Result, tell};
+use crate::progress::Bar;
+use crate::short_ids::ShortIds;
+use crate::signals::Signals;
+use crate::table::{Table, minute};
+use crate::text::{one_line, plural};
+use crate::{style, suggestion};
+
+/// Discard the sessions that meet a rule of a file, or list them
+///
+/// The sessions of an action `trash` can be restored; those of `remove` are gone. Pinned sessions stay.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree retention run [OPTIONS] <FILE>")]
+pub(super) struct Args {
+    /// The TOML file with the rules; `-` is standard input.
+    file: PathBuf,
+
+    /// Change nothing; list the sessions that would be discarded.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Allow rules that all sessions of the store meet.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    is_dry_run: bool,
+    rules: &'a [RuleReport],
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let mut retention = file::read(&args.file)?;
+    if args.all {
+        retention = retention.allow_all();
+    }
+    let signals = Signals::catch()?;
+    let store = if args.dry_run { context.reader()? } else { context.writer()? };
+    signals.interrupt(&store);
+    let bar = Bar::of_steps("looking at sessions");
+    let run = store.retention(retention).progress(|at| bar.show(at));
+    let report = if args.dry_run { run.dry_run() } else { run.run() };
+    drop(bar);
+    let report = report.map_err(|error| match error {
+        Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
+        Error::RuleMeetsAll { .. } => Failure::Usage(format!("{error} with --all")),
+        error => error.into(),
+    })?;
+    if context.is_json {
+        for session in &report.sessions {
+            context.out.json(session)?;
+        }
+        return Ok(context
+            .out
+            .json(&Summary { is_dry_run: args.dry_run, rules: &report.rules })?);
+    }
+    write(&report, args.dry_run, context)?;
+    if report.sessions.is_empty() {
+        tell("no session meets a rule");
+    } else if !args.dry_run
+        && report.sessions.iter().any(|session| session.action == talktree::RetentionAction::Trash)
+    {
+        tell(&format!("`{}` lists the trash", suggestion::command("trash list")));
+    }
+    Ok(())
+}
+
+/// Writes the sessions, then the sums of the rules.
+fn write(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> Result<()> {
+    let short = ShortIds::new(report.sessions.iter().map(|session| session.id.as_str()));
+    let mut table = Table::new([
+        ("session", style::ID),
+        ("messages", style::PLAIN),
+        ("last", style::FAINT),
+        ("rule", style::LABEL),
+        ("name", style::STRONG),
+    ]);
+    for session in &report.sessions {
+        table.push([
+            short.of(session.id.as_str()).to_owned(),
+            session.messages.to_string(),
+            session.last_message_at.map(minute).unwrap_or_default(),
+            one_line(&session.rule),
+            one_line(session.name.as_deref().unwrap_or_default()),
+        ]);
+    }
+    if !report.sessions.is_empty() {
+        table.write(&mut context.out)?;
+    }
+    for rule in &report.rules {
+        let done = match (rule.action, is_dry_run) {
+            (talktree::RetentionAction::Trash, false) => "put into the trash",
+            (talktree::RetentionAction::Trash, true) => "would be put into the trash",
+            (_, false) => "removed",
+            (_, true) => "would be removed",
+        };
+        let figures = format!(
+            "{} {done}: {}, {}",
+            plural(rule.sessions, "session"),
+            plural(rule.messages, "message"),
+            plural(rule.bytes, "byte")
+        );
+        context.out.line(&[
+            (style::LABEL, &one_line(&rule.rule)),
+            (style::PLAIN, "  "),
+            (style::PLAIN, &figures),
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! `talktree trash list`: the sessions in the trash.
+
+use talktree::{ListedSession, SessionFilter, SessionState};
+
+use crate::context::Context;
+use crate::failure::{Result, tell};
+use crate::short_ids::ShortIds;
+use crate::table::{Table, minute};
+use crate::text::one_line;
+use crate::{lookup, style};
+
+/// List the sessions in the trash, the one with the newest message first
+///
+/// `deleted` is the time (UTC) at which a session was put there. A session without a name shows the first line of a user,
+/// in quotes.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree trash list [OPTIONS]")]
+pub(super) struct Args {
+    /// List at most N sessions [default: all].
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// List the sessions of this owner.
+    #[arg(long)]
+    owner: Option<String>,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let filter = SessionFilter {
+        owner: args.owner.clone(),
+        state: SessionState::Trash,
+        ..SessionFilter::default()
+    };
+    let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
+    let all = store.sessions()?;
+    let ids = all.iter().chain(sessions.iter().map(|listed| &listed.info));
+    let short = ShortIds::new(ids.map(|info| info.id.as_str()));
+    let mut table = Table::new([
+        ("session", style::ID),
+        ("messages", style::PLAIN),
+        ("deleted", style::FAINT),
+        ("owner", style::FAINT),
+        ("name", style::STRONG),
+    ])
+    .shown_from("owner", 100);
+    for listed in &sessions {
+        if context.is_json {
+            context.out.json(listed)?;
+            continue;
+        }
+        let info = &listed.info;
+        table.push([
+            short.of(info.id.as_str()).to_owned(),
+            info.messages.to_string(),
+            info.deleted_at.map(minute).unwrap_or_default(),
+            one_line(info.owner.as_deref().unwrap_or_default()),
+            title(listed),
+        ]);
+    }
+    match (context.is_json, sessions.is_empty()) {
+        (true, _) => {}
+        (false, true) if args.owner.is_none() => tell("the trash is empty"),
+        (false, true) => tell("no session in the trash is like that"),
+        (false, false) => table.write(&mut context.out)?,
+    }
+    Ok(())
+}
+
+fn title(listed: &ListedSession) -> String {
+    match (&listed.info.name, &listed.preview) {
+        (Some(name), _) => one_line(name),
+        (None, Some(line)) => format!("\"{}\"", one_line(line)),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,127 @@
+//! `talktree usage`: what answers took.
+
+use chrono::Utc;
+use talktree::search::parse_date;
+use talktree::{Cost, UsageFilter, UsageGroup};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result, tell};
+use crate::table::Table;
+use crate::text::one_line;
+use crate::{lookup, style};
+
+/// Add up the tokens and the cost of answers
+///
+/// `input` includes what was cached, `output` what was reasoning. Deleted messages and removed sessions count; what a fork
+/// copied counts once.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree usage [OPTIONS] [SESSION]")]
+pub(crate) struct Args {
+    /// The session: its id, the start or the end of its id, or its name [default: all].
+    session: Option<String>,
+    /// Make a sum for each of these.
+    #[arg(long, value_name = "GROUP")]
+    by: Option<Group>,
+    /// Add up the usage of this owner.
+    #[arg(long)]
+    owner: Option<String>,
+    /// Add up the usage of this model.
+    #[arg(long)]
+    model: Option<String>,
+    /// Add up the usage of the sessions from this program or file.
+    #[arg(long)]
+    source: Option<String>,
+    /// Add up what is not older than this date.
+    #[arg(long, alias = "since", value_name = "DATE")]
+    after: Option<String>,
+    /// Add up what is older than this date.
+    #[arg(long, alias = "until", value_name = "DATE")]
+    before: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Group {
+    /// Each model, the one with the most tokens first.
+    Model,
+    /// Each day in UTC, the newest first.
+    Day,
+    /// Each owner, the one with the most tokens first.
+    Owner,
+    /// Each session, the one with the most tokens first.
+    Session,
+    /// Each program or file, the one with the most tokens first.
+    Source,
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let time = |text: &Option<String>| {
+        text.as_ref().map(|text| {
+            let wrong = || Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d"));
+            parse_date(text, Utc::now()).ok_or_else(wrong)
+        })
+    };
+    let session = args.session.as_ref().map(|given| lookup::any(&store, given)).transpose()?;
+    let filter = UsageFilter {
+        session: session.map(|session| session.id().clone()),
+        owner: args.owner,
+        model: args.model,
+        source: args.source,
+        since: time(&args.after).transpose()?,
+        until: time(&args.before).transpose()?,
+    };
+    let (group, heading) = match args.by {
+        None => (UsageGroup::All, "of"),
+        Some(Group::Model) => (UsageGroup::Model, "model"),
+        Some(Group::Day) => (UsageGroup::Day, "day"),
+        Some(Group::Owner) => (UsageGroup::Owner, "owner"),
+        Some(Group::Session) => (UsageGroup::Session, "session"),
+        Some(Group::Source) => (UsageGroup::Source, "source"),
+    };
+    let rows = store.usage().filter(filter).by(group).run()?;
+    let mut table = Table::new([
+        (heading, style::STRONG),
+        ("answers", style::PLAIN),
+        ("input", style::PLAIN),
+        ("cached", style::FAINT),
+        ("output", style::PLAIN),
+        ("reasoning", style::FAINT),
+        ("cost", style::PLAIN),
+    ]);
+    for row in &rows {
+        if context.is_json {
+            context.out.json(row)?;
+            continue;
+        }
+        let total = &row.total;
+        table.push([
+            match (&row.group, args.by) {
+                (Some(name), _) => one_line(name),
+                (None, None) => "all".to_owned(),
+                (None, Some(Group::Session)) => "(removed)".to_owned(),
+                (None, Some(_)) => "(none)".to_owned(),
+            },
+            total.answers.to_string(),
+            total.input.to_string(),
+            total.cache_read.to_string(),
+            total.output.to_string(),
+            total.reasoning.to_string(),
+            total.costs.iter().map(amount).collect::<Vec<_>>().join(" + "),
+        ]);
+    }
+    match (context.is_json, rows.is_empty()) {
+        (true, _) => {}
+        (false, true) => tell("no answer says what it took"),
+        (false, false) => table.write(&mut context.out)?,
+    }
+    Ok(())
+}
+
+/// Returns an amount with its currency: `1.25 USD`.
+fn amount(cost: &Cost) -> String {
+    let (whole, rest) = (cost.micros / 1_000_000, cost.micros % 1_000_000);
+    let digits = format!("{rest:06}");
+    // Two digits at least, and no zeros at the end after them.
+    let digits = digits.trim_end_matches('0');
+    one_line(&format!("{whole}.{digits:0<2} {}", cost.currency))
+}

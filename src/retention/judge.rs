@@ -1,0 +1,152 @@
+//! Which rule discards a session.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::RetentionRule;
+use super::rule::Total;
+use crate::error::Result;
+use crate::outcome::SessionInfo;
+
+/// Decides about sessions, one after the other, the one with the newest message first.
+///
+/// A dry run and a run ask the same judge.
+pub(crate) struct Judge<'r> {
+    rules: &'r [RetentionRule],
+    now: DateTime<Utc>,
+    /// What each rule has kept so far, by owner if its total is one of each owner.
+    kept: Vec<HashMap<Option<String>, Kept>>,
+}
+
+/// What a total has been used for.
+#[derive(Debug, Default)]
+struct Kept {
+    used: u64,
+    /// A session did not fit.
+    is_full: bool,
+}
+
+impl<'r> Judge<'r> {
+    pub(crate) fn new(rules: &'r [RetentionRule], now: DateTime<Utc>) -> Self {
+        Self { rules, now, kept: rules.iter().map(|_| HashMap::new()).collect() }
+    }
+
+    /// Returns the index of the rule that discards a session. `bytes` returns the size of its messages.
+    pub(crate) fn rule_for(
+        &mut self,
+        info: &SessionInfo,
+        mut bytes: impl FnMut() -> Result<u64>,
+    ) -> Result<Option<usize>> {
+        for (at, rule) in self.rules.iter().enumerate() {
+            if !rule.holds(info, self.now) {
+                continue;
+            }
+            if let Some(max) = rule.bytes
+                && bytes()? <= max
+            {
+                continue;
+            }
+            if let Some(total) = rule.total {
+                let (size, max) = match total {
+                    Total::Sessions(max) => (1, max),
+                    Total::Messages(max) => (info.messages, max),
+                    Total::Bytes(max) => (bytes()?, max),
+                };
+                let owner = info.owner.clone().filter(|_| rule.is_per_owner);
+                let kept = self.kept[at].entry(owner).or_default();
+                if kept.takes(size, max, info.is_pinned) {
+                    continue;
+                }
+            }
+            // A pinned session goes on to the totals of later rules: it counts there, too.
+            if !info.is_pinned {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Kept {
+    /// Returns whether a session is kept. A pinned one is counted in any case.
+    fn takes(&mut self, size: u64, max: u64, is_pinned: bool) -> bool {
+        let used = self.used.saturating_add(size);
+        self.is_full |= used > max;
+        if is_pinned || !self.is_full {
+            self.used = used;
+        }
+        !self.is_full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    /// Asks a judge about sessions with so many messages, newest first: `p` is pinned, a letter before the number is the
+    /// owner. Returns the index of the rule for each, `.` for none.
+    fn judged(rules: &[RetentionRule], sessions: &str) -> Result<String> {
+        let now = Utc::now();
+        let mut judge = Judge::new(rules, now);
+        let mut answer = String::new();
+        for (at, word) in sessions.split_whitespace().enumerate() {
+            let number = word.trim_start_matches(char::is_alphabetic);
+            let letters = &word[..word.len() - number.len()];
+            let created_at = now - TimeDelta::days(at as i64);
+            let mut info = SessionInfo::new(word.into(), created_at);
+            info.messages = number.parse().unwrap_or_default();
+            info.is_pinned = letters.ends_with('p');
+            info.owner = Some(letters.trim_end_matches('p').to_owned()).filter(|o| !o.is_empty());
+            match judge.rule_for(&info, || Ok(10 * info.messages))? {
+                Some(rule) => answer += &rule.to_string(),
+                None => answer.push('.'),
+            }
+        }
+        Ok(answer)
+    }
+
+    #[test]
+    fn a_total_keeps_the_newest_that_fit() -> Result<()> {
+        let rule = || RetentionRule::new("r");
+        let day = std::time::Duration::from_secs(86_400);
+        for (rules, sessions, expected) in [
+            (vec![rule().keep_sessions(2)], "9 9 9 9", "..00"),
+            (vec![rule().keep_messages(10)], "5 5 5 1", "..00"),
+            // None fits after the first that did not.
+            (vec![rule().keep_messages(10)], "5 6 1", ".00"),
+            (vec![rule().keep_bytes(100)], "5 5 5", "..0"),
+            (vec![rule().keep_messages(0)], "0 1 0", ".00"),
+            // A pinned one stays, and counts.
+            (vec![rule().keep_messages(10)], "5 p9 1 p9 1", "..0.0"),
+            (vec![rule().keep_sessions(1).per_owner()], "a1 b1 a1 1 b1 1", "..0.00"),
+            (vec![rule().keep_sessions(1)], "a1 b1 a1 1 b1 1", ".00000"),
+            // The first rule decides; its sessions are not in the totals of later ones.
+            (vec![rule().more_messages_than(8), rule().keep_sessions(2)], "9 1 9 1 1", "0.0.1"),
+            (vec![rule().more_messages_than(8), rule().keep_sessions(2)], "p9 1 9 1 1", "..011"),
+            (vec![rule().more_bytes_than(80)], "8 9 p9", ".0."),
+            (vec![rule().idle_for(2 * day).keep_sessions(1)], "1 1 1 1 1", "...00"),
+            (vec![rule().older_than(2 * day)], "1 1 1 p1 1", "..0.0"),
+        ] {
+            assert_eq!(judged(&rules, sessions)?, expected, "{rules:?} of {sessions}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_time_in_the_future_meets_no_rule() -> Result<()> {
+        let now = Utc::now();
+        let zero = std::time::Duration::ZERO;
+        let rules =
+            [RetentionRule::new("age").older_than(zero), RetentionRule::new("idle").idle_for(zero)];
+        let mut info = SessionInfo::new("s".into(), now + TimeDelta::hours(1));
+        assert_eq!(Judge::new(&rules, now).rule_for(&info, || Ok(0))?, None);
+        info.created_at = now;
+        info.last_message_at = Some(now + TimeDelta::microseconds(1));
+        assert_eq!(Judge::new(&rules[1..], now).rule_for(&info, || Ok(0))?, None);
+        assert_eq!(Judge::new(&rules, now).rule_for(&info, || Ok(0))?, Some(0));
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What a run of rules discarded.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::{RetentionAction, RetentionRule, TRASH};
+use crate::id::SessionId;
+use crate::outcome::SessionInfo;
+
+/// What a run of a [`Retention`](crate::Retention) discarded, or what it would discard.
+///
+/// ```
+/// use talktree::{Message, Retention, RetentionRule, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// for id in ["monday", "tuesday"] {
+///     store.session(id)?.append(Message::user("hello"))?;
+/// }
+/// let newest = Retention::new().rule(RetentionRule::new("newest").keep_sessions(1).remove());
+/// let expected = store.retention(newest.clone()).dry_run()?;
+/// assert_eq!((expected.rules[0].sessions, expected.rules[0].messages), (1, 1));
+/// assert_eq!(store.retention(newest).run()?, expected);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct RetentionReport {
+    /// What each rule discarded, in their order; the term of the trash, if there is one, is the last and named `trash`.
+    pub rules: Vec<RuleReport>,
+    /// The sessions: those from the trash first, then the others, each the one with the newest message first.
+    pub sessions: Vec<DiscardedSession>,
+}
+
+/// What one rule discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RuleReport {
+    /// The name of the rule.
+    pub rule: String,
+    /// What becomes of its sessions.
+    pub action: RetentionAction,
+    /// How many sessions.
+    pub sessions: u64,
+    /// How many messages they have.
+    pub messages: u64,
+    /// The size of the messages, in bytes of JSON.
+    pub bytes: u64,
+}
+
+/// A session that was discarded.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DiscardedSession {
+    /// The id.
+    pub id: SessionId,
+    /// The name.
+    pub name: Option<String>,
+    /// The owner.
+    pub owner: Option<String>,
+    /// The name of the rule.
+    pub rule: String,
+    /// What becomes of it.
+    pub action: RetentionAction,
+    /// How many messages it has.
+    pub messages: u64,
+    /// The size of the messages, in bytes of JSON.
+    pub bytes: u64,
+    /// The time of its last message.
+    pub last_message_at: Option<DateTime<Utc>>,
+}
+
+impl RetentionReport {
+    /// Returns a report of rules that discarded nothing yet.
+    pub(crate) fn new(rules: &[RetentionRule], has_term: bool) -> Self {
+        let mut named: Vec<(&str, RetentionAction)> =
+            rules.iter().map(|rule| (rule.name(), rule.action())).collect();
+        if has_term {
+            named.push((TRASH, RetentionAction::Remove));
+        }
+        let report = |(rule, action): (&str, RetentionAction)| RuleReport {
+            rule: rule.to_owned(),
+            action,
+            sessions: 0,
+            messages: 0,
+            bytes: 0,
+        };
+        Self { rules: named.into_iter().map(report).collect(), sessions: Vec::new() }
+    }
+
+    /// Notes a session that the rule of this index discarded.
+    pub(crate) fn add(&mut self, info: &SessionInfo, rule: usize, bytes: u64) {
+        let of_rule = &mut self.rules[rule];
+        of_rule.sessions += 1;
+        of_rule.messages += info.messages;
+        of_rule.bytes += bytes;
+        self.sessions.push(DiscardedSession {
+            id: info.id.clone(),
+            name: info.name.clone(),
+            owner: info.owner.clone(),
+            rule: of_rule.rule.clone(),
+            action: of_rule.action,
+            messages: info.messages,
+            bytes,
+            last_message_at: info.last_message_at,
+        });
+    }
+
+    /// Returns how many messages were discarded.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.messages).sum()
+    }
+
+    /// Returns the size of these messages, in bytes of JSON.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.bytes).sum()
+    }
+}

@@ -1,0 +1,45 @@
+//! The owners of sessions, by name, from the index of their lists.
+
+use rusqlite::params;
+
+use super::super::connection::Database;
+use super::super::row::time;
+use crate::catalog::OwnerInfo;
+use crate::error::Result;
+
+/// The most owners of one answer.
+const MAX_PAGE: usize = 1_000;
+
+impl Database {
+    /// Returns the owners after a name, by name.
+    pub(crate) fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(OWNERS)?;
+            let limit = i64::try_from(limit.min(MAX_PAGE)).unwrap_or_default();
+            // No owner is empty.
+            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
+            let mut owners = Vec::new();
+            while let Some(row) = rows.next()? {
+                let number = |at: usize| -> rusqlite::Result<u64> {
+                    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+                };
+                owners.push(OwnerInfo {
+                    sessions: number(1)?,
+                    messages: number(2)?,
+                    last_message_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
+                    ..OwnerInfo::new(row.get::<_, String>(0)?)
+                });
+            }
+            Ok(owners)
+        })
+    }
+}
+
+pub(in super::super) const OWNERS: &str =
+    "SELECT owner, count(*), sum(messages), max(last_message_at)
+   FROM session
+  WHERE owner > ?1
+    AND deleted_at IS NULL
+  GROUP BY owner
+  ORDER BY owner
+  LIMIT ?2";

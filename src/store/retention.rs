@@ -1,0 +1,296 @@
+//! Running the rules of a retention.
+//!
+//! A run goes over the lists of sessions page by page, asks a judge about each, and discards those that meet a rule a few
+//! at a time. A session that changed after it was listed is left alone. A run that is stopped leaves each session whole:
+//! the next one goes on. A dry run does the same without the discarding.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{InterruptHandle, InterruptWatch, Store};
+use crate::catalog::{SessionFilter, SessionState};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::event::Change;
+use crate::id::SessionId;
+use crate::outcome::SessionInfo;
+use crate::report::Progress;
+use crate::retention::{
+    Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past,
+};
+use crate::storage::catalog::SessionCatalog;
+
+/// How many sessions are read at a time.
+const PAGE: usize = 500;
+
+/// How many sessions are read first to find one that a rule keeps. The newest ones usually are kept.
+const FIRST_PAGE: usize = 20;
+
+/// How many sessions are discarded in one transaction, at most.
+const MAX_SESSIONS: usize = 64;
+
+/// How many messages are removed in one transaction, unless one session has more: a removal takes about 20 µs for each,
+/// and other writers wait for it.
+const MAX_MESSAGES: u64 = 256;
+
+/// A run of the rules of a [`Retention`]. Made by [`Store::retention`] and
+/// [`SessionManager::retention`](crate::SessionManager::retention).
+///
+/// Other threads and processes may write meanwhile: they wait for a few sessions at a time, and a session that they change
+/// before its turn is left alone.
+#[must_use = "rules do nothing until `run` or `dry_run`"]
+pub struct RetentionRun<'p> {
+    catalog: Arc<dyn SessionCatalog>,
+    retention: Retention,
+    now: Option<DateTime<Utc>>,
+    interrupt: Option<InterruptHandle>,
+    on_removed: Box<dyn Fn(&SessionId) + 'p>,
+    on_progress: Box<dyn FnMut(Progress) + 'p>,
+}
+
+impl Store {
+    /// Returns a run of rules that say which sessions are discarded. [`Retention`] and [`RetentionRule`] have examples.
+    ///
+    /// Nothing is discarded before [`run`](RetentionRun::run), and never without it.
+    pub fn retention<'p>(&self, retention: Retention) -> RetentionRun<'p> {
+        let events = self.events.clone();
+        // A store has no error handler.
+        let on_removed = move |id: &SessionId| events.emit(id, || Change::Remove, |_| {});
+        let run = RetentionRun::over(self.catalog(), retention, on_removed);
+        RetentionRun { interrupt: Some(self.interrupt_handle()), ..run }
+    }
+}
+
+impl<'p> RetentionRun<'p> {
+    /// Returns a run over a catalog; `on_removed` is called after the removal of a session.
+    pub(crate) fn over(
+        catalog: Arc<dyn SessionCatalog>,
+        retention: Retention,
+        on_removed: impl Fn(&SessionId) + 'p,
+    ) -> Self {
+        Self {
+            catalog,
+            retention,
+            now: None,
+            interrupt: None,
+            on_removed: Box::new(on_removed),
+            on_progress: Box::new(|_| {}),
+        }
+    }
+
+    /// Takes this time for the present when it judges ages, for example to see what a later run would discard.
+    pub fn as_of(mut self, time: DateTime<Utc>) -> Self {
+        self.now = Some(time);
+        self
+    }
+
+    /// Calls `progress` after each page of sessions: how many were looked at, and how many there are as far as is known.
+    ///
+    /// It may use the store. If it panics, so does the run; what was discarded stays discarded.
+    pub fn progress(mut self, progress: impl FnMut(Progress) + 'p) -> Self {
+        self.on_progress = Box::new(progress);
+        self
+    }
+
+    /// Discards the sessions that meet a rule, and returns which these are.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] if a rule says nothing, as [`Retention::check`]; [`Error::RuleMeetsAll`] if all sessions that
+    /// are not pinned meet one, unless that is [allowed](Retention::allow_all); nothing is discarded then.
+    /// [`Error::Interrupted`], and as every write: what was discarded until then stays discarded, and another run goes on.
+    pub fn run(self) -> Result<RetentionReport> {
+        self.go(true)
+    }
+
+    /// Returns which sessions a run would discard now. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn dry_run(self) -> Result<RetentionReport> {
+        self.go(false)
+    }
+
+    fn go(mut self, is_real: bool) -> Result<RetentionReport> {
+        self.retention.check()?;
+        let now = self.now.unwrap_or_else(clock::now);
+        let watch = self.interrupt.as_ref().map(InterruptHandle::watch);
+        let retention = std::mem::take(&mut self.retention);
+        if !retention.allows_all() {
+            self.find_kept(retention.rules(), now, watch.as_ref())?;
+        }
+        let report = RetentionReport::new(retention.rules(), retention.trash_term().is_some());
+        let mut pass = Pass { run: self, watch, report, is_real, due: Vec::new(), looked_at: 0 };
+        // The trash first: what the rules put there now has just begun its term.
+        if let Some(term) = retention.trash_term() {
+            let at = retention.rules().len();
+            let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+            pass.over(&filter, |info, _| {
+                let is_due = info.deleted_at.is_some_and(|since| is_past(since, term, now));
+                Ok((is_due && !info.is_pinned).then_some(at))
+            })?;
+        }
+        if !retention.rules().is_empty() {
+            let mut judge = Judge::new(retention.rules(), now);
+            pass.over(&retention.filter(now), |info, bytes| judge.rule_for(info, bytes))?;
+        }
+        Ok(pass.report)
+    }
+
+    /// Returns an error if there is a rule that all sessions meet. Usually that is known after a few of them.
+    fn find_kept(
+        &self,
+        rules: &[RetentionRule],
+        now: DateTime<Utc>,
+        watch: Option<&InterruptWatch>,
+    ) -> Result<()> {
+        // Each rule for itself: others may be ahead of it.
+        let mut undecided: Vec<(&RetentionRule, Judge<'_>)> =
+            rules.iter().map(|rule| (rule, Judge::new(std::slice::from_ref(rule), now))).collect();
+        let mut sessions = 0;
+        each(&*self.catalog, &SessionFilter::default(), FIRST_PAGE, |page| {
+            watch.map_or(Ok(()), InterruptWatch::check)?;
+            for info in &page.sessions {
+                let mut kept = Vec::new();
+                for (at, (_, judge)) in undecided.iter_mut().enumerate() {
+                    let rule = judge.rule_for(info, || self.catalog.bytes(&info.id))?;
+                    if rule.is_none() && !info.is_pinned {
+                        kept.push(at);
+                    }
+                }
+                for at in kept.into_iter().rev() {
+                    undecided.remove(at);
+                }
+                sessions += u64::from(!info.is_pinned);
+            }
+            Ok(if undecided.is_empty() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
+        })?;
+        match undecided.first() {
+            Some((rule, _)) if sessions > 0 => {
+                Err(Error::RuleMeetsAll { rule: rule.name().to_owned(), sessions })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The work of a run.
+struct Pass<'p> {
+    run: RetentionRun<'p>,
+    watch: Option<InterruptWatch>,
+    report: RetentionReport,
+    is_real: bool,
+    /// What will be discarded next, with the index of its rule and its size.
+    due: Vec<(SessionInfo, usize, u64)>,
+    looked_at: u64,
+}
+
+impl Pass<'_> {
+    /// Goes over the sessions that a filter shows, and discards those for which `judge` names a rule.
+    fn over(
+        &mut self,
+        filter: &SessionFilter,
+        mut judge: impl FnMut(&SessionInfo, &mut dyn FnMut() -> Result<u64>) -> Result<Option<usize>>,
+    ) -> Result<()> {
+        let catalog = Arc::clone(&self.run.catalog);
+        each(&*catalog, filter, PAGE, |page| {
+            for info in page.sessions {
+                let mut size = None;
+                let mut bytes = || match size {
+                    Some(size) => Ok(size),
+                    None => Ok(*size.insert(catalog.bytes(&info.id)?)),
+                };
+                if let Some(rule) = judge(&info, &mut bytes)? {
+                    let bytes = bytes()?;
+                    self.add(info, rule, bytes)?;
+                }
+                self.looked_at += 1;
+            }
+            self.discard()?;
+            let more = if page.is_last { 0 } else { PAGE as u64 };
+            (self.run.on_progress)(Progress::new(self.looked_at, self.looked_at + more));
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Adds a session to those that are discarded next. If that would be too many, or need another action, they are
+    /// discarded first.
+    fn add(&mut self, info: SessionInfo, rule: usize, bytes: u64) -> Result<()> {
+        let action = self.report.rules[rule].action;
+        let is_other =
+            self.due.first().is_some_and(|due| self.report.rules[due.1].action != action);
+        let messages: u64 = self.due.iter().map(|(info, ..)| info.messages).sum();
+        let is_many = action == RetentionAction::Remove
+            && !self.due.is_empty()
+            && messages + info.messages > MAX_MESSAGES;
+        if is_other || is_many || self.due.len() >= MAX_SESSIONS {
+            self.discard()?;
+        }
+        self.due.push((info, rule, bytes));
+        Ok(())
+    }
+
+    /// Discards what is due, in one transaction, and notes it.
+    fn discard(&mut self) -> Result<()> {
+        self.watch.as_ref().map_or(Ok(()), InterruptWatch::check)?;
+        let due = std::mem::take(&mut self.due);
+        let Some((_, first, _)) = due.first() else { return Ok(()) };
+        let action = self.report.rules[*first].action;
+        let done = match self.is_real {
+            true => {
+                let sessions: Vec<SessionInfo> =
+                    due.iter().map(|(info, ..)| info.clone()).collect();
+                self.run.catalog.discard(&sessions, action)?
+            }
+            false => vec![true; due.len()],
+        };
+        let mut removed = Vec::new();
+        for ((info, rule, bytes), _) in due.iter().zip(done).filter(|(_, is_done)| *is_done) {
+            self.report.add(info, *rule, *bytes);
+            if self.is_real && action == RetentionAction::Remove {
+                removed.push(&info.id);
+            }
+        }
+        removed.into_iter().for_each(&self.run.on_removed);
+        Ok(())
+    }
+}
+
+/// A page of a list.
+struct Read {
+    sessions: Vec<SessionInfo>,
+    is_last: bool,
+}
+
+/// Reads the sessions that a filter shows, page by page; the first page has `first` sessions at most.
+fn each(
+    catalog: &dyn SessionCatalog,
+    filter: &SessionFilter,
+    first: usize,
+    mut with: impl FnMut(Read) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let (mut after, mut size) = (None, first);
+    loop {
+        let page = catalog.list(filter, after, size)?;
+        (after, size) = (page.after, PAGE);
+        let sessions = page.sessions.into_iter().map(|listed| listed.info).collect();
+        if with(Read { sessions, is_last: after.is_none() })?.is_break() || after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+impl fmt::Debug for RetentionRun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetentionRun")
+            .field("retention", &self.retention)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
