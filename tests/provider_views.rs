@@ -265,6 +265,29 @@ fn a_call_of_running_code_keeps_its_caller() {
     assert!(request["messages"][1]["content"][0].get("caller").is_none());
 }
 
+/// The call named code that comes after it as its caller, so the code counted as waiting for it, and was sent without a
+/// result.
+#[test]
+fn a_call_before_the_code_that_it_names_has_no_caller() {
+    let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
+    let called = json!({"type": "tool-get", "toolCallId": "a", "input": {}, "caller": caller});
+    let [used, _] = search("srvtoolu_1");
+    let image =
+        json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,aGk="});
+    let view = [message("assistant", json!([called, used, image]))];
+    let request = anthropic(&view);
+    assert_eq!(blocks(&request), ["user: text", "assistant: text tool_use", "user: tool_result"]);
+    assert!(request["messages"][1]["content"][1].get("caller").is_none());
+    // At the end of the conversation the search may wait for its result, and the call still has no caller.
+    let view = [message("assistant", json!([called, used]))];
+    let request = anthropic(&view);
+    assert_eq!(
+        blocks(&request),
+        ["user: text", "assistant: server_tool_use tool_use", "user: tool_result"]
+    );
+    assert!(request["messages"][1]["content"][1].get("caller").is_none());
+}
+
 /// The calling program compacted on the provider's side; what came before is in this block.
 #[test]
 fn a_compaction_by_the_provider_comes_back() {

@@ -133,7 +133,11 @@ fn pair_turn(turn: &mut [(&'static str, Blocks)], is_last: bool) {
             {
                 answered.insert(id.to_owned());
             }
-            if is_newest && let Some(id) = block["caller"]["tool_id"].as_str() {
+            // A call cannot come from code that is called after it.
+            if is_newest
+                && let Some(id) = block["caller"]["tool_id"].as_str()
+                && called.contains(id)
+            {
                 paused.insert(id.to_owned());
             }
         }
