@@ -324,6 +324,32 @@ fn a_failed_change_leaves_the_old_key() -> Result<()> {
     Ok(())
 }
 
+/// A connection that fills an empty file chooses its salt, which all others need.
+#[test]
+fn a_new_store_may_be_opened_by_many_at_once() -> Result<()> {
+    for _ in 0..20 {
+        let folder = common::folder()?;
+        let path = folder.path().join("bot.db");
+        let barrier = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| -> Result<()> {
+            let (path, barrier) = (&path, &barrier);
+            let openers: Vec<_> = (0..8)
+                .map(|n| {
+                    scope.spawn(move || -> Result<()> {
+                        barrier.wait();
+                        let store = open(path, KEY)?;
+                        store.session("s")?.append(Message::user(n.to_string()))?;
+                        Ok(())
+                    })
+                })
+                .collect();
+            openers.into_iter().try_for_each(|opener| opener.join().expect("no panic"))
+        })?;
+        assert_eq!(open(&path, KEY)?.session("s")?.raw_history()?.len(), 8);
+    }
+    Ok(())
+}
+
 #[test]
 fn pages_with_the_old_key_do_not_stay_in_the_log() -> Result<()> {
     let folder = common::folder()?;

@@ -161,17 +161,21 @@ impl Store {
 }
 
 /// An export in progress.
-struct Lines<'a, W> {
+pub(super) struct Lines<'a, W> {
     output: &'a mut W,
     checksum: Uuid,
-    counts: Counts,
+    pub(super) counts: Counts,
 }
 
 impl<'a, W: Write> Lines<'a, W> {
     fn begin(output: &'a mut W) -> Result<Self> {
-        let mut lines = Self { output, checksum: Uuid::nil(), counts: Counts::default() };
         // Not serialized: readers recognize the format by its first bytes.
-        lines.text(&format!(r#"{{"format":"talktree","version":{FORMAT_VERSION}}}"#))?;
+        Self::begin_with(&format!(r#"{{"format":"talktree","version":{FORMAT_VERSION}}}"#), output)
+    }
+
+    pub(super) fn begin_with(header: &str, output: &'a mut W) -> Result<Self> {
+        let mut lines = Self { output, checksum: Uuid::nil(), counts: Counts::default() };
+        lines.text(header)?;
         Ok(lines)
     }
 
@@ -181,7 +185,7 @@ impl<'a, W: Write> Lines<'a, W> {
         each_record(session, &mut |record| self.record(record))
     }
 
-    fn record(&mut self, record: Record<'_>) -> Result<()> {
+    pub(super) fn record(&mut self, record: Record<'_>) -> Result<()> {
         match record {
             Record::Tombstone { number, parent, below, starts, ends } => {
                 let kind = "tombstone";
@@ -205,7 +209,7 @@ impl<'a, W: Write> Lines<'a, W> {
         }
     }
 
-    fn end(mut self) -> Result<()> {
+    pub(super) fn end(mut self) -> Result<()> {
         #[derive(Serialize)]
         struct End {
             #[serde(flatten)]
@@ -217,7 +221,7 @@ impl<'a, W: Write> Lines<'a, W> {
         self.output.flush().map_err(output_error)
     }
 
-    fn line(&mut self, record: &impl Serialize) -> Result<()> {
+    pub(super) fn line(&mut self, record: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(record);
         self.text(&text.map_err(|source| Error::Json { what: "a record", source })?)
     }
@@ -270,11 +274,11 @@ struct CompactionRecord<'a> {
 }
 
 #[derive(Serialize)]
-struct Typed<'a, T> {
+pub(super) struct Typed<'a, T> {
     #[serde(rename = "type")]
-    kind: &'static str,
+    pub(super) kind: &'static str,
     #[serde(flatten)]
-    rest: &'a T,
+    pub(super) rest: &'a T,
 }
 
 /// The record of a session.

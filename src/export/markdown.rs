@@ -64,7 +64,7 @@ impl Session {
     }
 }
 
-fn write_message(message: &Message, output: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write_message(message: &Message, output: &mut impl Write) -> std::io::Result<()> {
     let time = message.created_at.format("%Y-%m-%d %H:%M:%S UTC");
     writeln!(output, "\n## {}, {time}", speaker(message))?;
     for part in &message.parts {
@@ -135,7 +135,7 @@ fn readable(json: &Json) -> String {
 }
 
 /// Writes text in a fence that is longer than any fence in the text.
-fn write_fence(language: &str, text: &str, output: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write_fence(language: &str, text: &str, output: &mut impl Write) -> std::io::Result<()> {
     let ticks = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));
     writeln!(output, "\n{fence}{language}\n{}\n{fence}", content(text.trim_end()))
@@ -184,6 +184,6 @@ fn open_fence(text: &str) -> Option<String> {
 }
 
 /// Returns text that cannot end a heading, a link or inline code.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     line(text).replace(['<', '>', '[', ']', '`'], " ")
 }

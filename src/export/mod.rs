@@ -2,7 +2,7 @@
 //!
 //! There are three formats: talktree's own JSON lines, which hold everything that a read of a session returns and
 //! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
-//! [`content_hash`] compares the content of two stores.
+//! [`Store::export_owner`](crate::Store::export_owner) writes all that is held of one owner. [`content_hash`] compares the content of two stores.
 //!
 //! # The own format
 //!
@@ -36,10 +36,12 @@ mod hash;
 mod jsonl;
 mod markdown;
 mod openai;
+mod owner;
 mod records;
 
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};
+pub use owner::{OwnerExport, OwnerFormat};
 
 use crate::error::Error;
 

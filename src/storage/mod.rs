@@ -8,6 +8,7 @@ pub(crate) mod catalog;
 mod commit;
 pub(crate) mod context;
 mod cursor;
+pub(crate) mod held;
 pub(crate) mod sqlite;
 
 use std::sync::Arc;

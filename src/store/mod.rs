@@ -4,6 +4,7 @@ mod care;
 mod import;
 mod interrupt;
 mod options;
+mod owner;
 mod retention;
 mod search;
 mod sessions;

@@ -137,10 +137,11 @@ impl Database {
         });
         if changed.is_ok() {
             encryption.generation.fetch_add(1, Ordering::Release);
+            // Before another read begins: they have the old key.
+            self.forget_readers();
         }
         drop(gate);
         changed.map_err(failed)?;
-        self.forget_readers();
         self.log.empty(&mut conn, self.config.busy_timeout);
         self.check_file().map_err(failed)
     }

@@ -29,6 +29,7 @@ mod file;
 mod fork;
 mod handle;
 mod head;
+mod held;
 mod import;
 mod import_sessions;
 mod interrupt;

@@ -13,6 +13,7 @@ pub(super) mod entry;
 pub(super) mod frozen_prompt;
 pub(super) mod lifecycle;
 pub(super) mod search;
+pub(super) mod texts;
 #[cfg(test)]
 mod tests;
 

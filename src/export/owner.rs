@@ -1,0 +1,364 @@
+//! Exports all that is held of an owner, for a person who asks to see it.
+//!
+//! JSON lines, version 1: a `session` record is followed by the records of that session as in talktree's own format, then
+//! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner.
+//!
+//! ```json
+//! {"format":"talktree-owner","version":1}
+//! {"type":"owner","id":"user:42"}
+//! {"type":"text","label":"memory","key":"","version":1,"content":"Likes tea.","changed_at":".."}
+//! {"type":"session","id":"s","name":"..","owner":"user:42","created_at":"..","deleted_at":null}
+//! {"type":"message","message":{"id":"a",..}}
+//! {"type":"text","session":"s","label":"notes",..}
+//! {"type":"prompt","session":"s","sections":[{"label":"..","header":"..","content":".."}]}
+//! {"type":"binding","key":"telegram:4711","session":"s",..}
+//! {"type":"imported","session":"s","record":".."}
+//! {"type":"usage","session":"s","message":"a","model":"..","input":100,..}
+//! {"type":"end","sessions":1,"messages":1,"compactions":0,"labels":0,"checksum":".."}
+//! ```
+
+use std::fmt::Display;
+use std::io::Write;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::jsonl::{Counts, Lines, Typed, session_record};
+use super::markdown::{one_line, write_fence, write_message};
+use super::output_error;
+use super::records::{Record, each_record};
+use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::message::Message;
+use crate::outcome::SessionInfo;
+use crate::storage::context::{EntryVersion, PromptSection};
+use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::store::Store;
+
+/// How many sessions or bindings one read returns.
+const PAGE: usize = 1_000;
+
+/// A format of [`Store::export_owner`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnerFormat {
+    /// JSON lines, for programs: everything.
+    Jsonl,
+    /// A page for people: everything but the ids of messages, parts that talktree does not show to people (such as the bytes
+    /// of a file inside a message), and the places of summaries.
+    Markdown,
+}
+
+/// What [`Store::export_owner`] wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct OwnerExport {
+    /// Sessions, those in the trash included.
+    pub sessions: u64,
+    /// Messages of those sessions, on all branches.
+    pub messages: u64,
+    /// Versions of texts of context blocks: of the owner, and of those sessions.
+    pub texts: u64,
+    /// Outside keys that lead to those sessions, or led to them.
+    pub bindings: u64,
+    /// Rows in the ledger of usage.
+    pub usage: u64,
+}
+
+impl OwnerExport {
+    /// Returns whether nothing is held of the owner.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Store {
+    /// Writes all that is held of an owner: for a person who asks to see it, or takes it elsewhere.
+    ///
+    /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
+    /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
+    /// keys and imported records; the owner's context blocks with their versions; and the owner's usage, also of sessions that
+    /// were removed. What a removed text or a former version said is in it, as long as the store keeps it.
+    ///
+    /// What the owner said in the sessions of others is not in it, and neither are blocks that all sessions share, except as
+    /// a session's frozen prompt has them. All is from one snapshot.
+    ///
+    /// ```
+    /// use talktree::export::OwnerFormat;
+    /// use talktree::{Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for owner in ["ann", "bob"] {
+    ///     let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
+    ///     store.create_session(details)?.append(Message::user(format!("I am {owner}.")))?;
+    /// }
+    /// let mut file = Vec::new();
+    /// let written = store.export_owner("ann", OwnerFormat::Jsonl, &mut file)?;
+    /// assert_eq!((written.sessions, written.messages), (1, 1));
+    /// let text = String::from_utf8_lossy(&file);
+    /// assert!(text.contains("I am ann.") && !text.contains("bob"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
+    pub fn export_owner(
+        &self,
+        owner: &str,
+        format: OwnerFormat,
+        output: &mut impl Write,
+    ) -> Result<OwnerExport> {
+        let watch = self.interrupt_signal().watch();
+        let store = self.snapshot()?;
+        let mut written = OwnerExport::default();
+        match format {
+            OwnerFormat::Jsonl => {
+                let header = r#"{"format":"talktree-owner","version":1}"#;
+                let mut lines = Lines::begin_with(header, output)?;
+                lines.line(&Typed { kind: "owner", rest: &serde_json::json!({ "id": owner }) })?;
+                each(&store, owner, &mut |held| {
+                    watch.check()?;
+                    written.count(&held);
+                    write_line(held, &mut lines)
+                })?;
+                lines.end()?;
+            }
+            OwnerFormat::Markdown => {
+                heading("#", format_args!("Data of {}", one_line(owner)), clock::now(), output)?;
+                each(&store, owner, &mut |held| {
+                    watch.check()?;
+                    written.count(&held);
+                    write_section(held, output)
+                })?;
+                output.flush().map_err(output_error)?;
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// One thing that is held of an owner.
+enum Held<'a> {
+    Session(&'a SessionInfo),
+    Record(Record<'a>),
+    Text(Option<&'a SessionId>, &'a TextName, &'a EntryVersion),
+    Prompt(&'a SessionId, &'a [PromptSection]),
+    Binding(&'a Binding),
+    Imported(&'a SessionId, &'a str),
+    Usage(&'a LedgerRow),
+}
+
+impl OwnerExport {
+    fn count(&mut self, held: &Held<'_>) {
+        match held {
+            Held::Session(_) => self.sessions += 1,
+            Held::Record(Record::Message { .. }) => self.messages += 1,
+            Held::Text(..) => self.texts += 1,
+            Held::Binding(_) => self.bindings += 1,
+            Held::Usage(_) => self.usage += 1,
+            Held::Record(_) | Held::Prompt(..) | Held::Imported(..) => {}
+        }
+    }
+}
+
+type With<'w> = &'w mut dyn FnMut(Held<'_>) -> Result<()>;
+
+/// Calls `with` once for each thing that a snapshot of a store holds of an owner.
+fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
+    each_text(store, Holder::Owner(owner), None, with)?;
+    for info in sessions_of(store, owner)? {
+        with(Held::Session(&info))?;
+        let session = store.session(&info.id)?;
+        each_record(&session, &mut |record| with(Held::Record(record)))?;
+        each_text(store, Holder::Session(&info.id), Some(&info.id), with)?;
+        let frozen = session.context().store().map(|context| context.frozen()).transpose()?;
+        if let Some(sections) = frozen.flatten() {
+            with(Held::Prompt(&info.id, &sections))?;
+        }
+        let filter = BindingFilter { session: Some(info.id.clone()), ..BindingFilter::default() };
+        let mut before = None;
+        loop {
+            let bindings = store.bindings(&filter, before, PAGE)?;
+            let Some(last) = bindings.last() else { break };
+            before = Some(last.number);
+            bindings.iter().try_for_each(|binding| with(Held::Binding(binding)))?;
+        }
+        for record in store.imported_records(&info.id)? {
+            with(Held::Imported(&info.id, &record))?;
+        }
+    }
+    let mut after = None;
+    loop {
+        let rows = store.ledger(owner, after)?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = Some(last.place);
+        rows.iter().try_for_each(|row| with(Held::Usage(row)))?;
+    }
+}
+
+/// Returns the sessions of an owner, the oldest first.
+fn sessions_of(store: &Store, owner: &str) -> Result<Vec<SessionInfo>> {
+    let mut sessions = Vec::new();
+    for state in [SessionState::Present, SessionState::Trash] {
+        let filter = SessionFilter { state, ..SessionFilter::owned_by(owner) };
+        let mut after = None;
+        loop {
+            let page = store.list_sessions(&filter, after, PAGE)?;
+            sessions.extend(page.sessions.into_iter().map(|listed| listed.info));
+            after = page.after;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    Ok(sessions)
+}
+
+fn each_text(
+    store: &Store,
+    holder: Holder<'_>,
+    session: Option<&SessionId>,
+    with: With<'_>,
+) -> Result<()> {
+    for name in store.text_names(holder)? {
+        for version in store.text_versions(holder, &name)? {
+            with(Held::Text(session, &name, &version))?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct SessionLine<'a> {
+    #[serde(flatten)]
+    session: super::jsonl::SessionRecord<'a>,
+    deleted_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Serialize)]
+struct TextLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a SessionId>,
+    label: &'a str,
+    key: &'a str,
+    #[serde(flatten)]
+    version: &'a EntryVersion,
+}
+
+#[derive(Serialize)]
+struct PromptLine<'a> {
+    session: &'a SessionId,
+    sections: &'a [PromptSection],
+}
+
+#[derive(Serialize)]
+struct ImportedLine<'a> {
+    session: &'a SessionId,
+    record: &'a str,
+}
+
+fn write_line<W: Write>(held: Held<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
+    match held {
+        Held::Session(info) => {
+            lines.counts = Counts { sessions: lines.counts.sessions + 1, ..lines.counts };
+            let session = session_record(info);
+            lines.line(&SessionLine { session, deleted_at: info.deleted_at })
+        }
+        Held::Record(record) => lines.record(record),
+        Held::Text(session, TextName { label, key }, version) => {
+            lines.line(&Typed { kind: "text", rest: &TextLine { session, label, key, version } })
+        }
+        Held::Prompt(session, sections) => {
+            lines.line(&Typed { kind: "prompt", rest: &PromptLine { session, sections } })
+        }
+        Held::Binding(binding) => lines.line(&Typed { kind: "binding", rest: binding }),
+        Held::Imported(session, record) => {
+            lines.line(&Typed { kind: "imported", rest: &ImportedLine { session, record } })
+        }
+        Held::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),
+    }
+}
+
+/// Writes a heading. Each one ends with a time, so that no text can imitate it: lines of texts that do are marked.
+fn heading(
+    level: &str,
+    what: impl Display,
+    time: DateTime<Utc>,
+    output: &mut impl Write,
+) -> Result<()> {
+    let time = time.format("%Y-%m-%d %H:%M:%S UTC");
+    writeln!(output, "\n{level} {what}, {time}").map_err(output_error)
+}
+
+fn write_section(held: Held<'_>, output: &mut impl Write) -> Result<()> {
+    let now = clock::now();
+    match held {
+        Held::Session(info) => {
+            let name = info.name.as_deref().unwrap_or(info.id.as_str());
+            heading("#", format_args!("Session {}", one_line(name)), info.created_at, output)?;
+            let session = session_record(info);
+            fence_json(&SessionLine { session, deleted_at: info.deleted_at }, output)
+        }
+        Held::Record(Record::Message { message, .. }) => {
+            write_message(message, output).map_err(output_error)?;
+            write_rest(message, output)
+        }
+        Held::Record(Record::Compaction { compaction, .. }) => {
+            heading("##", "Summary", compaction.created_at, output)?;
+            write_fence("", &compaction.summary, output).map_err(output_error)?;
+            compaction.details.as_ref().map_or(Ok(()), |details| fence_json(details, output))
+        }
+        Held::Record(Record::Label(label)) => item("Label", &label.name, output),
+        Held::Record(Record::Elision(elision)) => item("Shortened result", &elision.marker, output),
+        Held::Record(Record::Tombstone { .. } | Record::Head(_)) => Ok(()),
+        Held::Text(session, name, version) => {
+            let whose = if session.is_some() { "Text" } else { "Text of the owner" };
+            let name = one_line(&format!("{} {}", name.label, name.key));
+            let (name, number) = (name.trim_end(), version.version);
+            let what = format_args!("{whose} {name}, version {number}");
+            heading("##", what, version.changed_at, output)?;
+            for line in [&version.title, &version.description].into_iter().flatten() {
+                item("About", line, output)?;
+            }
+            let text = version.content.as_deref().unwrap_or("(removed)");
+            write_fence("", text, output).map_err(output_error)
+        }
+        Held::Prompt(_, sections) => {
+            heading("##", "Prompt", now, output)?;
+            fence_json(&sections, output)
+        }
+        Held::Binding(binding) => {
+            heading("##", "Key", binding.bound_at, output)?;
+            fence_json(binding, output)
+        }
+        Held::Imported(_, record) => item("Imported record", record, output),
+        Held::Usage(row) => {
+            heading("##", "Usage", row.used_at, output)?;
+            fence_json(row, output)
+        }
+    }
+}
+
+/// Writes what a message has besides its parts.
+fn write_rest(message: &Message, output: &mut impl Write) -> Result<()> {
+    let Message { metadata, extra, .. } = message;
+    if let Some(metadata) = metadata {
+        write_fence("json", metadata.as_str(), output).map_err(output_error)?;
+    }
+    if extra.is_empty() { Ok(()) } else { fence_json(extra, output) }
+}
+
+fn item(what: &str, text: &str, output: &mut impl Write) -> Result<()> {
+    writeln!(output, "\n{what}:").map_err(output_error)?;
+    write_fence("", text, output).map_err(output_error)
+}
+
+fn fence_json(value: &impl Serialize, output: &mut impl Write) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|source| Error::Json { what: "a record", source })?;
+    write_fence("json", &text, output).map_err(output_error)
+}

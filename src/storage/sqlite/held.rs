@@ -1,0 +1,106 @@
+//! Reads what is held of an owner besides messages: texts, usage, imported records.
+
+use rusqlite::{Connection, Row, params};
+
+use super::connection::Database;
+use super::context::texts;
+use super::error::BackendResult;
+use super::row::session as row;
+use super::row::time;
+use crate::error::Result;
+use crate::id::{MessageId, SessionId};
+use crate::storage::context::EntryVersion;
+use crate::storage::held::{Holder, LedgerRow, TextName};
+
+/// How many rows of the ledger one read returns.
+const BATCH: usize = 1_000;
+
+impl Database {
+    /// Returns the names of all texts of a holder, removed ones included.
+    pub(crate) fn text_names(&self, holder: Holder<'_>) -> Result<Vec<TextName>> {
+        self.read(|conn| match key_of(conn, holder)? {
+            Some((session, owner)) => texts::names(conn, session, owner),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// Returns the versions of a text, oldest first.
+    pub(crate) fn text_versions(
+        &self,
+        holder: Holder<'_>,
+        name: &TextName,
+    ) -> Result<Vec<EntryVersion>> {
+        self.read(|conn| match key_of(conn, holder)? {
+            Some((session, owner)) => texts::versions(conn, session, owner, name),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// Returns the rows of an owner in the ledger, oldest first: a batch of those after a place. An empty batch is the end.
+    pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
+        let (used_at, number) = after.unwrap_or((i64::MIN, i64::MIN));
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(LEDGER)?;
+            let mut rows = statement.query(params![owner, used_at, number, BATCH])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(ledger_row(row)?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns the keys of the records that were imported into a session, sorted.
+    pub(crate) fn imported_records(&self, id: &SessionId) -> Result<Vec<String>> {
+        self.read(|conn| {
+            let Some(session) = row::find(conn, id)? else { return Ok(Vec::new()) };
+            let mut statement = conn.prepare_cached(IMPORTED)?;
+            let records = statement.query_map([session.key], |row| row.get(0))?;
+            Ok(records.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+/// Returns what the rows of a holder's blocks say: the key of the session, and the owner.
+fn key_of<'a>(conn: &Connection, holder: Holder<'a>) -> BackendResult<Option<(i64, &'a str)>> {
+    match holder {
+        // Blocks without an owner are shared by all.
+        Holder::Owner(owner) => Ok((!owner.is_empty()).then_some((0, owner))),
+        Holder::Session(id) => Ok(row::find(conn, id)?.map(|session| (session.key, ""))),
+    }
+}
+
+pub(super) const LEDGER: &str = "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
+        cache_write, reasoning, cost, currency, answer, used_at, number
+   FROM usage
+   LEFT JOIN session ON session.key = usage.session
+   LEFT JOIN message ON message.address = usage.address
+  WHERE usage.owner = ?1
+    AND (used_at, number) > (?2, ?3)
+  ORDER BY used_at, number
+  LIMIT ?4";
+
+fn ledger_row(row: &Row<'_>) -> BackendResult<LedgerRow> {
+    let tokens = |at: usize| -> BackendResult<u64> {
+        Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+    };
+    let used_at: i64 = row.get(12)?;
+    Ok(LedgerRow {
+        session: row.get::<_, Option<String>>(0)?.map(SessionId::from),
+        message: row.get::<_, Option<String>>(1)?.map(MessageId::from),
+        model: row.get(2)?,
+        source: row.get(3)?,
+        input: tokens(4)?,
+        output: tokens(5)?,
+        cache_read: tokens(6)?,
+        cache_write: tokens(7)?,
+        reasoning: tokens(8)?,
+        cost: row.get(9)?,
+        currency: row.get(10)?,
+        answer: row.get(11)?,
+        used_at: time(used_at)?,
+        place: (used_at, row.get(13)?),
+    })
+}
+
+const IMPORTED: &str = "SELECT record FROM imported WHERE session = ?1 ORDER BY record";

@@ -1,0 +1,33 @@
+//! What is held of an owner besides messages, for an export.
+
+use super::Store;
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::storage::context::EntryVersion;
+use crate::storage::held::{Holder, LedgerRow, TextName};
+
+impl Store {
+    /// Returns the names of all texts of a holder, removed ones included.
+    pub(crate) fn text_names(&self, holder: Holder<'_>) -> Result<Vec<TextName>> {
+        self.database.text_names(holder)
+    }
+
+    /// Returns the versions of a text, oldest first.
+    pub(crate) fn text_versions(
+        &self,
+        holder: Holder<'_>,
+        name: &TextName,
+    ) -> Result<Vec<EntryVersion>> {
+        self.database.text_versions(holder, name)
+    }
+
+    /// Returns a batch of the owner's rows in the ledger, after a place; an empty one is the end.
+    pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
+        self.database.ledger(owner, after)
+    }
+
+    /// Returns the keys of the records that were imported into a session.
+    pub(crate) fn imported_records(&self, id: &SessionId) -> Result<Vec<String>> {
+        self.database.imported_records(id)
+    }
+}
