@@ -123,10 +123,16 @@ fn a_wrong_key_and_a_missing_one_are_named_and_change_nothing() -> Result<()> {
         for answer in with(key, path) {
             let error = answer.unwrap_err();
             assert!(matches!(error, Error::WrongKey { .. }), "{error}");
-            assert!(error.to_string().ends_with(&format!(" cannot be decrypted: {why}")), "{error}");
+            assert!(
+                error.to_string().ends_with(&format!(" cannot be decrypted: {why}")),
+                "{error}"
+            );
         }
     }
-    assert!(matches!(with(None, &text), [Err(Error::NotAStore { .. }), Err(Error::NotAStore { .. })]));
+    assert!(matches!(
+        with(None, &text),
+        [Err(Error::NotAStore { .. }), Err(Error::NotAStore { .. })]
+    ));
 
     // While this process has it open, its bytes are not read to find out.
     let store = open(&path, KEY)?;

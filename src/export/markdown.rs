@@ -135,7 +135,11 @@ fn readable(json: &Json) -> String {
 }
 
 /// Writes text in a fence that is longer than any fence in the text.
-pub(super) fn write_fence(language: &str, text: &str, output: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write_fence(
+    language: &str,
+    text: &str,
+    output: &mut impl Write,
+) -> std::io::Result<()> {
     let ticks = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));
     writeln!(output, "\n{fence}{language}\n{}\n{fence}", content(text.trim_end()))

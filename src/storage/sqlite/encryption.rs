@@ -100,7 +100,8 @@ impl Database {
         match (self.path(), &self.config.encryption) {
             (Some(path), Some(_)) if error.is_not_a_database() => Error::WrongKey {
                 path: path.to_owned(),
-                why: "it was given another key since it was opened; open it again with that".to_owned(),
+                why: "it was given another key since it was opened; open it again with that"
+                    .to_owned(),
             },
             _ => error.into_error(waited_ms),
         }

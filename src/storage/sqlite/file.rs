@@ -392,7 +392,9 @@ pub(super) fn looks_encrypted(path: &Path) -> bool {
     };
     let mut seen = [false; 256];
     page.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-    is_paged && !page.starts_with(SQLITE) && seen.iter().filter(|seen| **seen).count() >= MIN_DISTINCT_BYTES
+    is_paged
+        && !page.starts_with(SQLITE)
+        && seen.iter().filter(|seen| **seen).count() >= MIN_DISTINCT_BYTES
 }
 
 /// The pages of a new store.

@@ -70,7 +70,8 @@ fn key_of<'a>(conn: &Connection, holder: Holder<'a>) -> BackendResult<Option<(i6
     }
 }
 
-pub(super) const LEDGER: &str = "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
+pub(super) const LEDGER: &str =
+    "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
         cache_write, reasoning, cost, currency, answer, used_at, number
    FROM usage
    LEFT JOIN session ON session.key = usage.session

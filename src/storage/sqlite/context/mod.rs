@@ -13,9 +13,9 @@ pub(super) mod entry;
 pub(super) mod frozen_prompt;
 pub(super) mod lifecycle;
 pub(super) mod search;
-pub(super) mod texts;
 #[cfg(test)]
 mod tests;
+pub(super) mod texts;
 
 use std::sync::Arc;
 use std::time::Duration;
