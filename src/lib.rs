@@ -28,6 +28,7 @@ mod compaction;
 mod context;
 #[cfg(feature = "sqlcipher")]
 mod encryption_key;
+mod erasure;
 mod error;
 mod event;
 mod foreign;
@@ -71,6 +72,10 @@ pub use context::{
 };
 #[cfg(feature = "sqlcipher")]
 pub use encryption_key::EncryptionKey;
+pub use erasure::{
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, ErasureTarget,
+    Occurrence,
+};
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};

@@ -13,6 +13,7 @@ const LAYERS: &[&[&str]] = &[
         "catalog",
         "clock",
         "encryption_key",
+        "erasure",
         "error",
         "foreign",
         "id",

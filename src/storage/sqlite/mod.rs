@@ -24,6 +24,7 @@ mod cursor;
 mod delete;
 #[cfg_attr(not(feature = "sqlcipher"), expect(dead_code, reason = "no store has a key"))]
 mod encryption;
+mod erase;
 mod error;
 mod file;
 mod fork;
@@ -43,6 +44,7 @@ mod placed;
 mod plan_reader;
 #[cfg(test)]
 mod query_plans;
+mod raw_file;
 mod schema;
 mod search;
 mod search_index;
