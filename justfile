@@ -97,7 +97,12 @@ long-chat *args:
 background help="":
     cargo run --example background
 
-# Plays the same with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
+# Plays a chat bot for many people, which remembers, searches and forgets.
+[arg("help", long, value="--help")]
+bot help="":
+    cargo run --example bot_core
+
+# Plays the long chat with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
 ollama *args:
     cargo run --example ollama -- "$@"
 
