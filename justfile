@@ -123,6 +123,10 @@ bench-plot help="":
 torture *work="all":
     cargo run --release -p talktree-torture -- "$@"
 
+# Plays a bot for many people: 1 000 000 messages, kills, erasures; or for a minute: `just soak --quick`.
+soak *args:
+    cargo run --release -p talktree-torture -- soak "$@"
+
 # Feeds hostile input (queries, importers, messages, names, addresses) to a check, as a fuzzer finds it: `just fuzz queries 600`.
 fuzz target="queries" seconds="600":
     command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --version 0.13.2 --locked; \
