@@ -97,7 +97,12 @@ long-chat *args:
 background help="":
     cargo run --example background
 
-# Plays the same with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
+# Plays a chat bot for many people, which remembers, searches and forgets.
+[arg("help", long, value="--help")]
+bot help="":
+    cargo run --example bot_core
+
+# Plays the long chat with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
 ollama *args:
     cargo run --example ollama -- "$@"
 
@@ -117,6 +122,10 @@ bench-plot help="":
 # Breaks stores on purpose, for half an hour or so; or in one way only: `just torture power --seed 7`.
 torture *work="all":
     cargo run --release -p talktree-torture -- "$@"
+
+# Plays a bot for many people: 1 000 000 messages, kills, erasures; or for a minute: `just soak --quick`.
+soak *args:
+    cargo run --release -p talktree-torture -- soak "$@"
 
 # Feeds hostile input (queries, importers, messages, names, addresses) to a check, as a fuzzer finds it: `just fuzz queries 600`.
 fuzz target="queries" seconds="600":

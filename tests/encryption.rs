@@ -384,6 +384,24 @@ fn a_store_in_memory_has_encrypted_backups() -> Result<()> {
     Ok(())
 }
 
+/// What is left in the gaps of pages cannot be looked for in an encrypted file, so the file is written again.
+#[test]
+fn an_erasure_rewrites_an_encrypted_file() -> Result<()> {
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    let store = open(&path, KEY)?;
+    fill(&store)?;
+    let kept = store.create_session("kept")?;
+    kept.append(Message::user("hello"))?;
+    let erased = store.erase(&talktree::Erasure::session(format!("{MARK}-1")))?;
+    assert!(erased.is_complete() && erased.is_rewritten);
+    assert!(store.verify(|_| {})?.damages.is_empty());
+    drop((kept, store));
+    let store = open(&path, KEY)?;
+    assert_eq!((store.sessions()?.len(), store.search(MARK).run()?.hits.len()), (1, 0));
+    Ok(())
+}
+
 /// `verify` checks the index of a large store in a copy, and an export reads a snapshot.
 #[test]
 fn copies_and_snapshots_have_the_key() -> Result<()> {

@@ -186,3 +186,27 @@ fn a_limit_of_nothing_does_not_say_that_there_is_nothing() {
     assert_eq!(why, "talktree: no hits are printed with --limit 0\n");
     assert_eq!(rig.run(["log", "tour", "--limit", "0"]).stderr, "");
 }
+
+#[test]
+fn an_export_of_an_owner_holds_nothing_of_another() -> Outcome {
+    let rig = Rig::empty();
+    let store = talktree::Store::open(rig.store())?;
+    for owner in ["ann", "bob"] {
+        let details = talktree::SessionDetails {
+            owner: Some(owner.to_owned()),
+            ..talktree::SessionDetails::named("Talk")
+        };
+        store.create_session(details)?.append(talktree::Message::user(format!("I am {owner}.")))?;
+    }
+    drop(store);
+    for format in ["jsonl", "markdown"] {
+        let page = rig.ok(["export", "--owner", "ann", "--format", format]);
+        assert!(page.contains("I am ann.") && !page.contains("bob"), "{page}");
+    }
+    let file = rig.path("ann.jsonl");
+    rig.ok(["export", "--owner", "ann", "--output", &text(&file)]);
+    assert_eq!(std::fs::read_to_string(&file)?, rig.ok(["export", "--owner", "ann"]));
+    rig.fails(2, ["export", "--owner", "ann", "--format", "openai"]);
+    rig.fails(2, ["export", "--owner", "ann", "--all"]);
+    Ok(())
+}

@@ -34,6 +34,7 @@ pub mod neighbours;
 pub mod paths;
 pub mod power;
 pub mod scarce;
+pub mod soak;
 pub mod vfs;
 pub mod visit;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, extremes,
-    faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, visit,
+    faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, soak, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -59,12 +59,17 @@ enum Test {
     Extremes(extremes::Args),
     /// Kill imports, import beside other writers, import files of other programs.
     Imports(imports::Args),
+    /// Play a bot for many people: resume, compact, erase, kill; check every message and every byte.
+    Soak(soak::Args),
     /// Import files until killed.
     #[command(hide = true)]
     ImportWorker(imports::WorkerArgs),
     /// Write to a store and read it until the time is up.
     #[command(hide = true)]
     Writer(contend::writer::Args),
+    /// Play the people of one process.
+    #[command(hide = true)]
+    SoakWorker(soak::worker::Args),
     /// Open a store, read it and close it.
     #[command(hide = true)]
     Visit(visit::Args),
@@ -102,6 +107,8 @@ fn main() -> Result<ExitCode> {
         Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
         Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
         Test::Imports(args) => report_of("imports", seed, |report| imports::run(args, report)),
+        Test::Soak(args) => report_of("soak", seed, |report| soak::run(args, report)),
+        Test::SoakWorker(args) => soak::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),

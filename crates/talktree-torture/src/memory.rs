@@ -27,9 +27,18 @@ impl Meter {
     }
 }
 
-/// Returns a figure from `/proc/self/status`, in bytes.
+/// Returns how many bytes of memory a process holds.
+pub(crate) fn of_process(id: u32) -> Result<u64> {
+    figure(&format!("/proc/{id}/status"), "VmRSS:")
+}
+
 fn status(name: &str) -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    figure("/proc/self/status", name)
+}
+
+/// Returns a figure from a file such as `/proc/self/status`, in bytes.
+fn figure(file: &str, name: &str) -> Result<u64> {
+    let status = std::fs::read_to_string(file)?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no such figure")?;
     Ok(kib.parse::<u64>()? << 10)

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::Result;
+use crate::{Result, memory};
 
 /// A worker process; killed when it is dropped.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl Worker {
         self.0.kill()?;
         self.0.wait()?;
         Ok(())
+    }
+
+    /// Returns how many bytes of memory the worker holds now; `None` if it has exited, or the system does not say.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        memory::of_process(self.0.id()).ok()
     }
 
     /// Waits until the worker has exited and returns its standard output.

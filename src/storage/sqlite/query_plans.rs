@@ -6,11 +6,11 @@
 
 use super::catalog::{binding, discard, list, owners};
 use super::connection::{Config, Database};
-use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, search};
+use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, search, texts};
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, fork, message, outline, path, plan_reader, row,
+    ancestry, children, compaction, delete, fork, held, message, outline, path, plan_reader, row,
     search_index, tokens, tree_source,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
@@ -117,6 +117,16 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a list by tag", list::TAGGED, &["COVERING INDEX session_tagged (tag=?)"]),
     ("a preview", list::FIRST_OF_USER, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("where a key leads", binding::OPEN, &["INDEX binding_open (key=?)"]),
+    (
+        "the usage of an owner, in batches",
+        held::LEDGER,
+        &["INDEX usage_owner (owner=? AND used_at>?)", "INTEGER PRIMARY KEY (rowid=?)"],
+    ),
+    (
+        "the texts of a holder",
+        texts::NAMES,
+        &["(session=? AND owner=?)", "INDEX context_key (block=?)"],
+    ),
     ("the bindings of a key", binding::OF_KEY, &["INDEX binding_key (key=? AND number<?)"]),
     (
         "the bindings of a session",

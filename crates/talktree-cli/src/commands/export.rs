@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use talktree::export::OwnerFormat;
 use talktree::{Error, Part, Store};
 
 use crate::context::Context;
@@ -20,13 +21,16 @@ use crate::{lookup, style};
 /// The `talktree` format holds all branches, compactions and labels, but not context blocks: see
 /// `talktree context export`, or `talktree backup`. The other two hold
 /// only the history: the path to the head as a model should see it.
+///
+/// With --owner: all that is held of a person, as JSON lines or Markdown: sessions with all messages, context
+/// blocks with their versions, usage and keys.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all"
+    override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all\n       talktree export [OPTIONS] --owner <OWNER>"
 )]
 pub(crate) struct Args {
-    /// The session: its id, the start or the end of its id, or its name; not with --all.
-    #[arg(required_unless_present = "all")]
+    /// The session: its id, the start or the end of its id, or its name; not with --all or --owner.
+    #[arg(required_unless_present_any = ["all", "owner"])]
     session: Option<String>,
 
     /// The output format.
@@ -45,6 +49,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["session", "at", "raw"])]
     all: bool,
 
+    /// Write all that is held of this owner, as JSON lines or, with --format markdown, as a page for people.
+    #[arg(long, value_name = "OWNER", conflicts_with_all = ["session", "at", "raw", "all"])]
+    owner: Option<String>,
+
     /// With --all: skip the sessions that cannot be read completely, and report them.
     #[arg(long, requires = "all")]
     skip_damaged: bool,
@@ -57,6 +65,7 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// JSON lines with all branches, compactions and labels; `talktree import` reads them.
+    #[value(alias = "jsonl")]
     Talktree,
     /// A Markdown page for people.
     Markdown,
@@ -74,6 +83,7 @@ struct Answer {
 enum Selection {
     Store(Store),
     Path(talktree::Path),
+    Owner(Store, String),
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -86,10 +96,16 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let why = "the talktree format always holds every stored message; --at and --raw need --format markdown or openai";
         return Err(Failure::Usage(why.to_owned()));
     }
+    if args.format == Format::Openai && args.owner.is_some() {
+        let why =
+            "--owner writes JSON lines or Markdown; leave out --format, or use --format markdown";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let store = context.reader()?;
-    let selection = match &args.session {
-        None => Selection::Store(store),
-        Some(session) => {
+    let selection = match (&args.session, &args.owner) {
+        (_, Some(owner)) => Selection::Owner(store, owner.clone()),
+        (None, None) => Selection::Store(store),
+        (Some(session), None) => {
             let session = lookup::session(&store, session)?;
             let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
             let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
@@ -160,6 +176,17 @@ fn all_or_damaged(skipped: u64) -> Result<()> {
 fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<u64> {
     let mut skipped = 0;
     let written = match (selection, args.format) {
+        (Selection::Owner(store, owner), format) => {
+            let format = match format {
+                Format::Markdown => OwnerFormat::Markdown,
+                _ => OwnerFormat::Jsonl,
+            };
+            store.export_owner(owner, format, output).map(|written| {
+                if written.is_empty() {
+                    tell(&format!("nothing is held of owner {}", escape(owner)));
+                }
+            })
+        }
         (Selection::Store(store), _) if args.skip_damaged => {
             store.export_readable_jsonl(output, |id, error| {
                 skipped += 1;

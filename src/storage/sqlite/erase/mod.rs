@@ -113,7 +113,9 @@ impl Database {
     fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
         let noted = self.read(|conn| setting(conn, UNFINISHED))?;
         self.merge_indexes()?;
-        if self.read(|conn| setting(conn, REWRITE))?.is_some() {
+        // In an encrypted file no erased text can be looked for.
+        let is_encrypted = self.path().is_some() && self.config.encryption.is_some();
+        if is_encrypted || self.read(|conn| setting(conn, REWRITE))?.is_some() {
             self.rewrite()?;
             out.is_rewritten = true;
         }

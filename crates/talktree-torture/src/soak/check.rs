@@ -1,0 +1,225 @@
+//! What the store holds at the end, compared with the journals.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde_json::Value;
+use talktree::{BindingFilter, SessionId, Store, export::OwnerFormat};
+
+use super::journal::Journal;
+use super::mark::{Kind, Mark};
+use super::{key_of, name_of, store_in};
+use crate::Result;
+
+/// How many owners' exports are checked.
+const OWNERS: u32 = 5;
+const CHUNK: usize = 1 << 20;
+/// No mark is longer.
+const LONGEST: usize = 64;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) faults: Vec<String>,
+    pub(super) messages: u64,
+    pub(super) summaries: u64,
+    pub(super) sessions: u64,
+    pub(super) bytes: u64,
+}
+
+/// Checks the closed store in a folder.
+pub(super) fn run(folder: &Path, journals: &[Journal]) -> Result<Findings> {
+    let store = Store::open(store_in(folder))?;
+    let mut check = Check { keys: keys(&store)?, ..Check::new(journals) };
+    if !store.finish_erasure()? {
+        check.fault("the last erasure cannot be finished".to_owned());
+    }
+    store.export_jsonl(&mut Lines { rest: Vec::new(), check: &mut check })?;
+    check.all_present();
+    for damage in store.verify(|_| {})?.damages {
+        check.fault(format!("damage: {}: {}", damage.kind, damage.what));
+    }
+    for owner in 0..OWNERS {
+        let mut page = Vec::new();
+        store.export_owner(&name_of(owner), OwnerFormat::Jsonl, &mut page)?;
+        if let Some(other) = Mark::all(&page).find(|mark| mark.owner != owner) {
+            check.fault(format!("the export of owner {owner} has {other}"));
+        }
+    }
+    drop(store);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = store_in(folder).into_os_string();
+        path.push(suffix);
+        check.scan(Path::new(&path))?;
+    }
+    Ok(check.findings)
+}
+
+/// Returns the outside keys that lead to each session, or led to it.
+fn keys(store: &Store) -> Result<HashMap<SessionId, Vec<String>>> {
+    let mut keys: HashMap<SessionId, Vec<String>> = HashMap::new();
+    let mut before = None;
+    loop {
+        let page = store.bindings(&BindingFilter::default(), before, 1_000)?;
+        let Some(last) = page.last() else { return Ok(keys) };
+        before = Some(last.number);
+        for binding in page {
+            keys.entry(binding.session).or_default().push(binding.key);
+        }
+    }
+}
+
+struct Check<'a> {
+    journals: &'a [Journal],
+    keys: HashMap<SessionId, Vec<String>>,
+    /// The session that the export is at, and its owner.
+    session: (SessionId, String),
+    seen: HashSet<Mark>,
+    findings: Findings,
+}
+
+impl<'a> Check<'a> {
+    fn new(journals: &'a [Journal]) -> Self {
+        Self {
+            journals,
+            keys: HashMap::new(),
+            session: ("".into(), String::new()),
+            seen: HashSet::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    fn fault(&mut self, what: String) {
+        // The first ones tell enough.
+        if self.findings.faults.len() < 50 {
+            self.findings.faults.push(what);
+        }
+    }
+
+    fn journal(&self, owner: u32) -> &'a Journal {
+        &self.journals[owner as usize % self.journals.len()]
+    }
+
+    /// Returns why no text with this mark may be stored.
+    fn erased(&self, mark: Mark) -> Option<&'static str> {
+        let journal = self.journal(mark.owner);
+        let epoch = journal.epochs.get(&mark.owner).copied().unwrap_or_default();
+        match () {
+            () if mark.epoch != epoch => Some("whose owner was erased"),
+            () if journal.erased.contains(&mark) => Some("which was erased"),
+            () => None,
+        }
+    }
+
+    fn record(&mut self, record: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        match record["type"].as_str() {
+            Some("session") => {
+                self.session = (text(&record["id"]).into(), text(&record["owner"]));
+                self.findings.sessions += 1;
+            }
+            Some("message") => {
+                self.findings.messages += 1;
+                let message = &record["message"];
+                let id: Vec<Mark> = Mark::all(text(&message["id"]).as_bytes()).collect();
+                let said: Vec<Mark> = Mark::all(message["parts"].to_string().as_bytes()).collect();
+                match said[..] {
+                    [mark] if id == [mark] && mark.kind == Kind::Message => self.message(mark),
+                    _ => self.fault(format!("message {id:?} says {said:?}")),
+                }
+            }
+            Some("compaction") => {
+                self.findings.summaries += 1;
+                let said: Vec<Mark> = Mark::all(text(&record["summary"]).as_bytes()).collect();
+                match said[..] {
+                    [mark] if mark.kind == Kind::Summary => self.belongs(mark),
+                    _ => self.fault(format!("a summary says {said:?}")),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, mark: Mark) {
+        self.belongs(mark);
+        if !self.seen.insert(mark) {
+            self.fault(format!("{mark} is there twice"));
+        }
+        let journal = self.journal(mark.owner);
+        if !journal.present.contains(&mark) && !journal.unknown.contains(&mark) {
+            self.fault(format!("{mark} is there, and nobody wrote it"));
+        }
+    }
+
+    /// Checks that a text is in a session of its owner and its chat.
+    fn belongs(&mut self, mark: Mark) {
+        let (session, owner) = self.session.clone();
+        if owner != name_of(mark.owner) {
+            self.fault(format!("{mark} is in a session of {owner}"));
+        }
+        let keys = self.keys.get(&session);
+        if keys.is_none_or(|keys| keys.iter().any(|key| *key != key_of(mark.chat))) {
+            self.fault(format!("{mark} is in the session of {keys:?}"));
+        }
+        if let Some(why) = self.erased(mark) {
+            self.fault(format!("{mark} is stored, {why}"));
+        }
+    }
+
+    fn all_present(&mut self) {
+        for journal in self.journals {
+            let lost: Vec<_> =
+                journal.present.iter().filter(|mark| !self.seen.contains(mark)).collect();
+            if let Some(first) = lost.first() {
+                let what = format!("{} acknowledged messages are lost, {first} first", lost.len());
+                self.fault(what);
+            }
+        }
+    }
+
+    /// Looks for erased marks in every byte of a file.
+    fn scan(&mut self, path: &Path) -> Result<()> {
+        let mut file = match std::fs::File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        loop {
+            let read = Read::by_ref(&mut file).take(CHUNK as u64).read_to_end(&mut bytes)?;
+            self.findings.bytes += read as u64;
+            let found: Vec<Mark> = Mark::all(&bytes).collect();
+            for mark in found {
+                if let Some(why) = self.erased(mark) {
+                    self.fault(format!("{} has the bytes of {mark}, {why}", path.display()));
+                }
+            }
+            if read == 0 {
+                return Ok(());
+            }
+            // A mark may lie across two chunks.
+            bytes.drain(..bytes.len().saturating_sub(LONGEST));
+        }
+    }
+}
+
+/// Gives the lines of an export to the check.
+struct Lines<'c, 'j> {
+    rest: Vec<u8>,
+    check: &'c mut Check<'j>,
+}
+
+impl Write for Lines<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            self.check.record(&serde_json::from_slice(&line)?);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
