@@ -139,7 +139,7 @@ fn a_name_that_is_part_of_another_id_is_ambiguous() {
     assert!(printed.contains("tour (A trip to Jena)") && printed.contains("(to)"), "{printed}");
     rig.ok(["rename", "tour", "x"]);
     rig.fails(2, ["log", "to"]);
-    assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) deleted\n");
+    assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) put into the trash\n");
     rig.ok(["log", "to"]);
 }
 
@@ -207,9 +207,11 @@ fn rm_deletes_messages_branches_and_sessions() {
         "tour (A trip to Jena): 3 messages deleted\n"
     );
 
-    let printed = rig.fails(2, ["rm", "tour"]);
+    let printed = rig.fails(2, ["rm", "tour", "ask", "--branch"]);
     assert!(printed.contains("--yes"), "{printed}");
-    rig.ok(["rm", "tour", "--yes"]);
+    let printed = rig.fails(2, ["rm", "tour", "--forever"]);
+    assert!(printed.contains("--yes"), "{printed}");
+    rig.ok(["rm", "tour", "--forever", "--yes"]);
     rig.fails(1, ["log", "tour"]);
 }
 
@@ -422,7 +424,7 @@ fn a_backup_is_a_store() {
 fn verify_reports_a_sound_store() {
     let rig = Rig::toured();
     assert_eq!(rig.ok(["verify"]), "10 messages checked: the store is sound\n");
-    for repair in ["--rebuild-index", "--recount-tokens"] {
+    for repair in ["--rebuild-index", "--recount-tokens", "--recount-usage"] {
         assert_eq!(rig.ok(["verify", repair]), "10 messages checked: the store is sound\n");
     }
 }
