@@ -185,8 +185,7 @@ fn usage_of_a_former_version_is_added_on_demand() -> Result<()> {
     const METADATA: &str = r#"UPDATE message
         SET metadata = CASE address % 8
             WHEN 0 THEN '{"usage":{"input":12,"output":30,"cacheRead":100,"cost":{"total":0.25}}}'
-            WHEN 2 THEN '{"message":{"id":"a' || address / 4 || '","usage":{"output_tokens":' || address % 100 || '}}}'
-            WHEN 4 THEN '{"\u0075sage":{"output_tokens":1}}'
+            WHEN 2 THEN '{"message":{"id":"a' || (address / 4) || '","usage":{"output_tokens":' || (address % 100) || '}}}'
             ELSE '{"n":"usage"}'
             END
       WHERE role = 'assistant' AND address < 4294967296 + 4800"#;
@@ -205,7 +204,7 @@ fn usage_of_a_former_version_is_added_on_demand() -> Result<()> {
     let left_out = |message: &&Message| message.id != "m4000" && message.id != "m3992";
     let answers: Vec<&Message> = answers.iter().filter(left_out).collect();
     let used: Vec<Usage> = answers.into_iter().filter_map(Usage::of).collect();
-    assert_eq!(used.len(), 1_797);
+    assert_eq!(used.len(), 1_197);
     let expected: u64 = used.iter().map(|usage| usage.output).sum();
     assert_eq!(store.usage().total()?.answers, 0);
     store.recount_usage()?;

@@ -57,14 +57,13 @@ fn read(row: &Row<'_>) -> Option<Message> {
     Some(Message::new(Role::Assistant, Vec::new()).with_metadata(metadata))
 }
 
-/// A name in JSON may be written with escapes.
-pub(in super::super) const MISSING: &str = r#"SELECT address, metadata, created_at
+pub(in super::super) const MISSING: &str = "SELECT address, metadata, created_at
    FROM message
   WHERE address > ?1
     AND address <= ?2
     AND role = 'assistant'
     AND id IS NOT NULL
     AND origin IS NULL
-    AND (instr(metadata, '"usage"') OR instr(metadata, '\'))
+    AND instr(metadata, '\"usage\"')
     AND NOT EXISTS (SELECT 1 FROM usage WHERE usage.address = message.address)
-  ORDER BY address"#;
+  ORDER BY address";
