@@ -321,6 +321,11 @@ CREATE TABLE setting (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The sessions that were erased and must not be imported again.
+CREATE TABLE erased_session (
+    hash TEXT PRIMARY KEY -- of the id, keyed by the setting `erasure_key`
+) STRICT, WITHOUT ROWID;
+
 -- For people with the sqlite3 shell: the tree with ids instead of addresses. Tombstones are skipped: the
 -- parent shown is the nearest ancestor that is not one.
 CREATE VIEW message_tree AS

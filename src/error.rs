@@ -55,6 +55,25 @@ pub enum Error {
         /// The session.
         id: SessionId,
     },
+    /// The session was erased, and imports of it are forbidden. Nothing was written.
+    #[error("session {id:?} was erased, and must not be imported again")]
+    SessionErased {
+        /// The session.
+        id: SessionId,
+    },
+    /// A text that was erased is still in a file of the store.
+    #[error(
+        "erased text is still in {} at byte {offset}, and at {} other places",
+        foreign::path(path), occurrences.saturating_sub(1)
+    )]
+    NotErased {
+        /// At how many places it was found.
+        occurrences: u64,
+        /// The file of the first place.
+        path: PathBuf,
+        /// The first place, in bytes from the start of the file.
+        offset: u64,
+    },
     /// The session has no owner, so it has no texts of its owner. Nothing was written.
     #[error(
         "session {session:?} has no owner, so there are no texts of its owner; set an owner first"

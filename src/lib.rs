@@ -26,6 +26,7 @@ mod catalog;
 mod clock;
 mod compaction;
 mod context;
+mod erasure;
 mod error;
 mod event;
 mod foreign;
@@ -67,6 +68,10 @@ pub use compaction::{
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
     SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
+};
+pub use erasure::{
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, ErasureTarget,
+    Occurrence,
 };
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};

@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
         "callback",
         "catalog",
         "clock",
+        "erasure",
         "error",
         "foreign",
         "id",

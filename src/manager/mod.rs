@@ -8,6 +8,7 @@
 mod builder;
 mod by_id;
 mod catalog;
+mod erase;
 mod list;
 mod open_sessions;
 mod resume;

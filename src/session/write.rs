@@ -1,9 +1,10 @@
 //! The verbs that write messages: append, import, update, delete.
 
 use super::Session;
+use crate::erasure::Erased;
 use crate::error::Result;
 use crate::event::Change;
-use crate::id::MessageId;
+use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{Appended, CountedAppend, Deleted, ImportRecord, Imported, Updated, Upserted};
 use crate::view::{ExpectedHead, Parent};
@@ -403,6 +404,36 @@ impl Session {
         let deleted = self.provider.delete(&ids)?;
         self.emit_deleted(&deleted);
         Ok(deleted)
+    }
+
+    /// Erases messages: no byte of them is in the file, in its log or in a later backup. [`Store::erase`](crate::Store::erase)
+    /// says what it costs, and erases more than messages.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let chat = Store::open(&path)?.session("s")?;
+    /// let secret = chat.append(Message::user("My password is 7-1-9-4-2."))?.id;
+    /// let reply = chat.append(Message::assistant("Noted."))?.id;
+    /// chat.erase([&secret])?.prove()?;
+    /// assert_eq!(chat.raw_history()?.iter().map(|m| &m.id).collect::<Vec<_>>(), [&reply]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session; no message is erased then.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot.
+    pub fn erase<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Erased> {
+        let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
+        let erased = self.provider.erase(&ids)?;
+        let ids = |of: &SessionId| {
+            let messages = erased.messages.iter().filter(|(session, _)| session == of);
+            messages.map(|(_, id)| id.clone()).collect::<Vec<_>>()
+        };
+        self.emit_changed(|| Change::Delete { ids: ids(self.id()) });
+        Ok(erased)
     }
 
     /// Deletes a message and everything below it.

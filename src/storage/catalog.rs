@@ -10,10 +10,12 @@ use crate::catalog::{
     Binding, BindingFilter, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor,
     SessionFilter, SessionPage,
 };
+use crate::erasure::{Erased, Erasure, ErasureExtent};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::stored_bytes;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::report::Progress;
 use crate::retention::RetentionAction;
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::usage::{UsageFilter, UsageGroup, UsageRow};
@@ -157,6 +159,25 @@ pub trait SessionCatalog: Send + Sync {
     fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
         let _ = (filter, group);
         Err(Error::Unsupported { what: "usage" })
+    }
+
+    /// Erases what is named, and calls `progress` on the way: no byte of it is in the storage afterwards, or in a later
+    /// backup. Called again after a failure, it finishes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] and [`Error::UnknownMessage`] if a session or message is unknown; nothing is erased then.
+    fn erase(&self, erasure: &Erasure, progress: &mut dyn FnMut(Progress)) -> Result<Erased> {
+        let _ = (erasure, progress);
+        Err(Error::Unsupported { what: "erasure" })
+    }
+
+    /// Returns what an erasure would remove.
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
+        let _ = erasure;
+        Err(Error::Unsupported { what: "erasure" })
     }
 
     /// Searches the messages of all sessions within the request's scope.

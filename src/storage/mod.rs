@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::compaction::{
     Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen,
 };
+use crate::erasure::Erased;
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -323,6 +324,12 @@ pub trait SessionProvider: Send + Sync {
     fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
         let _ = id;
         Err(Error::Unsupported { what: "delete_branch" })
+    }
+
+    /// Erases messages: no byte of them is in the storage afterwards. [`Store::erase`](crate::Store::erase) says more.
+    fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
+        let _ = ids;
+        Err(Error::Unsupported { what: "erasure" })
     }
 
     /// Removes a compaction; the items it replaced are visible again.

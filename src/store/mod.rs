@@ -1,6 +1,7 @@
 //! The store: one database file with all its sessions.
 
 mod care;
+mod erase;
 mod import;
 mod interrupt;
 mod options;
@@ -21,6 +22,7 @@ use crate::session::{InProgress, Session};
 use crate::storage::catalog::SessionCatalog;
 use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
+pub(crate) use erase::tell as tell_erased;
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
 pub use retention::RetentionRun;

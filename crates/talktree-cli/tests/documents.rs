@@ -274,6 +274,10 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("fork", rig.json(["fork", "tour", "ask", "f"]));
     add("sessions", rig.json(["sessions"]));
     add("new", rig.json(["rename", "f", "g"]));
+    rig.ok(["fork", "tour", "answer-1", "h"]);
+    rig.ok(["compact", "h", "--summary", "s", "--from", "ask", "--to", "answer-1"]);
+    add("erase", rig.json(["erase", "h", "ask", "--dry-run"]));
+    add("erase", rig.json(["erase", "h", "ask", "--yes", "--prove"]));
     add("lineage", rig.json(["lineage", "g"]));
     add("rm", rig.json(["rm", "g"]));
     add("trash list", rig.json(["trash", "list"]));

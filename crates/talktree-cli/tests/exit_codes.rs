@@ -38,6 +38,7 @@ fn other_commands_than_import_create_no_store() {
         &["owners"],
         &["bindings"],
         &["usage"],
+        &["erase", "x", "--yes"],
     ] {
         let printed = rig.fails(3, args);
         assert!(printed.contains("there is no store at"), "{args:?}: {printed}");

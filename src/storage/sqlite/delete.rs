@@ -36,9 +36,19 @@ pub(super) fn delete(
     let Some(mut session) = session.filter(|_| !addresses.is_empty()) else {
         return Ok(Deleted::default());
     };
-    let covering = compaction::covering(conn, &addresses)?;
+    let deleted = delete_at(conn, &mut session, &addresses)?;
+    Ok(Deleted { messages, ..deleted })
+}
+
+/// Deletes the messages at these addresses of a session; the result does not list them.
+pub(super) fn delete_at(
+    conn: &Connection,
+    session: &mut SessionRow,
+    addresses: &BTreeSet<Address>,
+) -> BackendResult<Deleted> {
+    let covering = compaction::covering(conn, addresses)?;
     let mut touched: BTreeSet<i64> = covering.iter().map(|span| span.key).collect();
-    for address in &addresses {
+    for address in addresses {
         make_tombstone(conn, *address)?;
     }
     // Children before parents, so that one call can remove a whole branch.
@@ -53,10 +63,10 @@ pub(super) fn delete(
         }
         at
     };
-    let compactions = settle_compactions(conn, &session, &touched, survivor)?;
-    session.messages -= messages.len() as i64;
-    finish(conn, &mut session, survivor)?;
-    Ok(Deleted { messages, ..compactions })
+    let compactions = settle_compactions(conn, session, &touched, survivor)?;
+    session.messages -= addresses.len() as i64;
+    finish(conn, session, survivor)?;
+    Ok(compactions)
 }
 
 /// Deletes a message and all its descendants.
@@ -221,7 +231,7 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Backend
 }
 
 /// Returns the ranges of addresses of a message and all its descendants.
-fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
+pub(super) fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Address, Address)>> {
     let (_, end) = Address::range_of(top.session());
     let mut ranges = Vec::new();
     let mut starts = vec![top];

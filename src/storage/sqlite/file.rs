@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{BackendError, BackendResult};
-use super::names;
+use super::{names, raw_file};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::id::shorten;
@@ -176,7 +176,12 @@ impl StoreFile {
 
 impl Drop for StoreFile {
     fn drop(&mut self) {
-        registry().retain(|open| open.number != self.number);
+        let mut registry = registry();
+        registry.retain(|open| open.number != self.number);
+        // Under the lock: another thread may open the same file, which it registers first.
+        raw_file::close_unused(|id| {
+            registry.iter().any(|open| open.id == Some(id) || open.beside.contains(&id))
+        });
     }
 }
 
@@ -229,25 +234,25 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Identifies a file while it exists, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileId {
+pub(super) struct FileId {
     device: u64,
     inode: u64,
 }
 
 impl FileId {
     /// Returns the id of the file at a path; `None` if there is none, or if the system has no such ids.
-    fn of(path: &Path) -> Option<Self> {
+    pub(super) fn of(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().as_ref().and_then(Self::of_metadata)
     }
 
     #[cfg(unix)]
-    fn of_metadata(file: &std::fs::Metadata) -> Option<Self> {
+    pub(super) fn of_metadata(file: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         Some(Self { device: file.dev(), inode: file.ino() })
     }
 
     #[cfg(not(unix))]
-    fn of_metadata(_: &std::fs::Metadata) -> Option<Self> {
+    pub(super) fn of_metadata(_: &std::fs::Metadata) -> Option<Self> {
         None
     }
 }

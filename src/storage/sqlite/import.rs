@@ -7,7 +7,7 @@ use super::error::BackendResult;
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{message, search_index, usage};
+use super::{erase, message, search_index, usage};
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported};
@@ -24,6 +24,7 @@ pub(super) fn import(
     if records.is_empty() {
         return Ok(Vec::new());
     }
+    erase::check_import(conn, name)?;
     let mut session = name.find_or_create(conn)?;
     let first_new = session.next;
     // Most transcripts are linear: the parent is usually the record before.

@@ -11,7 +11,7 @@ use super::error::{BackendError, BackendResult};
 use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::transaction::run;
-use super::{append, catalog, compaction, head, import, label, search_index};
+use super::{append, catalog, compaction, erase, head, import, label, search_index};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::outcome::{Imported, SessionImport};
@@ -84,6 +84,7 @@ fn create(
     config: &super::connection::Config,
 ) -> BackendResult<Vec<Imported>> {
     let SessionImport { id: name, details, records, compactions, labels, head, marks } = whole;
+    erase::check_import(conn, name)?;
     if session_row::find(conn, name)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: name.clone() }));
     }

@@ -22,6 +22,7 @@ mod connection;
 mod context;
 mod cursor;
 mod delete;
+mod erase;
 mod error;
 mod file;
 mod fork;
@@ -40,6 +41,7 @@ mod placed;
 mod plan_reader;
 #[cfg(test)]
 mod query_plans;
+mod raw_file;
 mod schema;
 mod search;
 mod search_index;

@@ -22,8 +22,13 @@ const RECORD: &str = "SELECT block FROM search_data WHERE id = 10";
 
 impl Segments {
     pub(super) fn of(conn: &Connection) -> BackendResult<Self> {
+        Self::in_record(conn, RECORD)
+    }
+
+    /// Returns the segments that a record lists.
+    pub(super) fn in_record(conn: &Connection, sql: &str) -> BackendResult<Self> {
         let record: Option<Vec<u8>> =
-            conn.prepare_cached(RECORD)?.query_row([], |row| row.get(0)).optional()?;
+            conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
         // A damaged record is for `verify` to report; without segments nothing is merged.
         Ok(record.and_then(|record| Self::parse(&record)).unwrap_or_default())
     }
@@ -52,6 +57,11 @@ impl Segments {
     /// Returns the greatest number of segments on one level.
     pub(super) fn most_on_a_level(&self) -> u64 {
         self.0.iter().map(|level| level.segments).max().unwrap_or(0)
+    }
+
+    /// Returns the highest level with segments that are being merged.
+    pub(super) fn highest_merging(&self) -> Option<usize> {
+        self.0.iter().rposition(|level| level.merging > 0)
     }
 
     /// Returns whether a merge goes on, or would begin if it takes at least this many segments.

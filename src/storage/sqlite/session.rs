@@ -17,6 +17,7 @@ use super::{
     placed, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
+use crate::erasure::{Erased, Erasure};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -271,6 +272,12 @@ impl SessionProvider for SqliteSession {
         })?;
         self.database.appended(1);
         Ok(upserted)
+    }
+
+    fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
+        // The id may belong to another session by now.
+        self.database.read(|conn| self.handle.key(conn))?;
+        self.database.erase(&Erasure::messages(self.id(), ids), &mut |_| {})
     }
 
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {

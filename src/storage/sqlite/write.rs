@@ -103,6 +103,24 @@ impl Database {
         unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
     }
 
+    /// Runs work on the writing connection that must not be in a transaction, such as a checkpoint.
+    pub(super) fn with_writer<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        let writer = self.writer()?;
+        // Declared first, so that the connection is free before the turn is the next one's.
+        let turn = self.writers.ask(Length::Long);
+        let mut conn = lock(writer);
+        let answer = self
+            .reopen_if_suspect(&mut conn)
+            .and_then(|()| self.check_file())
+            .and_then(|()| self.check_version(&conn))
+            .and_then(|()| work(&conn));
+        self.reopen_after(answer.as_ref().err(), &mut conn);
+        answer.map_err(|error| error.into_error(turn.waited_ms()))
+    }
+
     /// Returns how many steps of SQLite's virtual machine a write takes.
     #[cfg(test)]
     pub(super) fn steps_of_write<T>(

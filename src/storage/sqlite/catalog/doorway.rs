@@ -9,9 +9,11 @@ use crate::catalog::{
     Binding, BindingFilter, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor,
     SessionFilter, SessionPage,
 };
+use crate::erasure::{Erased, Erasure, ErasureExtent};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::report::Progress;
 use crate::retention::RetentionAction;
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::catalog::{SessionCatalog, SessionStorage};
@@ -91,6 +93,14 @@ impl SessionCatalog for SqliteCatalog {
 
     fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
         self.database.usage(filter, group)
+    }
+
+    fn erase(&self, erasure: &Erasure, progress: &mut dyn FnMut(Progress)) -> Result<Erased> {
+        self.database.erase(erasure, progress)
+    }
+
+    fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
+        self.database.erasure_extent(erasure)
     }
 
     fn search(&self, request: &SearchRequest) -> Result<Found> {

@@ -304,7 +304,7 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersio
 }
 
 /// Removes a range of texts from the index. Must run before their rows change: FTS5 needs the old text.
-pub(super) fn remove_from_index(
+pub(in super::super) fn remove_from_index(
     conn: &Connection,
     first: Address,
     last: Address,

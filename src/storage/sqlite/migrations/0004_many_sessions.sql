@@ -115,3 +115,11 @@ INSERT INTO context_block (key, session, label, next) SELECT key, session, label
 DELETE FROM sqlite_sequence WHERE name = 'context_block';
 INSERT INTO sqlite_sequence (name, seq) SELECT 'context_block', seq FROM sqlite_sequence WHERE name = 'former_block';
 DROP TABLE former_block;
+
+-- The sessions that were erased and must not be imported again.
+CREATE TABLE erased_session (
+    hash TEXT PRIMARY KEY -- of the id, keyed by the setting `erasure_key`
+) STRICT, WITHOUT ROWID;
+
+-- Pages that earlier versions have written keep what was deleted from them. The first erasure writes the file again.
+INSERT INTO setting (name, value) VALUES ('erasure_rewrites', 'yes');

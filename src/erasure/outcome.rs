@@ -1,0 +1,144 @@
+//! What an erasure did.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::proof::{ErasureProof, ErasureProver};
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId, SessionId};
+
+/// What an erasure removes, or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ErasureExtent {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// How many messages, copies included.
+    pub messages: u64,
+    /// How many texts of context blocks, not counting their versions.
+    pub texts: u64,
+    /// How many summaries.
+    pub summaries: u64,
+    /// How many frozen prompts.
+    pub prompts: u64,
+    /// How many bindings of outside keys, former ones included.
+    pub bindings: u64,
+    /// How many rows of usage, those that stay in totals included.
+    pub usage: u64,
+}
+
+/// Copies of erased messages in another session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ErasureCopies {
+    /// The session.
+    pub session: SessionId,
+    /// How many copies it has.
+    pub messages: u64,
+}
+
+/// A summary that covers an erased message.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct ErasureSummary {
+    /// The session.
+    pub session: SessionId,
+    /// The summary.
+    pub id: CompactionId,
+}
+
+/// The outcome of an erasure: what was erased, and what is left of it.
+///
+/// [`Erasure`](crate::Erasure) has an example.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+#[must_use = "it says what of the erased is left, and where"]
+pub struct Erased {
+    /// What was erased.
+    pub erased: ErasureExtent,
+    /// The erased messages that were named by id, with those below them.
+    pub messages: Vec<(SessionId, MessageId)>,
+    /// The sessions that still have copies of erased messages;
+    /// [`with_copies`](crate::Erasure::with_copies) erases them.
+    pub copies_left: Vec<ErasureCopies>,
+    /// The summaries that still cover an erased message; [`with_summaries`](crate::Erasure::with_summaries) erases them.
+    pub summaries_left: Vec<ErasureSummary>,
+    /// The sessions that begin with a summary of an erased one;
+    /// [`with_summaries`](crate::Erasure::with_summaries) erases these messages.
+    pub continued_in: Vec<SessionId>,
+    /// Whether the write-ahead log still has what was erased: someone read from it longer than the store's busy timeout.
+    /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.
+    pub is_log_in_use: bool,
+    /// Whether the whole file was written again.
+    pub is_rewritten: bool,
+    pub(crate) prover: Option<Arc<dyn ErasureProver>>,
+}
+
+impl Erased {
+    /// Returns whether nothing of the erased is left in the write-ahead log.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.is_log_in_use
+    }
+
+    /// Reads every byte of the file, of its log and of its shared memory, and looks for the erased texts.
+    ///
+    /// It looks for each sequence of 16 bytes of the erased texts, in the form in which they were stored, and for
+    /// shorter texts of eight bytes or more as a whole. What other stored content also contains is counted as
+    /// [`kept`](ErasureProof::kept). Of very long texts it looks for a part of the sequences.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// let chat = store.session("s")?;
+    /// let secret = chat.append(Message::user("The vault opens with 7-1-9-4."))?.id;
+    ///
+    /// let proof = chat.erase([&secret])?.prove()?;
+    /// assert!(proof.bytes > 0 && proof.sequences > 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotErased`] if something was found; [`Error::Unsupported`] for a store in memory or a storage of your own;
+    /// as every read.
+    pub fn prove(&self) -> Result<ErasureProof> {
+        let proof = self.scan()?;
+        match proof.occurrences.first() {
+            None => Ok(proof),
+            Some(first) => Err(Error::NotErased {
+                occurrences: proof.found,
+                path: first.path.clone(),
+                offset: first.offset,
+            }),
+        }
+    }
+
+    /// Returns what [`prove`](Self::prove) finds, also if that is something.
+    ///
+    /// # Errors
+    /// As [`prove`](Self::prove), except [`Error::NotErased`].
+    pub fn scan(&self) -> Result<ErasureProof> {
+        match &self.prover {
+            Some(prover) => prover.scan(),
+            None => Err(Error::Unsupported { what: "a proof of erasure" }),
+        }
+    }
+}
+
+impl fmt::Debug for Erased {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Erased")
+            .field("erased", &self.erased)
+            .field("copies_left", &self.copies_left)
+            .field("summaries_left", &self.summaries_left)
+            .field("continued_in", &self.continued_in)
+            .field("is_log_in_use", &self.is_log_in_use)
+            .field("is_rewritten", &self.is_rewritten)
+            .finish_non_exhaustive()
+    }
+}

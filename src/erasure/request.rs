@@ -1,0 +1,167 @@
+//! What is to be erased.
+
+use crate::id::{MessageId, SessionId};
+
+/// What is to be erased, and what of it may stay.
+///
+/// ```
+/// use talktree::{Erasure, Message, Store};
+///
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("telegram:4711")?;
+/// let secret = chat.append(Message::user("My password is hunter2"))?.id;
+/// let copy = chat.fork(&secret, "Copy")?;
+///
+/// let erasure = Erasure::messages(chat.id(), [&secret]);
+/// let erased = store.erase(&erasure)?;
+/// assert_eq!((erased.erased.messages, erased.copies_left.len()), (1, 1));
+/// assert_eq!(copy.history()?.len(), 1); // the copy in the fork was named, and stays
+///
+/// store.erase(&Erasure::session(chat.id()).with_copies())?;
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+#[must_use = "an erasure does nothing until a store runs it"]
+pub struct Erasure {
+    /// What is erased.
+    pub targets: Vec<ErasureTarget>,
+    /// Whether copies of the messages in other sessions are erased too.
+    pub copies: bool,
+    /// Whether summaries that cover an erased message are erased too.
+    pub summaries: bool,
+    /// Whether the usage of what is erased stays in totals, without its session, owner and message.
+    pub keep_totals: bool,
+    /// Whether later imports of the erased sessions are refused.
+    pub forbid_import: bool,
+}
+
+/// One thing to erase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErasureTarget {
+    /// Messages of a session. One that others follow leaves a tombstone.
+    Messages {
+        /// The session.
+        session: SessionId,
+        /// The messages.
+        ids: Vec<MessageId>,
+    },
+    /// A message and all messages below it.
+    Branch {
+        /// The session.
+        session: SessionId,
+        /// The message at which the branch begins.
+        id: MessageId,
+    },
+    /// A session with all that belongs to it, also one in the trash.
+    Session(SessionId),
+    /// The sessions and the context blocks of an owner, and its usage.
+    Owner(String),
+    /// An outside key, with the sessions that it points to or pointed to.
+    Key(String),
+}
+
+impl Erasure {
+    /// Returns the erasure of messages of a session.
+    pub fn messages<'a>(session: &SessionId, ids: impl IntoIterator<Item = &'a MessageId>) -> Self {
+        let ids = ids.into_iter().cloned().collect();
+        Self::of(ErasureTarget::Messages { session: session.clone(), ids })
+    }
+
+    /// Returns the erasure of a message and all messages below it.
+    pub fn branch(session: &SessionId, id: &MessageId) -> Self {
+        Self::of(ErasureTarget::Branch { session: session.clone(), id: id.clone() })
+    }
+
+    /// Returns the erasure of a session with all that belongs to it.
+    ///
+    /// These are its messages, summaries, labels, context blocks with all versions, frozen prompt, bindings with their
+    /// keys, tags, name, metadata and usage, and its id where forks name it as their origin.
+    pub fn session(id: impl Into<SessionId>) -> Self {
+        Self::of(ErasureTarget::Session(id.into()))
+    }
+
+    /// Returns the erasure of all sessions of an owner, of the owner's context blocks and usage, and of frozen prompts of
+    /// other sessions that quote one of these blocks.
+    pub fn owner(owner: impl Into<String>) -> Self {
+        Self::of(ErasureTarget::Owner(owner.into()))
+    }
+
+    /// Returns the erasure of an outside key and of the sessions that it points to or pointed to.
+    pub fn key(key: impl Into<String>) -> Self {
+        Self::of(ErasureTarget::Key(key.into()))
+    }
+
+    fn of(target: ErasureTarget) -> Self {
+        Self { targets: vec![target], ..Self::default() }
+    }
+
+    /// Adds what another erasure names; each of the options is set that either has. One erasure of many sessions costs
+    /// much less than many erasures: the search index is merged and the file is read once.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// let erased = store.erase(&Erasure::session("monday").and(Erasure::session("tuesday")))?;
+    /// assert_eq!(erased.erased.sessions.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn and(mut self, other: Self) -> Self {
+        self.targets.extend(other.targets);
+        self.copies |= other.copies;
+        self.summaries |= other.summaries;
+        self.keep_totals |= other.keep_totals;
+        self.forbid_import |= other.forbid_import;
+        self
+    }
+
+    /// Also erases copies of the messages: in forks, in forks of forks, and in the session that they were forked from.
+    pub fn with_copies(mut self) -> Self {
+        self.copies = true;
+        self
+    }
+
+    /// Also erases summaries that cover an erased message, those that took such a summary in, and the opening message
+    /// of a session that continues an erased one.
+    pub fn with_summaries(mut self) -> Self {
+        self.summaries = true;
+        self
+    }
+
+    /// Keeps the usage of what is erased in totals of models and days, without its session, owner and message.
+    pub fn keep_totals(mut self) -> Self {
+        self.keep_totals = true;
+        self
+    }
+
+    /// Makes later imports of the erased sessions fail with [`Error::SessionErased`](crate::Error::SessionErased).
+    ///
+    /// The store keeps a keyed hash of each id. Whoever has the file can test an id against it.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Error, ImportRecord, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// store.erase(&Erasure::session("s").forbid_import())?;
+    ///
+    /// let again = store.session("s")?.import_message(None, Message::user("hello"));
+    /// assert!(matches!(again, Err(Error::SessionErased { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn forbid_import(mut self) -> Self {
+        self.forbid_import = true;
+        self
+    }
+}
+
+impl From<&Erasure> for Erasure {
+    fn from(erasure: &Erasure) -> Self {
+        erasure.clone()
+    }
+}

@@ -1,0 +1,253 @@
+//! Erasing messages, and copies of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::super::error::BackendResult;
+use super::super::row::session as session_row;
+use super::super::{compaction, delete};
+use super::Work;
+use super::targets::{Target, copies_of};
+use crate::compaction::Compaction;
+use crate::erasure::ErasureSummary;
+use crate::error::Result;
+use crate::id::{CompactionId, MessageId, SessionId};
+use crate::tree::{Address, Span};
+
+/// How many messages one transaction deletes, copies included ..
+pub(super) const MAX_MESSAGES: usize = 256;
+/// .. and about how many bytes.
+pub(super) const MAX_BYTES: usize = 4 << 20;
+
+/// The content of a row.
+const CONTENT: &str =
+    "SELECT id, parts, metadata, extra FROM message WHERE address = ?1 AND id IS NOT NULL";
+const MARKERS: &str = "SELECT marker FROM elision WHERE address = ?1";
+const LABELS: &str = "SELECT name FROM label WHERE address = ?1";
+const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
+const KEEP_USAGE: &str = "UPDATE usage
+    SET session = NULL, address = NULL, owner = NULL, answer = NULL
+  WHERE address BETWEEN ?1 AND ?2";
+
+impl Work<'_> {
+    /// Erases messages of a session that stays.
+    pub(super) fn erase_messages(
+        &mut self,
+        session: &Target,
+        addresses: &BTreeSet<Address>,
+    ) -> Result<()> {
+        let mut left: Vec<Address> = addresses.iter().copied().collect();
+        let mut erased = HashSet::new();
+        while !left.is_empty() {
+            self.check()?;
+            self.write(|conn, work| {
+                // The newest first, so that a branch leaves no tombstones on the way.
+                let (mut batch, mut copies) = (BTreeSet::new(), BTreeSet::new());
+                let mut bytes = 0;
+                while batch.len() + copies.len() < MAX_MESSAGES
+                    && bytes < MAX_BYTES
+                    && let Some(address) = left.pop()
+                {
+                    work.note_copies(conn, address, &mut copies)?;
+                    bytes += bytes_of(conn, address)?;
+                    batch.insert(address);
+                }
+                let before = work.out.messages.len();
+                work.delete_from(conn, session, &batch)?;
+                erased.extend(work.out.messages[before..].iter().map(|(_, id)| id.clone()));
+                work.delete_copies(conn, &copies)
+            })?;
+        }
+        self.write(|conn, _| forget_fork_points(conn, &session.id, &erased))
+    }
+
+    /// Adds the copies of a message that are to be erased, and notes those that are left.
+    pub(super) fn note_copies(
+        &mut self,
+        conn: &Connection,
+        address: Address,
+        copies: &mut BTreeSet<Address>,
+    ) -> BackendResult<()> {
+        for copy in copies_of(conn, address)? {
+            let is_erased = self.targets.sessions.iter().any(|it| it.key == copy.session())
+                || self.targets.messages.values().any(|named| named.contains(&copy));
+            match self.erasure.copies {
+                _ if is_erased => {}
+                true => _ = copies.insert(copy),
+                false => _ = self.copies_left.insert(copy),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes copies in other sessions.
+    pub(super) fn delete_copies(
+        &mut self,
+        conn: &Connection,
+        copies: &BTreeSet<Address>,
+    ) -> BackendResult<()> {
+        let mut by_session: BTreeMap<i64, BTreeSet<Address>> = BTreeMap::new();
+        for copy in copies {
+            by_session.entry(copy.session()).or_default().insert(*copy);
+        }
+        for (key, addresses) in by_session {
+            if let Some(info) = session_row::info_by_key(conn, key)? {
+                let session = Target { key, id: info.id };
+                let before = self.out.messages.len();
+                self.delete_from(conn, &session, &addresses)?;
+                let erased = &self.out.messages[before..];
+                let erased = erased.iter().map(|(_, id)| id.clone()).collect();
+                forget_fork_points(conn, &session.id, &erased)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes messages of one session with what belongs to them.
+    pub(super) fn delete_from(
+        &mut self,
+        conn: &Connection,
+        session: &Target,
+        addresses: &BTreeSet<Address>,
+    ) -> BackendResult<()> {
+        let row = session_row::find(conn, &session.id)?;
+        let Some(mut row) = row.filter(|row| row.key == session.key) else { return Ok(()) };
+        let mut living = BTreeSet::new();
+        for address in addresses {
+            if let Some(id) = self.note_content(conn, *address)? {
+                living.insert(*address);
+                self.out.messages.push((session.id.clone(), id));
+            }
+        }
+        if living.is_empty() {
+            return Ok(());
+        }
+        let mut covering: BTreeMap<CompactionId, Compaction> = BTreeMap::new();
+        for span in compaction::covering(conn, &living)? {
+            if self.erasure.summaries {
+                self.delete_summary(conn, span)?;
+            } else if let Some(found) = compaction::by_key(conn, span.key)? {
+                covering.insert(found.id.clone(), found);
+            }
+        }
+        let deleted = delete::delete_at(conn, &mut row, &living)?;
+        for id in deleted.compactions_gone {
+            if let Some(gone) = covering.remove(&id) {
+                self.note_summary(&gone);
+            }
+            self.summaries_left.remove(&ErasureSummary { session: session.id.clone(), id });
+            self.out.erased.summaries += 1;
+        }
+        for id in covering.into_keys() {
+            self.summaries_left.insert(ErasureSummary { session: session.id.clone(), id });
+        }
+        for address in &living {
+            self.drop_usage(conn, *address, *address)?;
+        }
+        self.out.erased.messages += living.len() as u64;
+        Ok(())
+    }
+
+    /// Notes the texts of a message; returns its id, unless it is deleted.
+    pub(super) fn note_content(
+        &mut self,
+        conn: &Connection,
+        address: Address,
+    ) -> BackendResult<Option<MessageId>> {
+        let mut statement = conn.prepare_cached(CONTENT)?;
+        let mut rows = statement.query([address])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let id = row.get_ref(0)?.as_str()?;
+        self.texts.add_name(id);
+        for column in 1..4 {
+            // Damaged parts may be no text.
+            if let Ok(Some(text)) = row.get_ref(column)?.as_str_or_null() {
+                self.texts.add(text);
+            }
+        }
+        let id = MessageId::from(id);
+        self.note_all(conn, MARKERS, address.raw())?;
+        self.note_all(conn, LABELS, address.raw())?;
+        Ok(Some(id))
+    }
+
+    /// Notes the texts that a statement returns.
+    pub(super) fn note_all(&mut self, conn: &Connection, sql: &str, key: i64) -> BackendResult<()> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([key])?;
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                if let Ok(Some(text)) = row.get_ref(column)?.as_str_or_null() {
+                    self.texts.add(text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a summary that covers erased messages.
+    fn delete_summary(&mut self, conn: &Connection, span: Span) -> BackendResult<()> {
+        if let Some(found) = compaction::by_key(conn, span.key)? {
+            self.note_summary(&found);
+            compaction::remove(conn, span.key)?;
+            self.out.erased.summaries += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_summary(&mut self, summary: &Compaction) {
+        self.texts.add(&summary.summary);
+        if let Some(details) = &summary.details {
+            self.texts.add(details.as_str());
+        }
+    }
+
+    /// Deletes the usage of a range of messages, or keeps it for totals.
+    pub(super) fn drop_usage(
+        &mut self,
+        conn: &Connection,
+        first: Address,
+        last: Address,
+    ) -> BackendResult<()> {
+        let sql = if self.erasure.keep_totals { KEEP_USAGE } else { DELETE_USAGE };
+        let count = conn.prepare_cached(sql)?.execute([first, last])?;
+        self.out.erased.usage += count as u64;
+        Ok(())
+    }
+}
+
+pub(super) fn bytes_of(conn: &Connection, address: Address) -> BackendResult<usize> {
+    let bytes: Option<i64> = conn
+        .prepare_cached("SELECT octet_length(parts) FROM message WHERE address = ?1")?
+        .query_row([address], |row| row.get(0))
+        .optional()?;
+    Ok(bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default())
+}
+
+/// Removes the ids of erased messages from the forks that were made at them.
+fn forget_fork_points(
+    conn: &Connection,
+    session: &SessionId,
+    erased: &HashSet<MessageId>,
+) -> BackendResult<()> {
+    if erased.is_empty() {
+        return Ok(());
+    }
+    let mut forks = Vec::new();
+    let mut statement = conn.prepare_cached(
+        "SELECT key, fork_point FROM session WHERE parent_session = ?1 AND fork_point IS NOT NULL",
+    )?;
+    let mut rows = statement.query([session.as_str()])?;
+    while let Some(row) = rows.next()? {
+        if erased.contains(row.get_ref(1)?.as_str()?) {
+            forks.push(row.get::<_, i64>(0)?);
+        }
+    }
+    for fork in forks {
+        conn.prepare_cached("UPDATE session SET fork_point = NULL WHERE key = ?1")?
+            .execute(params![fork])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Erasing what an [`Erasure`] names.
+//!
+//! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. A session is put
+//! into the trash first, and its messages are deleted from the newest to the oldest: so what is left after a crash is
+//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what the deleted rows have left, and
+//! `scan` looks for it; if it finds something, the whole file is written again.
+//!
+//! Invariant: the setting `erasure` is there from the first delete until nothing is left.
+
+mod clean;
+mod forbidden;
+mod messages;
+mod owner;
+mod scan;
+mod sessions;
+mod targets;
+mod texts;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::connection::Database;
+use super::error::BackendResult;
+use super::interrupt::Watch;
+use super::row::session as session_row;
+use crate::erasure::{
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary,
+};
+use crate::error::{Error, Result};
+use crate::report::Progress;
+use crate::tree::Address;
+
+pub(super) use forbidden::check as check_import;
+use scan::Prover;
+use targets::Targets;
+use texts::Texts;
+
+/// The setting that an erasure is unfinished.
+const UNFINISHED: &str = "erasure";
+/// The setting that the file has pages which were written without `secure_delete`.
+const REWRITE: &str = "erasure_rewrites";
+
+/// An erasure that is running.
+struct Work<'a> {
+    database: &'a Database,
+    erasure: &'a Erasure,
+    targets: &'a Targets,
+    texts: Texts,
+    out: Erased,
+    copies_left: BTreeSet<Address>,
+    summaries_left: BTreeSet<ErasureSummary>,
+    progress: &'a mut dyn FnMut(Progress),
+    total: u64,
+    name: String,
+    watch: Watch,
+}
+
+impl Database {
+    /// Erases what is named, and overwrites what that leaves.
+    pub(crate) fn erase(
+        self: &Arc<Self>,
+        erasure: &Erasure,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Erased> {
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let is_unfinished = self.read(|conn| setting(conn, UNFINISHED))?.is_some();
+        let targets = self.read(|conn| Targets::find(conn, erasure, is_unfinished))?;
+        let mut work = Work {
+            database: self,
+            erasure,
+            targets: &targets,
+            texts: Texts::default(),
+            out: Erased::default(),
+            copies_left: BTreeSet::new(),
+            summaries_left: BTreeSet::new(),
+            progress,
+            total: targets.total,
+            name: crate::clock::uuid().to_string(),
+            watch: self.interrupt_signal().watch(),
+        };
+        work.run()?;
+        let Work { texts, mut out, copies_left, summaries_left, .. } = work;
+        out.copies_left = self.read(|conn| copies(conn, &copies_left))?;
+        out.summaries_left = summaries_left.into_iter().collect();
+        self.clean(&texts, &mut out)?;
+        if self.path().is_some() {
+            let prover = Prover { database: Arc::clone(self), texts };
+            out.prover = Some(Arc::new(prover) as Arc<dyn ErasureProver>);
+        }
+        Ok(out)
+    }
+
+    /// Returns what an erasure would remove.
+    pub(crate) fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
+        self.read_long(|conn| Targets::find(conn, erasure, false)?.extent(conn, erasure))
+    }
+
+    /// Finishes an erasure that was interrupted, or whose log was in use; returns whether nothing of it is left.
+    pub(crate) fn finish_erasure(&self) -> Result<bool> {
+        let is_due = self.read(|conn| setting(conn, UNFINISHED))?.is_some();
+        let mut out = Erased::default();
+        if is_due {
+            self.clean(&Texts::default(), &mut out)?;
+        }
+        Ok(out.is_complete())
+    }
+
+    /// Overwrites what deleted rows have left.
+    fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
+        let noted = self.read(|conn| setting(conn, UNFINISHED))?;
+        self.merge_indexes()?;
+        if self.read(|conn| setting(conn, REWRITE))?.is_some() {
+            self.rewrite()?;
+            out.is_rewritten = true;
+        }
+        out.is_log_in_use = !self.empty_log()?;
+        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite.
+        if !out.is_rewritten && !texts.is_empty() && self.is_left(texts, out)? {
+            self.rewrite()?;
+            out.is_rewritten = true;
+            out.is_log_in_use = !self.empty_log()?;
+        }
+        if out.is_complete() {
+            let is_rewritten = out.is_rewritten;
+            self.write(|conn| {
+                // Another erasure that has deleted meanwhile has noted itself.
+                if setting(conn, UNFINISHED)? == noted {
+                    remove_setting(conn, UNFINISHED)?;
+                }
+                if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the database has an erased text. In a log that is in use nothing can be overwritten.
+    fn is_left(&self, texts: &Texts, out: &Erased) -> Result<bool> {
+        let proof = self.scan_for(texts)?;
+        let is_in_database =
+            |path: &std::path::Path| self.path().is_some_and(|database| database == path);
+        Ok(out.is_complete() && proof.occurrences.iter().any(|it| is_in_database(&it.path)))
+    }
+}
+
+/// Names the sessions with copies that were left.
+fn copies(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
+    let mut by_session: BTreeMap<i64, u64> = BTreeMap::new();
+    for address in left {
+        *by_session.entry(address.session()).or_default() += 1;
+    }
+    let mut copies = Vec::new();
+    for (key, messages) in by_session {
+        if let Some(info) = session_row::info_by_key(conn, key)? {
+            copies.push(ErasureCopies { session: info.id, messages });
+        }
+    }
+    Ok(copies)
+}
+
+fn setting(conn: &Connection, name: &str) -> BackendResult<Option<String>> {
+    let value = conn
+        .prepare_cached("SELECT value FROM setting WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?;
+    Ok(value)
+}
+
+fn remove_setting(conn: &Connection, name: &str) -> BackendResult<()> {
+    conn.prepare_cached("DELETE FROM setting WHERE name = ?1")?.execute([name])?;
+    Ok(())
+}
+
+impl Work<'_> {
+    /// Runs a part of the work in a transaction that also notes that the erasure has begun.
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Connection, &mut Self) -> BackendResult<T>,
+    ) -> Result<T> {
+        let database = self.database;
+        let answer = database.write(|conn| {
+            conn.prepare_cached(NOTE)?.execute(params![UNFINISHED, self.name])?;
+            work(conn, self)
+        })?;
+        let done = self.out.erased.messages;
+        (self.progress)(Progress::new(done, self.total.max(done)));
+        Ok(answer)
+    }
+
+    /// Returns an error if the store was asked to stop.
+    fn check(&self) -> Result<()> {
+        self.watch.check()
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let targets = self.targets;
+        for (session, addresses) in &targets.messages {
+            self.erase_messages(session, addresses)?;
+        }
+        for session in &targets.sessions {
+            self.erase_session(session)?;
+        }
+        for owner in &targets.owners {
+            self.erase_owner(owner)?;
+        }
+        for key in &targets.keys {
+            self.erase_key(key)?;
+        }
+        Ok(())
+    }
+}
+
+/// Each erasure has a name of its own, so that another one that ends does not end its note.
+const NOTE: &str = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";

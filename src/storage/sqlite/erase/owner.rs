@@ -1,0 +1,100 @@
+//! Erasing what an owner has besides sessions, and outside keys.
+
+use rusqlite::{Connection, params};
+
+use super::super::error::BackendResult;
+use super::Work;
+use super::sessions::keys;
+use super::texts::Texts;
+use crate::error::Result;
+
+const BLOCKS: &str = "SELECT key FROM context_block WHERE session = 0 AND owner = ?1";
+/// The form in which a prompt holds a text.
+const QUOTABLE: &str = "SELECT content
+   FROM context_entry
+  WHERE block = ?1 AND content IS NOT NULL
+ UNION ALL
+ SELECT content
+   FROM context_version
+  WHERE entry BETWEEN (?1 << 32) AND (?1 << 32 | 4294967295) AND content IS NOT NULL";
+const PROMPTS: &str = "SELECT session, sections
+   FROM frozen_prompt
+  WHERE session > ?1
+  ORDER BY session
+  LIMIT 100";
+const SOME_USAGE: &str = "DELETE FROM usage
+  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 LIMIT ?2)";
+const KEEP_SOME_USAGE: &str = "UPDATE usage
+    SET session = NULL, address = NULL, owner = NULL, answer = NULL
+  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 LIMIT ?2)";
+const SOME_BINDINGS: &str = "DELETE FROM binding
+  WHERE number IN (SELECT number FROM binding WHERE key = ?1 LIMIT ?2)";
+
+impl Work<'_> {
+    /// Erases the context blocks and the usage of an owner. Its sessions were erased before.
+    pub(super) fn erase_owner(&mut self, owner: &str) -> Result<()> {
+        self.texts.add_name(owner);
+        let blocks = self.database.read(|conn| keys(conn, BLOCKS, owner))?;
+        // Before the texts are gone: after a crash they could not be looked for.
+        self.thaw_quotes(&blocks)?;
+        for block in blocks {
+            self.erase_block(block)?;
+            self.write(|conn, _| {
+                conn.prepare_cached("DELETE FROM context_block WHERE key = ?1")?
+                    .execute([block])?;
+                Ok(())
+            })?;
+        }
+        let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
+        self.out.erased.usage += self.repeat(usage, owner)?;
+        Ok(())
+    }
+
+    /// Deletes the frozen prompts that quote a text of these blocks.
+    fn thaw_quotes(&mut self, blocks: &[i64]) -> Result<()> {
+        let mut quotable = Texts::default();
+        for block in blocks {
+            self.database.read(|conn| note_quotable(conn, *block, &mut quotable))?;
+        }
+        if quotable.is_empty() {
+            return Ok(());
+        }
+        let mut after = 0;
+        loop {
+            self.check()?;
+            let prompts = self.database.read(|conn| prompts_after(conn, after))?;
+            let Some((last, _)) = prompts.last() else { return Ok(()) };
+            after = *last;
+            for (session, _) in prompts.iter().filter(|(_, text)| quotable.are_in(text)) {
+                self.write(|conn, work| work.thaw(conn, *session))?;
+            }
+        }
+    }
+
+    /// Erases an outside key. The sessions that it leads to were erased before.
+    pub(super) fn erase_key(&mut self, key: &str) -> Result<()> {
+        self.texts.add_name(key);
+        self.out.erased.bindings += self.repeat(SOME_BINDINGS, key)?;
+        Ok(())
+    }
+}
+
+fn note_quotable(conn: &Connection, block: i64, texts: &mut Texts) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(QUOTABLE)?;
+    let mut rows = statement.query([block])?;
+    while let Some(row) = rows.next()? {
+        // A prompt is stored as JSON; a text always has a form in it.
+        if let Ok(quoted) = serde_json::to_string(row.get_ref(0)?.as_str()?) {
+            texts.add_name(&quoted[1..quoted.len() - 1]);
+        }
+    }
+    Ok(())
+}
+
+fn prompts_after(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
+    let prompts = conn
+        .prepare_cached(PROMPTS)?
+        .query_map(params![session], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(prompts)
+}

@@ -1,0 +1,136 @@
+//! Looking for erased texts in every byte of the files.
+//!
+//! What is found is compared with what the rows still contain: a copy that was kept, or a phrase that another message
+//! has too, is no trace of the erased.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use super::super::connection::Database;
+use super::super::error::BackendResult;
+use super::super::file;
+use super::super::raw_file::read_at;
+use super::texts::{Itself, Passed, Texts};
+use crate::erasure::{ErasureProof, ErasureProver, Occurrence};
+use crate::error::Result;
+
+const CHUNK: usize = 1 << 20;
+/// How many places a proof lists.
+const MAX_PLACES: usize = 100;
+
+/// How often a sequence was found, and where first: the number of the file and the offset.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    count: u64,
+    first: (usize, u64),
+}
+
+type Places = HashMap<u64, Place, BuildHasherDefault<Itself>>;
+
+/// Looks for the texts of an erasure in the files of its store.
+pub(super) struct Prover {
+    pub(super) database: Arc<Database>,
+    pub(super) texts: Texts,
+}
+
+impl ErasureProver for Prover {
+    fn scan(&self) -> Result<ErasureProof> {
+        self.database.scan_for(&self.texts)
+    }
+}
+
+impl Database {
+    /// Looks for texts in the database, its log and its lock file.
+    pub(super) fn scan_for(&self, texts: &Texts) -> Result<ErasureProof> {
+        let mut proof = ErasureProof {
+            texts: texts.count,
+            too_short: texts.too_short,
+            sequences: texts.sequences(),
+            is_sample: texts.is_sample(),
+            ..ErasureProof::default()
+        };
+        let Some(store) = &self.file else { return Ok(proof) };
+        let watch = self.interrupt_signal().watch();
+        let files = store.raw_files().map_err(|source| file::io(store.path(), source))?;
+        let mut places = Places::default();
+        let mut buffer = vec![0; CHUNK];
+        for (number, (path, opened)) in files.iter().enumerate() {
+            let mut passed = Passed::default();
+            let mut offset = 0;
+            loop {
+                watch.check()?;
+                let count = read_at(opened, &mut buffer, offset)
+                    .map_err(|source| file::io(path, source))?;
+                if count == 0 {
+                    break;
+                }
+                passed = texts.find(passed, &buffer[..count], |hash, at| {
+                    let first = (number, at);
+                    places.entry(hash).or_insert(Place { count: 0, first }).count += 1;
+                });
+                offset += count as u64;
+            }
+            proof.bytes += offset;
+        }
+        if !places.is_empty() {
+            let before = places.len();
+            let stored = self.read_long(|conn| stored(conn, texts))?;
+            places.retain(|hash, _| !stored.contains(hash));
+            proof.kept = (before - places.len()) as u64;
+        }
+        proof.found = places.values().map(|place| place.count).sum();
+        let mut firsts: Vec<_> = places.values().map(|place| place.first).collect();
+        firsts.sort_unstable();
+        firsts.truncate(MAX_PLACES);
+        proof.occurrences = firsts
+            .into_iter()
+            .map(|(number, offset)| Occurrence::new(files[number].0.clone(), offset))
+            .collect();
+        Ok(proof)
+    }
+}
+
+/// Returns which sequences the rows of all tables contain, and the schema.
+fn stored(
+    conn: &Connection,
+    texts: &Texts,
+) -> BackendResult<HashSet<u64, BuildHasherDefault<Itself>>> {
+    let mut found = HashSet::default();
+    let mut look_in = |text: &str| {
+        texts.find(Passed::default(), text.as_bytes(), |hash, _| _ = found.insert(hash));
+        // As the search index has it.
+        let lower = text.to_lowercase();
+        if lower != text {
+            texts.find(Passed::default(), lower.as_bytes(), |hash, _| _ = found.insert(hash));
+        }
+    };
+    let mut tables = conn.prepare(TABLES)?;
+    let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
+    for table in tables {
+        let name = table?.replace('"', "\"\"");
+        let mut statement = conn.prepare(&format!("SELECT * FROM \"{name}\""))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            for at in 0..columns {
+                if let ValueRef::Text(text) = row.get_ref(at)? {
+                    look_in(&String::from_utf8_lossy(text));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The tables of the indexes hold words of stored texts in a form of their own. Their settings are names.
+const TABLES: &str = "SELECT 'sqlite_schema'
+ UNION ALL
+SELECT name
+  FROM sqlite_schema
+ WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
+   AND name NOT IN ('search_data', 'search_idx', 'search_docsize',
+                    'context_search_data', 'context_search_idx', 'context_search_docsize')";

@@ -1,0 +1,126 @@
+//! Erasing: what is erased is in no byte of the file, of its log, or of a later backup.
+
+use super::Store;
+use crate::erasure::{Erased, Erasure, ErasureExtent};
+#[expect(unused_imports, reason = "the documents link to it")]
+use crate::error::Error;
+use crate::error::Result;
+use crate::event::Change;
+use crate::id::SessionId;
+use crate::report::Progress;
+
+impl Store {
+    /// Erases what is named: no byte of it is in the file, in the search index or in the log afterwards, nor in a later
+    /// backup. A plain delete leaves words in the search index and text in the log for a while.
+    ///
+    /// It deletes in short transactions, so that others can write meanwhile; a session that is erased is in the trash until
+    /// it is gone. Then it merges the search index, empties the write-ahead log and reads the file; if it finds an erased text there,
+    /// it writes the whole file again, and other writers wait for that. So its cost is that of the whole store: it
+    /// is best to erase many things [at once](Erasure::and). If it fails or is interrupted, the same call finishes it: what is
+    /// unknown then counts as erased.
+    ///
+    /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
+    /// that others have made, such as earlier backups, are not erased.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// store.session("telegram:4711")?.append(Message::user("The vault opens with 7-1-9-4."))?;
+    ///
+    /// let erased = store.erase(&Erasure::session("telegram:4711"))?;
+    /// assert!(erased.is_complete());
+    /// assert_eq!(erased.prove()?.found, 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]: nothing is erased then. [`Error::Interrupted`];
+    /// [`Error::DiskFull`] if there is no room to write the file again; as every write.
+    pub fn erase(&self, erasure: &Erasure) -> Result<Erased> {
+        self.erase_with_progress(erasure, |_| {})
+    }
+
+    /// Erases as [`erase`](Self::erase) does, and calls `progress` after each transaction with the number of erased
+    /// messages.
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub fn erase_with_progress(
+        &self,
+        erasure: &Erasure,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Erased> {
+        let erased = self.database.erase(erasure, &mut progress)?;
+        tell(&erased, |session, change| self.events.emit(session, || change, |_| {}));
+        Ok(erased)
+    }
+
+    /// Returns what an erasure would remove, without removing anything.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let owner = Some("user:42".to_owned());
+    /// store.create_session_as("s", SessionDetails { owner, ..SessionDetails::default() })?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    ///
+    /// let extent = store.erasure_extent(&Erasure::owner("user:42"))?;
+    /// assert_eq!((extent.sessions.len(), extent.messages), (1, 1));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]; as every read.
+    pub fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
+        self.database.erasure_extent(erasure)
+    }
+
+    /// Finishes an erasure whose log was in use, or that was interrupted after it had deleted everything; returns whether
+    /// nothing of it is left. A no-op if there is none.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// assert!(Store::open_in_memory()?.finish_erasure()?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub fn finish_erasure(&self) -> Result<bool> {
+        self.database.finish_erasure()
+    }
+
+    /// Returns whether a session was erased and must not be [imported again](Erasure::forbid_import).
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// store.erase(&Erasure::session("s").forbid_import())?;
+    /// assert!(store.is_import_forbidden(&"s".into())?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
+        self.database.is_erased(id)
+    }
+}
+
+/// Calls `emit` with each change that an erasure made.
+pub(crate) fn tell(erased: &Erased, mut emit: impl FnMut(&SessionId, Change)) {
+    for messages in erased.messages.chunk_by(|a, b| a.0 == b.0) {
+        let ids = messages.iter().map(|(_, id)| id.clone()).collect();
+        emit(&messages[0].0, Change::Delete { ids });
+    }
+    for session in &erased.erased.sessions {
+        emit(session, Change::Remove);
+    }
+}
