@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::process::{Other, task};
 use rusqlite::Connection;
-use talktree::{Error, Result, Store};
+use talktree::{Error, Message, Result, Store, Usage};
 
 /// A former version of the format.
 struct Former {
@@ -176,5 +176,46 @@ fn a_damaged_search_index_is_made_again_by_the_migration() -> Result<()> {
             check(&path, 5_000)?;
         }
     }
+    Ok(())
+}
+
+/// Imports of Pi and Claude Code kept the usage of answers before there was a ledger.
+#[test]
+fn usage_of_a_former_version_is_added_on_demand() -> Result<()> {
+    const METADATA: &str = r#"UPDATE message
+        SET metadata = CASE address % 8
+            WHEN 0 THEN '{"usage":{"input":12,"output":30,"cacheRead":100,"cost":{"total":0.25}}}'
+            WHEN 2 THEN '{"message":{"id":"a' || (address / 4) || '","usage":{"output_tokens":' || (address % 100) || '}}}'
+            ELSE '{"n":"usage"}'
+            END
+      WHERE role = 'assistant' AND address < 4294967296 + 4800"#;
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    create(&path, &FORMER[2], 5_000);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute(METADATA, []).unwrap();
+
+    let store = Store::open(&path)?;
+    let answers: Vec<Message> = store.session("s")?.all_messages().collect::<Result<_>>()?;
+    // What cannot be read has no usage, and a copy in a fork is not counted again.
+    conn.execute("UPDATE message SET metadata = '{\"usage\":' WHERE id = 'm4000'", []).unwrap();
+    conn.execute("UPDATE message SET origin = address + 1 WHERE id = 'm3992'", []).unwrap();
+    drop(conn);
+    let left_out = |message: &&Message| message.id != "m4000" && message.id != "m3992";
+    let answers: Vec<&Message> = answers.iter().filter(left_out).collect();
+    let used: Vec<Usage> = answers.into_iter().filter_map(Usage::of).collect();
+    assert_eq!(used.len(), 1_197);
+    let expected: u64 = used.iter().map(|usage| usage.output).sum();
+    assert_eq!(store.usage().total()?.answers, 0);
+    store.recount_usage()?;
+    let total = store.usage().total()?;
+    assert_eq!((total.answers, total.output), (used.len() as u64, expected));
+    assert_eq!(store.session("s")?.path().usage()?, total);
+
+    // What the ledger has stays.
+    let usage = Usage { output: 1_000_000, ..Usage::default() };
+    store.session("s")?.add_usage(Some(&"m8".into()), &usage)?;
+    store.recount_usage()?;
+    assert_eq!(store.usage().total()?.output, expected - 30 + 1_000_000);
     Ok(())
 }

@@ -410,3 +410,29 @@ fn a_read_only_store_can_be_asked_what_a_run_would_discard() -> Result<()> {
     assert!(matches!(run().run(), Err(Error::ReadOnly)));
     Ok(())
 }
+
+/// A session that moves to the front of the list, past the page that comes next, used to be overlooked.
+#[test]
+fn a_session_that_is_written_to_is_one_that_no_rule_meets() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let store = &scratch.store;
+    let chat = store.session("busy")?;
+    chat.append(Message::user("hello").at(ago(9)))?;
+    for number in 0..2_000 {
+        let details = SessionDetails { tags: vec!["old".to_owned()], ..SessionDetails::default() };
+        store.create_session_as(format!("s{number}"), details)?;
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<()> {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                chat.append(Message::user("hello")).unwrap();
+            }
+        });
+        let tagged = Retention::new().rule(RetentionRule::new("tagged").tag("old"));
+        let report = store.retention(tagged).dry_run();
+        is_done.store(true, Ordering::Relaxed);
+        assert_eq!(report?.sessions.len(), 2_000);
+        Ok(())
+    })
+}

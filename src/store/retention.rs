@@ -149,33 +149,38 @@ impl<'p> RetentionRun<'p> {
         // Each rule for itself: others may be ahead of it.
         let mut undecided: Vec<(&RetentionRule, Judge<'_>)> =
             rules.iter().map(|rule| (rule, Judge::new(std::slice::from_ref(rule), now))).collect();
-        let mut sessions = 0;
-        each(&*self.catalog, &SessionFilter::default(), FIRST_PAGE, |page| {
-            watch.map_or(Ok(()), InterruptWatch::check)?;
-            for info in &page.sessions {
-                let mut kept = Vec::new();
-                for (at, (_, judge)) in undecided.iter_mut().enumerate() {
-                    let rule = judge.rule_for(info, || self.catalog.bytes(&info.id))?;
-                    if rule.is_none() && !info.is_pinned {
-                        kept.push(at);
+        let (mut sessions, mut newest) = (0, None);
+        let mut look = |filter: &SessionFilter, size| {
+            each(&*self.catalog, filter, size, |page| {
+                watch.map_or(Ok(()), InterruptWatch::check)?;
+                for info in &page.sessions {
+                    let mut kept = Vec::new();
+                    for (at, (_, judge)) in undecided.iter_mut().enumerate() {
+                        let rule = judge.rule_for(info, || self.catalog.bytes(&info.id))?;
+                        if rule.is_none() && !info.is_pinned {
+                            kept.push(at);
+                        }
                     }
+                    for at in kept.into_iter().rev() {
+                        undecided.remove(at);
+                    }
+                    sessions += u64::from(!info.is_pinned);
+                    newest = newest.max(Some(info.last_message_at.unwrap_or(info.created_at)));
                 }
-                for at in kept.into_iter().rev() {
-                    undecided.remove(at);
-                }
-                sessions += u64::from(!info.is_pinned);
-            }
-            Ok(if undecided.is_empty() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            })
-        })?;
+                let is_known = undecided.is_empty();
+                Ok(if is_known { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+            Ok((undecided.is_empty(), sessions, newest))
+        };
+        let (is_known, sessions, newest) = look(&SessionFilter::default(), FIRST_PAGE)?;
+        if is_known || sessions == 0 {
+            return Ok(());
+        }
+        // A session to which a message is appended meanwhile moves to the front of the list, past the pages that are left.
+        look(&SessionFilter { since: newest, ..SessionFilter::default() }, FIRST_PAGE)?;
         match undecided.first() {
-            Some((rule, _)) if sessions > 0 => {
-                Err(Error::RuleMeetsAll { rule: rule.name().to_owned(), sessions })
-            }
-            _ => Ok(()),
+            Some((rule, _)) => Err(Error::RuleMeetsAll { rule: rule.name().to_owned(), sessions }),
+            None => Ok(()),
         }
     }
 }

@@ -27,7 +27,18 @@ fn other_commands_than_import_create_no_store() {
         &["expand", "x", "y"],
         &["fork", "x", "y", "z"],
         &["rename", "x", "y"],
-        &["rm", "x", "--yes"],
+        &["rm", "x"],
+        &["tag", "x", "y"],
+        &["pin", "x"],
+        &["end", "x"],
+        &["restore", "x"],
+        &["trash", "list"],
+        &["trash", "empty", "--yes"],
+        &["lineage", "x"],
+        &["owners"],
+        &["bindings"],
+        &["usage"],
+        &["erase", "x", "--yes"],
     ] {
         let printed = rig.fails(3, args);
         assert!(printed.contains("there is no store at"), "{args:?}: {printed}");
@@ -103,7 +114,7 @@ fn wrong_usage_is_two() {
         &["compact", "tour", "--summarizer-cmd", "cat", "--summary", "x"],
         &["compact", "tour", "--summarizer-cmd", "cat", "--timeout", "0"],
         &["compact", "tour", "--summary", "x", "--from", "ask", "--to", "ask", "--at", "ask"],
-        &["rm", "tour"],
+        &["rm", "tour", "--forever"],
         &["import"],
         &["import", "x", "--format", "tea-leaves"],
         &["completions", "csh"],

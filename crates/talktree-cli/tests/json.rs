@@ -171,8 +171,16 @@ fn writing_commands_print_what_they_changed() {
     );
     assert_eq!(fields(&rig.json(["rename", "f", "g"])[0]), ["name", "session"]);
     assert_eq!(
-        fields(&rig.json(["rm", "g", "--yes"])[0]),
-        ["compactions_back", "compactions_gone", "covered_by", "messages", "removed", "session"]
+        fields(&rig.json(["rm", "g", "--forever", "--yes"])[0]),
+        [
+            "compactions_back",
+            "compactions_gone",
+            "covered_by",
+            "in_trash",
+            "messages",
+            "removed",
+            "session"
+        ]
     );
     assert_eq!(fields(&rig.json(["verify"])[0]), ["damages", "messages"]);
     assert_eq!(fields(&rig.json(["backup", &text(&rig.path("b.db"))])[0]), ["bytes", "path"]);

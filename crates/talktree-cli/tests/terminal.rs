@@ -135,6 +135,7 @@ fn every_command_has_a_help_text() {
         verbs,
         [
             "import",
+            "new",
             "sessions",
             "log",
             "tree",
@@ -146,15 +147,25 @@ fn every_command_has_a_help_text() {
             "expand",
             "context",
             "fork",
+            "lineage",
             "rename",
+            "tag",
+            "pin",
+            "end",
             "rm",
+            "restore",
+            "trash",
+            "owners",
+            "bindings",
+            "usage",
+            "retention",
             "export",
             "stats",
             "verify",
             "backup",
             "tour",
             "completions",
-            "help"
+            "help",
         ]
     );
     for verb in verbs {

@@ -139,7 +139,7 @@ fn a_name_that_is_part_of_another_id_is_ambiguous() {
     assert!(printed.contains("tour (A trip to Jena)") && printed.contains("(to)"), "{printed}");
     rig.ok(["rename", "tour", "x"]);
     rig.fails(2, ["log", "to"]);
-    assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) deleted\n");
+    assert_eq!(rig.ok(["rm", "tour", "--yes"]), "session tour (x) put into the trash\n");
     rig.ok(["log", "to"]);
 }
 
@@ -207,9 +207,11 @@ fn rm_deletes_messages_branches_and_sessions() {
         "tour (A trip to Jena): 3 messages deleted\n"
     );
 
-    let printed = rig.fails(2, ["rm", "tour"]);
+    let printed = rig.fails(2, ["rm", "tour", "ask", "--branch"]);
     assert!(printed.contains("--yes"), "{printed}");
-    rig.ok(["rm", "tour", "--yes"]);
+    let printed = rig.fails(2, ["rm", "tour", "--forever"]);
+    assert!(printed.contains("--yes"), "{printed}");
+    rig.ok(["rm", "tour", "--forever", "--yes"]);
     rig.fails(1, ["log", "tour"]);
 }
 
@@ -422,7 +424,7 @@ fn a_backup_is_a_store() {
 fn verify_reports_a_sound_store() {
     let rig = Rig::toured();
     assert_eq!(rig.ok(["verify"]), "10 messages checked: the store is sound\n");
-    for repair in ["--rebuild-index", "--recount-tokens"] {
+    for repair in ["--rebuild-index", "--recount-tokens", "--recount-usage"] {
         assert_eq!(rig.ok(["verify", repair]), "10 messages checked: the store is sound\n");
     }
 }
@@ -435,4 +437,29 @@ fn each_shell_has_completions() {
         assert!(script.contains("talktree") && script.contains("summarizer-cmd"), "{shell}");
     }
     assert!(!rig.store().exists());
+}
+
+#[test]
+fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
+    let rig = Rig::toured();
+    rig.ok(["fork", "tour", "answer-1", "copy"]);
+    assert_eq!(rig.ok(["erase", "tour", "ask", "--dry-run"]), "would be erased: 1 message\n");
+    assert!(rig.ok(["show", "tour", "ask"]).contains("We travel to Jena"));
+    let printed = rig.fails(2, ["erase", "tour", "ask"]);
+    assert!(printed.contains("pass --yes to erase 1 message"), "{printed}");
+
+    let printed = rig.ok(["erase", "tour", "ask", "--yes", "--prove"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], "erased: 1 message");
+    assert!(lines[1].starts_with("1 copy left in session "), "{printed}");
+    assert!(lines[2].ends_with(" bytes: nothing is left"), "{printed}");
+    rig.fails(1, ["show", "tour", "ask"]);
+
+    let printed = rig.ok(["erase", "tour", "--yes", "--forks"]);
+    assert!(printed.contains("session tour\n"), "{printed}");
+    rig.fails(1, ["log", "tour"]);
+    assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
+    assert_eq!(rig.ok(["erase", "--owner", "nobody", "--yes"]), "erased: nothing\n");
+    rig.fails(2, ["erase"]);
+    rig.fails(2, ["erase", "tour", "--owner", "x"]);
 }

@@ -11,7 +11,7 @@ use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
     ancestry, children, compaction, delete, fork, held, message, outline, path, plan_reader, row,
-    search_index, tokens, tree_source,
+    search_index, tokens, tree_source, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -113,6 +113,11 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a list of forks", list::FORKED, &["INDEX session_parent (parent_session=? AND listed_at<?)"]),
     ("the trash", list::IN_TRASH, &["INDEX session_deleted (listed_at<?)"]),
     ("the owners", owners::OWNERS, &["INDEX session_owner (owner>?)"]),
+    (
+        "usage that the ledger has not",
+        usage::missing::MISSING,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "INDEX usage_message (address=?)"],
+    ),
     ("the size of a session", discard::BYTES, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("a list by tag", list::TAGGED, &["COVERING INDEX session_tagged (tag=?)"]),
     ("a preview", list::FIRST_OF_USER, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),

@@ -11,7 +11,9 @@ use crate::{lookup, style};
 /// How many bindings are read at a time.
 const PAGE: usize = 1_000;
 
-/// List the outside keys, such as `telegram:4711`, and the sessions that they lead to or led to, the newest first
+/// List the outside keys, such as `telegram:4711`, and their sessions
+///
+/// The newest binding comes first. `until` and `end` say when a key ceased to lead to the session, and why.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree bindings [OPTIONS] [KEY]")]
 pub(crate) struct Args {

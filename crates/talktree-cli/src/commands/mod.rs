@@ -7,6 +7,7 @@ mod compact;
 mod completions;
 mod context;
 mod end;
+mod erase;
 mod expand;
 mod export;
 mod fork;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Pin(pin::Args),
     End(end::Args),
     Rm(rm::Args),
+    Erase(erase::Args),
     Restore(restore::Args),
     Trash(trash::Args),
     Owners(owners::Args),
@@ -94,6 +96,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
         Command::Pin(args) => pin::run(args, context),
         Command::End(args) => end::run(args, context),
         Command::Rm(args) => rm::run(args, context),
+        Command::Erase(args) => erase::run(args, context),
         Command::Restore(args) => restore::run(args, context),
         Command::Trash(args) => trash::run(args, context),
         Command::Owners(args) => owners::run(args, context),

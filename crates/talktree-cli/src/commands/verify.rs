@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Correct wrong token counts before the check.
     #[arg(long)]
     recount_tokens: bool,
+    /// Add what answers took that were stored by an older talktree, before the check.
+    #[arg(long)]
+    recount_usage: bool,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -102,6 +105,9 @@ fn check(args: &Args, store: &Store) -> Result<Verified, Error> {
     }
     if args.recount_tokens {
         store.recount_tokens()?;
+    }
+    if args.recount_usage {
+        store.recount_usage()?;
     }
     let bar = Bar::of_steps("checking");
     store.verify(|progress| bar.show(progress))

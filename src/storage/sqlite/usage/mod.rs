@@ -4,6 +4,8 @@
 //! total counts a shared prefix once; the total of a path in a fork finds the rows by the origin of its messages. A row
 //! stays when its message is deleted: the answer was paid for.
 
+pub(super) mod missing;
+
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row, params, params_from_iter};
