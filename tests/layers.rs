@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
         "event",
         "regular_file",
         "report",
+        "transcript",
     ],
     &["tree"],
     &["model"],
@@ -34,7 +35,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "manager", "import", "export", "testing"],
+    &["store", "manager", "import", "export", "transcript::handle", "testing"],
 ];
 
 /// The backends; only `store` may name them.

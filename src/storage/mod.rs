@@ -9,6 +9,7 @@ mod commit;
 pub(crate) mod context;
 mod cursor;
 pub(crate) mod sqlite;
+pub(crate) mod transcript;
 
 use std::sync::Arc;
 

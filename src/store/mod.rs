@@ -6,6 +6,7 @@ mod interrupt;
 mod options;
 mod search;
 mod sessions;
+mod transcripts;
 mod usage;
 
 use std::fmt;

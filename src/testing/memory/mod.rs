@@ -10,7 +10,9 @@ mod handle;
 mod session;
 mod state;
 mod stored;
+mod transcript;
 
 pub use catalog::MemoryCatalog;
 pub use context::MemoryContext;
 pub use session::MemorySession;
+pub use transcript::MemoryTranscripts;
