@@ -88,7 +88,11 @@ impl TranscriptStore for MemoryTranscripts {
         owner: Option<&str>,
     ) -> Result<AppendedEntries> {
         key.check()?;
+        check_owner(owner, None)?;
         TranscriptKey::check_size(entries, MAX_ENTRY_BYTES)?;
+        if entries.is_empty() {
+            return Ok(AppendedEntries::default());
+        }
         let facts: Vec<Facts<'_>> = entries.iter().map(Facts::of).collect::<Result<_>>()?;
         let mut kept = self.lock();
         let stored = kept.find(key);
