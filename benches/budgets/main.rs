@@ -27,6 +27,7 @@ mod size;
 mod stores;
 mod streaming_updates;
 mod table;
+mod transcripts;
 mod worst_trees;
 mod writers;
 
@@ -82,6 +83,7 @@ const ROWS: &[(&str, Row)] = &[
     ("prompt", context::prompt),
     ("knowledge", context::knowledge),
     ("catalog", catalog::run),
+    ("transcripts", transcripts::run),
     // Last, because it closes the largest store.
     ("open", open::run),
 ];
