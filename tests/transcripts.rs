@@ -121,12 +121,25 @@ fn a_store_that_is_read_only_refuses_appends() -> Result<()> {
     assert_eq!(transcripts.load(&key())?, Some(numbered(0..1)));
     for refused in [
         transcripts.append(&key(), &numbered(1..2)).map(drop),
-        transcripts.append(&key(), &[]).map(drop),
         transcripts.delete(&key()).map(drop),
         transcripts.rename("project", "session", "title"),
     ] {
         assert!(matches!(refused, Err(Error::ReadOnly)), "{refused:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_copy_is_the_data_of_the_owner_of_its_source() -> Result<()> {
+    let transcripts = Store::open_in_memory()?.transcripts();
+    let said = entry(r#"{"type":"user","uuid":"1","message":{"content":"hello"}}"#);
+    transcripts.owned_by("ann").append(&key(), &[said])?;
+    // By a handle without an owner, and by one of another owner.
+    transcripts.fork("project", "session", None, None)?;
+    transcripts.owned_by("bob").fork("project", "session", None, None)?;
+    assert_eq!(transcripts.delete_of_owner("bob")?, 0);
+    assert_eq!(transcripts.delete_of_owner("ann")?, 3);
+    assert_eq!(transcripts.list_sessions("project")?, []);
     Ok(())
 }
 

@@ -39,7 +39,11 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
             },
             || {
                 let batch = our_batches.next().ok_or("too few batches")?;
-                timed(|| Ok(assert_eq!(transcripts.append(&key, batch)?.added, count as u64)))
+                timed(|| {
+                    let appended = transcripts.append(&key, batch)?;
+                    assert_eq!(appended.added, count as u64);
+                    Ok(appended)
+                })
             },
         )?;
         let work = format!("append {count} to a transcript, Normal");

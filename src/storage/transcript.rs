@@ -66,6 +66,9 @@ pub trait TranscriptStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredTranscript>>;
 
+    /// Returns one transcript as lists show it; `None` if it has no entries.
+    fn stored(&self, key: &TranscriptKey) -> Result<Option<StoredTranscript>>;
+
     /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
     /// transcripts were deleted.
     fn delete_of_owner(&self, owner: &str) -> Result<u64>;

@@ -129,7 +129,7 @@ fn kept_parents(links: &[Link<'_>], places: &HashMap<&[u8], usize>) -> Vec<Optio
     };
     // Of progress, what its own parent leads to: found once for a whole chain of them.
     let mut known: HashMap<usize, Option<usize>> = HashMap::new();
-    let mut nearest = |place: usize| {
+    let nearest = |place: usize| {
         let (mut at, mut passed) = (parent_of(place), Vec::new());
         let found = loop {
             match at {
@@ -149,7 +149,7 @@ fn kept_parents(links: &[Link<'_>], places: &HashMap<&[u8], usize>) -> Vec<Optio
         known.extend(passed.into_iter().map(|parent| (parent, found)));
         found
     };
-    (0..links.len()).map(|place| nearest(place)).collect()
+    (0..links.len()).map(nearest).collect()
 }
 
 /// Returns the entry with the session's replacements of contents, if it has any.

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 
 use super::text;
 
+/// A name, decoded, and its value; `None`: it was removed.
+type Member<'a> = (Cow<'a, [u8]>, Option<Cow<'a, str>>);
+
 /// The members of an object, in order. Of a name that occurred twice, the last value is there, at the first place.
 pub(super) struct Object<'a> {
-    members: Vec<(Cow<'a, [u8]>, Option<Cow<'a, str>>)>,
+    members: Vec<Member<'a>>,
     places: HashMap<Cow<'a, [u8]>, usize>,
 }
 

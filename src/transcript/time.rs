@@ -13,7 +13,7 @@ pub(super) fn millis(token: &str) -> Option<i64> {
     let mut bytes = text::decode(token)?.into_owned();
     if bytes.ends_with(b"Z") {
         // The SDK replaces every `Z`.
-        bytes = bytes.iter().flat_map(|byte| utc(byte)).copied().collect();
+        bytes = bytes.iter().flat_map(utc).copied().collect();
     }
     let seconds = Parsed::read(&replaced_separator(bytes)?)?.seconds()?;
     Some((seconds * 1000.0) as i64)

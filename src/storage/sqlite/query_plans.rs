@@ -176,6 +176,11 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     ("a transcript", transcript::append::FIND, &["(project=? AND session=? AND subpath=?)"]),
     (
+        "a transcript as lists show it",
+        transcript::read::STORED,
+        &["(project=? AND session=? AND subpath=?)"],
+    ),
+    (
         "an entry's copy",
         transcript::append::BY_UUID,
         &["INDEX transcript_uuid (transcript=? AND uuid=?)"],

@@ -191,6 +191,10 @@ impl TranscriptStore for MemoryTranscripts {
         Ok(shown.take(limit).cloned().collect())
     }
 
+    fn stored(&self, key: &TranscriptKey) -> Result<Option<StoredTranscript>> {
+        Ok(self.lock().find(key).map(|stored| stored.info.clone()))
+    }
+
     fn delete_of_owner(&self, owner: &str) -> Result<u64> {
         let mut kept = self.lock();
         let is_owned = |stored: &StoredTranscript| stored.owner.as_deref() == Some(owner);

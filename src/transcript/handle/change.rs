@@ -46,7 +46,8 @@ impl Transcripts {
     ///
     /// `last` is the `uuid` of the last entry that is copied, in the order of the file; `None`: all are. `title` is the title
     /// of the copy; `None`: that of the session with ` (fork)`. The copy has new uuids, and each entry says what it is a
-    /// copy of. Titles, tags, records of progress and subagents are not copied.
+    /// copy of. Titles, tags, records of progress and subagents are not copied. The copy is the data of the session's owner;
+    /// if that has none, of the owner of this handle.
     ///
     /// ```
     /// use talktree::{Json, Store, TranscriptKey};
@@ -70,11 +71,15 @@ impl Transcripts {
         last: Option<&str>,
         title: Option<&str>,
     ) -> Result<String> {
-        let entries = self.load(&TranscriptKey::new(project, session))?;
+        let source = TranscriptKey::new(project, session);
+        let entries = self.load(&source)?;
         let entries = entries.ok_or_else(|| Error::UnknownSession { id: session.into() })?;
+        // After the entries: an owner that came with them is seen.
+        let owner = self.storage.stored(&source)?.and_then(|stored| stored.owner);
+        let copies = owner.map_or_else(|| self.clone(), |owner| self.owned_by(owner));
         let id = clock::uuid().to_string();
         let fork = Fork { source: session, id: &id, last, title };
-        self.append(&TranscriptKey::new(project, &id), &fork.entries(&entries)?)?;
+        copies.append(&TranscriptKey::new(project, &id), &fork.entries(&entries)?)?;
         Ok(id)
     }
 

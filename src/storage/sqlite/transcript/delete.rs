@@ -9,7 +9,7 @@ use super::{range, read};
 use crate::transcript::TranscriptKey;
 
 /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
-pub(super) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
+pub(in super::super) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
     match key.is_main() {
         false => {
             let key = read::row_of(conn, key)?;

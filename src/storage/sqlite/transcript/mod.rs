@@ -83,6 +83,10 @@ impl TranscriptStore for SqliteTranscripts {
         self.database.read(|conn| read::list(conn, filter, after, limit))
     }
 
+    fn stored(&self, key: &TranscriptKey) -> Result<Option<StoredTranscript>> {
+        self.database.read(|conn| read::stored(conn, key))
+    }
+
     fn delete_of_owner(&self, owner: &str) -> Result<u64> {
         self.database.write_long(|conn| delete::delete_of_owner(conn, owner))
     }

@@ -126,6 +126,20 @@ pub(in super::super) const OF_OWNER: &str = stored!("owner = ?2");
 
 pub(in super::super) const ALL: &str = stored!("?2 IS NULL");
 
+pub(super) fn stored(
+    conn: &Connection,
+    key: &TranscriptKey,
+) -> BackendResult<Option<StoredTranscript>> {
+    let mut statement = conn.prepare_cached(STORED)?;
+    let row = statement.query_row([&key.project, &key.session, &key.subpath], read_stored);
+    Ok(row.optional()?)
+}
+
+pub(in super::super) const STORED: &str =
+    "SELECT key, project, session, subpath, owner, next, written_at
+   FROM transcript
+  WHERE project = ?1 AND session = ?2 AND subpath = ?3";
+
 fn read_stored(row: &Row<'_>) -> rusqlite::Result<StoredTranscript> {
     let part = |at: usize| row.get::<_, String>(at);
     let key = TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?);

@@ -35,6 +35,8 @@ pub(super) fn first(probe: &Probe) -> Result<()> {
     let found = listed(probe, &of_owner("ann"))?;
     assert_eq!((found.len(), found[0].entries, found[0].owner.as_deref()), (1, 3, Some("ann")));
     assert_eq!(probe.mtime("p/s")?, Some(found[0].mtime));
+    assert_eq!(probe.storage.stored(&key("p/s"))?.as_ref(), found.first());
+    assert_eq!(probe.storage.stored(&key("p/s/x"))?, None);
     Ok(())
 }
 
