@@ -141,7 +141,8 @@ mod tests {
         let future = 9_000_000_000_000_i64;
         database.write(|conn| {
             let sql = "UPDATE setting SET value = ?1 WHERE name = 'transcript_clock'";
-            Ok(assert_eq!(conn.execute(sql, [future])?, 1))
+            assert_eq!(conn.execute(sql, [future])?, 1);
+            Ok(())
         })?;
         transcripts.delete(&key)?;
         transcripts.append(&key, &[entry], None)?;
