@@ -66,7 +66,7 @@ impl Probe {
         self.storage.append(&key(path), entries, None)
     }
 
-    /// Appends entries that are drawn as by [`entries`].
+    /// Appends entries that are drawn as by [`entries()`].
     fn say(&self, path: &str, uuids: &str) -> Result<AppendedEntries> {
         self.append(path, &entries(uuids))
     }
