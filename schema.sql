@@ -315,6 +315,34 @@ CREATE TABLE elision (
     PRIMARY KEY (address, call)
 ) STRICT, WITHOUT ROWID;
 
+-- A transcript: the entries of an agent's session, or of one of its subagents, as the Claude Agent SDK writes them.
+CREATE TABLE transcript (
+    key        INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: it is part of the address of every entry
+    project    TEXT    NOT NULL,
+    session    TEXT    NOT NULL,                  -- the SDK's id; not one of table session
+    subpath    TEXT    NOT NULL,                  -- empty: the main transcript of its session
+    owner      TEXT,                              -- the person or tenant whose data it is
+    next       INTEGER NOT NULL DEFAULT 1,        -- the number of the next entry
+    written_at INTEGER NOT NULL,                  -- milliseconds since 1970: greater than at any append before
+    summary    TEXT,                              -- JSON object; NULL: not the main transcript
+    UNIQUE (project, session, subpath),
+    CHECK ((subpath = '') = (summary IS NOT NULL))
+) STRICT;
+
+-- Serves: the transcripts of an owner.
+CREATE INDEX transcript_owner ON transcript (owner) WHERE owner IS NOT NULL;
+
+-- An entry, at address = transcript key << 32 | its number in the transcript, from 1.
+CREATE TABLE transcript_entry (
+    address    INTEGER PRIMARY KEY,
+    uuid       TEXT,                              -- NULL: it has none. One with unpaired surrogates is its JSON
+    entry      TEXT    NOT NULL,                  -- JSON object, as it came
+    transcript INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
+) STRICT;
+
+-- Serves: whether a transcript has an entry. Unique: an entry that is appended again is not added.
+CREATE UNIQUE INDEX transcript_uuid ON transcript_entry (transcript, uuid) WHERE uuid IS NOT NULL;
+
 -- Settings of the store itself.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,

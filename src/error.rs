@@ -352,6 +352,14 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
+    /// A store has had the maximum number of transcripts, or a transcript that of entries. Deleted transcripts count.
+    #[error("the limit of {max} {what} is reached; deleted ones count")]
+    TranscriptFull {
+        /// The kind: `transcripts` of the store, `entries` of a transcript.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
     /// The file is not a talktree store.
     #[error("{} is not a talktree store: {why}", foreign::path(path))]
     NotAStore {

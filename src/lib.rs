@@ -45,6 +45,7 @@ mod storage;
 mod store;
 mod tokens;
 mod tools;
+mod transcript;
 mod tree;
 mod usage;
 mod view;
@@ -105,12 +106,19 @@ pub use storage::context::{
     BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
     StoredLabel,
 };
+pub use storage::transcript::TranscriptStore;
 pub use storage::{Cursor, SessionProvider};
 pub use store::{
     Durability, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions, UsageReport,
 };
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
+pub use transcript::handle::Transcripts;
+pub use transcript::{
+    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, StoredTranscript,
+    TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey, TranscriptMessage,
+    TranscriptSummary, UnreadLine, fold_transcript_summary,
+};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
@@ -132,4 +140,6 @@ mod documents {
     mod guide {}
     #[doc = include_str!("../docs/search.md")]
     mod search {}
+    #[doc = include_str!("../docs/transcripts.md")]
+    mod transcripts {}
 }

@@ -75,6 +75,10 @@ pub struct StoreStats {
     pub context_versions: u64,
     /// The number of elisions: markers that replace a tool result.
     pub elisions: u64,
+    /// The number of transcripts of agent sessions, those of subagents included.
+    pub transcripts: u64,
+    /// The number of their entries.
+    pub transcript_entries: u64,
     /// The size of the file and its write-ahead log, in bytes.
     pub bytes: u64,
 }

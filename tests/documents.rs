@@ -4,7 +4,10 @@ use chrono::DateTime;
 use serde_json::json;
 use talktree::import::MAX_NOTES;
 use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
-use talktree::{Block, Document, Error, Message, Result, Role, Store, estimate_tokens};
+use talktree::{
+    Block, Document, Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, Message, Result, Role, Store,
+    TranscriptKey, estimate_tokens,
+};
 
 fn document(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -44,6 +47,16 @@ fn real(what: &str, documented: u64) -> Result<u64> {
                 Err(Error::StoreFull { max }) => u64::try_from(max).unwrap(),
                 other => panic!("{other:?}"),
             }
+        }
+        "entries that a transcript can hold" => {
+            let sql = "UPDATE transcript SET next = 4294967295";
+            match changed(sql, append_entry) {
+                Err(Error::TranscriptFull { what: "entries", max }) => max,
+                other => panic!("{other:?}"),
+            }
+        }
+        "the entries of one append to a transcript, together" => {
+            (MAX_TRANSCRIPT_BATCH_BYTES >> 30) as u64
         }
         "a message, as JSON" => match chat.append(Message::user("x".repeat(64 << 20))) {
             Err(Error::MessageTooLarge { max, .. }) => (max >> 20) as u64,
@@ -150,11 +163,17 @@ fn real(what: &str, documented: u64) -> Result<u64> {
     })
 }
 
+fn append_entry(store: &Store) -> Result<()> {
+    let entry = Json::parse(r#"{"type":"user"}"#)?;
+    store.transcripts().append(&TranscriptKey::new("p", "s"), &[entry]).map(drop)
+}
+
 /// Runs a verb on a store that this SQL has brought to its limit.
 fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("full.db");
     Store::open(&path)?.session("s")?.append(Message::user("hello"))?;
+    append_entry(&Store::open(&path)?)?;
     rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap();
     verb(&Store::open(&path)?)
 }
@@ -162,7 +181,7 @@ fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
 #[test]
 fn the_documented_limits_are_the_real_ones() -> Result<()> {
     let rows = documented();
-    assert_eq!(rows.len(), 16);
+    assert_eq!(rows.len(), 18);
     for (what, limit) in rows {
         assert_eq!(limit, real(&what, limit)?, "{what}");
     }

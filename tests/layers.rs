@@ -28,6 +28,7 @@ const LAYERS: &[&[&str]] = &[
         "regular_file",
         "report",
         "retention",
+        "transcript",
     ],
     &["tree"],
     &["model"],
@@ -37,7 +38,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "manager", "import", "export", "testing"],
+    &["store", "manager", "import", "export", "transcript::handle", "testing"],
 ];
 
 /// The backends; only `store` may name them.

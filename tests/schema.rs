@@ -68,6 +68,8 @@ fn the_stock_shell_reads_the_tree_and_searches_the_index() -> Result<()> {
         "context_version",
         "frozen_prompt",
         "elision",
+        "transcript",
+        "transcript_entry",
         "message_tree",
     ] {
         assert!(ask(&format!("SELECT count(*) FROM {table}")).is_some());

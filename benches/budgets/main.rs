@@ -28,6 +28,7 @@ mod size;
 mod stores;
 mod streaming_updates;
 mod table;
+mod transcripts;
 mod worst_trees;
 mod writers;
 
@@ -84,6 +85,7 @@ const ROWS: &[(&str, Row)] = &[
     ("knowledge", context::knowledge),
     ("catalog", catalog::run),
     ("retention", retention::run),
+    ("transcripts", transcripts::run),
     // Last, because it closes the largest store.
     ("open", open::run),
 ];

@@ -10,6 +10,7 @@ pub(crate) mod context;
 mod cursor;
 pub(crate) mod held;
 pub(crate) mod sqlite;
+pub(crate) mod transcript;
 
 use std::sync::Arc;
 

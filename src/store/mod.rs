@@ -9,6 +9,7 @@ mod owner;
 mod retention;
 mod search;
 mod sessions;
+mod transcripts;
 mod usage;
 
 use std::fmt;

@@ -21,7 +21,9 @@ fn stats_is_one_object() {
             "max_children",
             "max_depth",
             "messages",
-            "sessions"
+            "sessions",
+            "transcript_entries",
+            "transcripts"
         ]
     );
     assert_eq!(

@@ -11,16 +11,17 @@ use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
     ancestry, children, compaction, delete, fork, held, message, outline, path, plan_reader, row,
-    search_index, tokens, tree_source, usage,
+    search_index, tokens, transcript, tree_source, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
-use crate::message::Message;
-use crate::message::Part;
+use crate::message::{Json, Message, Part};
 use crate::outcome::SessionDetails;
 use crate::storage::SessionProvider;
 use crate::storage::context::{BlockScope, NewEntry};
+use crate::storage::transcript::TranscriptStore;
+use crate::transcript::TranscriptKey;
 use crate::view::{ExpectedHead, Parent};
 
 /// Each hot statement, and what its query plan contains.
@@ -191,6 +192,57 @@ const HOT: &[(&str, &str, &[&str])] = &[
         elision::REMOVE_RANGE,
         &["PRIMARY KEY (address>? AND address<?)"],
     ),
+    ("a transcript", transcript::append::FIND, &["(project=? AND session=? AND subpath=?)"]),
+    (
+        "a transcript as lists show it",
+        transcript::read::STORED,
+        &["(project=? AND session=? AND subpath=?)"],
+    ),
+    (
+        "an entry's copy",
+        transcript::append::BY_UUID,
+        &["INDEX transcript_uuid (transcript=? AND uuid=?)"],
+    ),
+    ("the append of an entry", transcript::append::ADD, &[]),
+    (
+        "the entries of a transcript",
+        transcript::read::ENTRIES,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    ("the sessions of a project", transcript::read::SESSIONS, &["(project=?)"]),
+    ("the summaries of a project", transcript::read::SUMMARIES, &["(project=?)"]),
+    ("a summary", transcript::read::SUMMARY, &["(project=? AND session=? AND subpath=?)"]),
+    (
+        "the subpaths of a session",
+        transcript::read::SUBPATHS,
+        &["(project=? AND session=? AND subpath>?)"],
+    ),
+    ("all transcripts", transcript::read::ALL, &["INTEGER PRIMARY KEY (rowid>?)"]),
+    (
+        "the transcripts of an owner",
+        transcript::read::OF_OWNER,
+        &["INDEX transcript_owner (owner=? AND rowid>?)"],
+    ),
+    (
+        "the transcripts of a deleted session",
+        transcript::delete::OF_SESSION,
+        &["(project=? AND session=?)"],
+    ),
+    (
+        "the transcripts of a deleted owner",
+        transcript::delete::OF_OWNER,
+        &["INDEX transcript_owner (owner=?)"],
+    ),
+    (
+        "the other transcripts of a deleted owner's sessions",
+        transcript::delete::BELOW_OWNED,
+        &["INDEX transcript_owner (owner=?)", "(project=? AND session=?)"],
+    ),
+    (
+        "the entries of a deleted transcript",
+        transcript::delete::DELETE_ENTRIES,
+        &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
 ];
 
@@ -249,6 +301,17 @@ fn filled() -> Result<Database> {
             database.change_session(&resumed.session, &SessionChange::Delete)?;
         }
     }
+    let transcripts = transcript::SqliteTranscripts::new(std::sync::Arc::clone(&database));
+    for number in 0..60 {
+        let key = TranscriptKey::new(format!("project {}", number % 3), number.to_string());
+        let owner = format!("owner {}", number % 7);
+        for key in [key.clone(), key.subpath("subagents/agent-1")] {
+            let entries: Vec<Json> =
+                (0..20).map(|n| Json::from(serde_json::json!({"uuid": n.to_string()}))).collect();
+            transcripts.append(&key, &entries, Some(&owner))?;
+        }
+    }
+    drop(transcripts);
     std::sync::Arc::into_inner(database).ok_or(Error::Unsupported { what: "a shared database" })
 }
 

@@ -41,6 +41,8 @@ impl Database {
                 context_entries: count("SELECT count(*) FROM context_entry WHERE present = 1")?,
                 context_versions: count("SELECT count(*) FROM context_version")?,
                 elisions: count("SELECT count(*) FROM elision")?,
+                transcripts: count("SELECT count(*) FROM transcript")?,
+                transcript_entries: count("SELECT count(*) FROM transcript_entry")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,
                     None => count(

@@ -10,8 +10,10 @@ mod handle;
 mod session;
 mod state;
 mod stored;
+mod transcript;
 mod usage;
 
 pub use catalog::MemoryCatalog;
 pub use context::MemoryContext;
 pub use session::MemorySession;
+pub use transcript::MemoryTranscripts;

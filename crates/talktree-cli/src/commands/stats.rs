@@ -25,6 +25,8 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
         ("context texts", stats.context_entries),
         ("older versions", stats.context_versions),
         ("elisions", stats.elisions),
+        ("transcripts", stats.transcripts),
+        ("transcript entries", stats.transcript_entries),
         ("bytes", stats.bytes),
     ] {
         context.out.line(&[

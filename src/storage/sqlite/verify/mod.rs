@@ -6,6 +6,7 @@
 mod context;
 mod index;
 mod tokens;
+mod transcript;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 
@@ -213,13 +214,18 @@ impl Database {
             let mut found = Vec::new();
             run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
             run_check("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
-            for check in CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS) {
+            for check in
+                CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS).chain(transcript::CHECKS)
+            {
                 run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
             run_check("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
             run_check("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
             run_check("broken-context", RESTORE, &mut found, |found| {
                 context::read_all(conn, found)
+            })?;
+            run_check("broken-entry", RESTORE, &mut found, |found| {
+                transcript::read_all(conn, found)
             })?;
             run_check("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
             Ok(found)

@@ -1,0 +1,63 @@
+//! Deleting transcripts.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+
+use super::super::error::BackendResult;
+use super::{range, read};
+use crate::transcript::TranscriptKey;
+
+/// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
+pub(in super::super) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
+    match key.is_main() {
+        false => {
+            let key = read::row_of(conn, key)?;
+            delete_rows(conn, key)
+        }
+        true => {
+            let keys = {
+                let mut statement = conn.prepare_cached(OF_SESSION)?;
+                let keys = statement.query_map([&key.project, &key.session], |row| row.get(0))?;
+                keys.collect::<rusqlite::Result<Vec<i64>>>()?
+            };
+            delete_rows(conn, keys)
+        }
+    }
+}
+
+pub(in super::super) const OF_SESSION: &str =
+    "SELECT key FROM transcript WHERE project = ?1 AND session = ?2";
+
+/// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
+/// were deleted.
+pub(in super::super) fn delete_of_owner(conn: &Connection, owner: &str) -> BackendResult<u64> {
+    let mut keys = BTreeSet::new();
+    for sql in [OF_OWNER, BELOW_OWNED] {
+        let mut statement = conn.prepare_cached(sql)?;
+        for key in statement.query_map([owner], |row| row.get(0))? {
+            keys.insert(key?);
+        }
+    }
+    delete_rows(conn, keys)
+}
+
+pub(in super::super) const OF_OWNER: &str = "SELECT key FROM transcript WHERE owner = ?1";
+
+pub(in super::super) const BELOW_OWNED: &str = "SELECT other.key
+   FROM transcript AS main
+  CROSS JOIN transcript AS other ON other.project = main.project AND other.session = main.session
+  WHERE main.owner = ?1 AND main.subpath = ''";
+
+fn delete_rows(conn: &Connection, keys: impl IntoIterator<Item = i64>) -> BackendResult<u64> {
+    let mut count = 0;
+    for key in keys {
+        conn.prepare_cached(DELETE_ENTRIES)?.execute(range(key))?;
+        conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+pub(in super::super) const DELETE_ENTRIES: &str =
+    "DELETE FROM transcript_entry WHERE address BETWEEN ?1 AND ?2";

@@ -1,0 +1,161 @@
+//! Reading transcripts, and lists of them.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::super::error::BackendResult;
+use super::{range, stored_json};
+use crate::message::Json;
+use crate::transcript::{
+    ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey, TranscriptSummary,
+};
+
+pub(super) fn load(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<Vec<Json>>> {
+    let Some(row) = row_of(conn, key)? else { return Ok(None) };
+    let mut statement = conn.prepare_cached(ENTRIES)?;
+    let mut rows = statement.query(range(row))?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(stored_json(row, 0)?);
+    }
+    Ok(Some(entries).filter(|entries| !entries.is_empty()))
+}
+
+pub(in super::super) const ENTRIES: &str = "SELECT entry
+   FROM transcript_entry
+  WHERE address BETWEEN ?1 AND ?2
+  ORDER BY address";
+
+pub(super) fn sessions(conn: &Connection, project: &str) -> BackendResult<Vec<ListedTranscript>> {
+    let mut statement = conn.prepare_cached(SESSIONS)?;
+    let rows = statement.query_map([project], |row| {
+        Ok(ListedTranscript::new(row.get::<_, String>(0)?, row.get(1)?))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in super::super) const SESSIONS: &str = "SELECT session, written_at
+   FROM transcript
+  WHERE project = ?1 AND subpath = ''";
+
+pub(super) fn summaries(conn: &Connection, project: &str) -> BackendResult<Vec<TranscriptSummary>> {
+    let mut statement = conn.prepare_cached(SUMMARIES)?;
+    let mut rows = statement.query([project])?;
+    let mut summaries = Vec::new();
+    while let Some(row) = rows.next()? {
+        summaries.push(read_summary(row)?);
+    }
+    Ok(summaries)
+}
+
+pub(in super::super) const SUMMARIES: &str = "SELECT session, written_at, summary
+   FROM transcript
+  WHERE project = ?1 AND subpath = ''";
+
+pub(super) fn summary(
+    conn: &Connection,
+    project: &str,
+    session: &str,
+) -> BackendResult<Option<TranscriptSummary>> {
+    let mut statement = conn.prepare_cached(SUMMARY)?;
+    let mut rows = statement.query([project, session])?;
+    rows.next()?.map(read_summary).transpose()
+}
+
+pub(in super::super) const SUMMARY: &str = "SELECT session, written_at, summary
+   FROM transcript
+  WHERE project = ?1 AND session = ?2 AND subpath = ''";
+
+fn read_summary(row: &Row<'_>) -> BackendResult<TranscriptSummary> {
+    let data = stored_json(row, 2)?;
+    Ok(TranscriptSummary::new(row.get::<_, String>(0)?, row.get(1)?, data))
+}
+
+pub(super) fn subpaths(
+    conn: &Connection,
+    project: &str,
+    session: &str,
+) -> BackendResult<Vec<String>> {
+    let mut statement = conn.prepare_cached(SUBPATHS)?;
+    let rows = statement.query_map([project, session], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in super::super) const SUBPATHS: &str = "SELECT subpath
+   FROM transcript
+  WHERE project = ?1 AND session = ?2 AND subpath > ''";
+
+pub(super) fn list(
+    conn: &Connection,
+    filter: &TranscriptFilter,
+    after: Option<u64>,
+    limit: usize,
+) -> BackendResult<Vec<StoredTranscript>> {
+    let sql = if filter.owner.is_some() { OF_OWNER } else { ALL };
+    let mut statement = conn.prepare_cached(sql)?;
+    let number = |number: Option<u64>| i64::try_from(number.unwrap_or(0)).unwrap_or(i64::MAX);
+    let rows = statement.query_map(
+        params![
+            number(after),
+            filter.owner,
+            filter.project,
+            filter.written_before,
+            number(Some(limit as u64)),
+        ],
+        read_stored,
+    )?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+macro_rules! stored {
+    ($where:literal) => {
+        concat!(
+            "SELECT key, project, session, subpath, owner, next, written_at
+   FROM transcript
+  WHERE ",
+            $where,
+            " AND key > ?1
+    AND (?3 IS NULL OR project = ?3)
+    AND (?4 IS NULL OR written_at < ?4)
+  ORDER BY key
+  LIMIT ?5"
+        )
+    };
+}
+
+pub(in super::super) const OF_OWNER: &str = stored!("owner = ?2");
+
+pub(in super::super) const ALL: &str = stored!("?2 IS NULL");
+
+pub(super) fn stored(
+    conn: &Connection,
+    key: &TranscriptKey,
+) -> BackendResult<Option<StoredTranscript>> {
+    let mut statement = conn.prepare_cached(STORED)?;
+    let row = statement.query_row([&key.project, &key.session, &key.subpath], read_stored);
+    Ok(row.optional()?)
+}
+
+pub(in super::super) const STORED: &str =
+    "SELECT key, project, session, subpath, owner, next, written_at
+   FROM transcript
+  WHERE project = ?1 AND session = ?2 AND subpath = ?3";
+
+fn read_stored(row: &Row<'_>) -> rusqlite::Result<StoredTranscript> {
+    let part = |at: usize| row.get::<_, String>(at);
+    let key = TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?);
+    let next: i64 = row.get(5)?;
+    Ok(StoredTranscript {
+        owner: row.get(4)?,
+        entries: u64::try_from(next - 1).unwrap_or(0),
+        ..StoredTranscript::new(row.get(0)?, key, row.get(6)?)
+    })
+}
+
+/// Returns the key of a transcript's row.
+pub(super) fn row_of(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<i64>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT key FROM transcript WHERE project = ?1 AND session = ?2 AND subpath = ?3",
+    )?;
+    let row = statement.query_row([&key.project, &key.session, &key.subpath], |row| row.get(0));
+    Ok(row.optional()?)
+}

@@ -1,0 +1,75 @@
+//! The doorway to transcripts: the entries of agent sessions.
+
+use crate::error::Result;
+use crate::message::Json;
+use crate::transcript::{
+    AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey,
+    TranscriptSummary,
+};
+
+/// The storage of transcripts: the contract of the Claude Agent SDK's `SessionStore`. [`Transcripts`](crate::Transcripts) works
+/// over it.
+///
+/// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
+/// Entries come back with the text they were appended with, in the order of the appends: of one process that of the calls,
+/// of several that of the commits.
+///
+/// An *mtime* is the time of an append, in milliseconds since 1970. Each append has a greater one than every append before
+/// it, to any transcript of the storage, deleted ones included.
+///
+/// `talktree::testing::conformance_of_transcripts` tests an implementation.
+pub trait TranscriptStore: Send + Sync {
+    /// Appends entries, which are objects. No entries: nothing is done, and an unknown transcript stays unknown.
+    ///
+    /// An entry whose `uuid` the transcript has is not added: the first one stays, in its place. An entry without one is
+    /// always added. If nothing is added, nothing changes. What is added to a main transcript is added to the summary of
+    /// its session in the same transaction.
+    ///
+    /// `owner` is whose data it is. A transcript without owner gets it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object, a part of the key is too long, or the
+    /// transcript has another owner; [`Error::TooLarge`](crate::Error::TooLarge) if an entry or the batch is too large.
+    fn append(
+        &self,
+        key: &TranscriptKey,
+        entries: &[Json],
+        owner: Option<&str>,
+    ) -> Result<AppendedEntries>;
+
+    /// Returns all entries of a transcript; `None` if it has none.
+    fn load(&self, key: &TranscriptKey) -> Result<Option<Vec<Json>>>;
+
+    /// Returns the sessions of a project that have a main transcript, in any order, with the mtime of its last append.
+    fn list_sessions(&self, project: &str) -> Result<Vec<ListedTranscript>>;
+
+    /// Returns the summaries of the same sessions, in any order, with the same mtimes.
+    fn list_session_summaries(&self, project: &str) -> Result<Vec<TranscriptSummary>>;
+
+    /// Returns the summary of one session; `None` if it has no main transcript.
+    fn session_summary(&self, project: &str, session: &str) -> Result<Option<TranscriptSummary>> {
+        let summaries = self.list_session_summaries(project)?;
+        Ok(summaries.into_iter().find(|summary| summary.session == session))
+    }
+
+    /// Deletes a transcript; the main one with all others of its session. Returns how many transcripts were deleted.
+    fn delete(&self, key: &TranscriptKey) -> Result<u64>;
+
+    /// Returns the subpaths of a session's transcripts, without the main one, in any order.
+    fn list_subkeys(&self, project: &str, session: &str) -> Result<Vec<String>>;
+
+    /// Returns at most `limit` transcripts that the filter shows, in order of creation: those with a number above `after`.
+    fn list(
+        &self,
+        filter: &TranscriptFilter,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<StoredTranscript>>;
+
+    /// Returns one transcript as lists show it; `None` if it has no entries.
+    fn stored(&self, key: &TranscriptKey) -> Result<Option<StoredTranscript>>;
+
+    /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
+    /// transcripts were deleted.
+    fn delete_of_owner(&self, owner: &str) -> Result<u64>;
+}

@@ -1,0 +1,27 @@
+//! The transcripts of agent sessions.
+
+use std::sync::Arc;
+
+use super::Store;
+use crate::storage::sqlite::SqliteTranscripts;
+use crate::transcript::handle::Transcripts;
+
+impl Store {
+    /// Returns the transcripts of agent sessions in this store.
+    ///
+    /// They are opaque entries beside the store's own sessions: neither is made of the other.
+    ///
+    /// ```
+    /// use talktree::{Json, Store, TranscriptKey};
+    ///
+    /// let transcripts = Store::open_in_memory()?.transcripts();
+    /// let (key, entry) = (TranscriptKey::new("project", "session"), Json::parse(r#"{"type":"user"}"#)?);
+    /// transcripts.append(&key, &[entry.clone()])?;
+    /// assert_eq!(transcripts.load(&key)?, Some(vec![entry]));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn transcripts(&self) -> Transcripts {
+        Transcripts::over(Arc::new(SqliteTranscripts::new(Arc::clone(&self.database))))
+    }
+}

@@ -1,0 +1,169 @@
+//! The checks of the agent SDK's suites, in their order.
+
+use super::{Probe, entries, entry, key};
+use crate::error::Result;
+use crate::transcript::fold_transcript_summary;
+
+/// A time in milliseconds since 1970 is above this, one in seconds below.
+const MILLIS: i64 = 1_000_000_000_000;
+
+pub(super) fn round_trip(probe: &Probe) -> Result<()> {
+    probe.say("proj/sess", "b a")?;
+    assert_eq!(probe.load("proj/sess")?, Some(entries("b a")));
+    Ok(())
+}
+
+pub(super) fn unknown(probe: &Probe) -> Result<()> {
+    assert_eq!(probe.load("proj/nope")?, None);
+    probe.say("proj/sess", "x")?;
+    assert_eq!(probe.load("proj/sess/nope")?, None);
+    Ok(())
+}
+
+pub(super) fn order(probe: &Probe) -> Result<()> {
+    for uuids in ["z", "a m", "b"] {
+        probe.say("proj/sess", uuids)?;
+    }
+    let uuids: Vec<String> = probe
+        .load("proj/sess")?
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| entry.value()["uuid"].to_string())
+        .collect();
+    assert_eq!(uuids, [r#""z""#, r#""a""#, r#""m""#, r#""b""#]);
+    Ok(())
+}
+
+pub(super) fn nothing(probe: &Probe) -> Result<()> {
+    assert_eq!(probe.append("proj/fresh", &[])?.added, 0);
+    assert_eq!((probe.load("proj/fresh")?, probe.sessions("proj")?), (None, vec![]));
+    probe.say("proj/sess", "a")?;
+    let before = probe.mtime("proj/sess")?;
+    probe.append("proj/sess", &[])?;
+    assert_eq!((probe.load("proj/sess")?, probe.mtime("proj/sess")?), (Some(entries("a")), before));
+    Ok(())
+}
+
+pub(super) fn subpaths(probe: &Probe) -> Result<()> {
+    probe.say("proj/sess", "m")?;
+    probe.say("proj/sess/subagents/agent-1", "s")?;
+    assert_eq!(probe.load("proj/sess")?, Some(entries("m")));
+    assert_eq!(probe.load("proj/sess/subagents/agent-1")?, Some(entries("s")));
+    Ok(())
+}
+
+pub(super) fn projects(probe: &Probe) -> Result<()> {
+    probe.append("A/s1", &[entry(r#"{"type":"x","from":"A"}"#)])?;
+    probe.append("B/s1", &[entry(r#"{"type":"x","from":"B"}"#)])?;
+    for project in ["A", "B"] {
+        let found = probe.texts(&format!("{project}/s1"))?;
+        assert_eq!(found, [format!(r#"{{"type":"x","from":"{project}"}}"#)]);
+        assert_eq!(probe.sessions(project)?, ["s1"]);
+    }
+    Ok(())
+}
+
+pub(super) fn lists(probe: &Probe) -> Result<()> {
+    for path in ["proj/a", "proj/b", "other/c"] {
+        probe.say(path, ".")?;
+    }
+    assert_eq!(probe.sessions("proj")?, ["a", "b"]);
+    for listed in probe.storage.list_sessions("proj")? {
+        assert!(listed.mtime > MILLIS, "{} is in milliseconds", listed.mtime);
+    }
+    assert!(probe.sessions("never")?.is_empty());
+    Ok(())
+}
+
+pub(super) fn listed_once(probe: &Probe) -> Result<()> {
+    probe.say("proj/main", ".")?;
+    probe.say("proj/main/subagents/agent-1", ".")?;
+    probe.say("proj/alone/subagents/agent-1", ".")?;
+    assert_eq!(probe.sessions("proj")?, ["main"]);
+    assert_eq!(probe.storage.list_session_summaries("proj")?.len(), 1);
+    assert_eq!(probe.subpaths("proj/alone")?, ["subagents/agent-1"]);
+    Ok(())
+}
+
+pub(super) fn deletes(probe: &Probe) -> Result<()> {
+    assert_eq!(probe.delete("proj/never")?, 0);
+    probe.say("proj/sess", ".")?;
+    assert_eq!(probe.delete("proj/sess")?, 1);
+    assert_eq!(probe.load("proj/sess")?, None);
+    Ok(())
+}
+
+pub(super) fn cascade(probe: &Probe) -> Result<()> {
+    let of_session = ["proj/sess", "proj/sess/subagents/agent-1", "proj/sess/subagents/agent-2"];
+    let others = ["proj/sess2", "other/sess", "proj/sess2/subagents/agent-1"];
+    for path in of_session.iter().chain(&others) {
+        probe.say(path, ".")?;
+    }
+    assert_eq!(probe.delete("proj/sess")?, 3);
+    for path in of_session {
+        assert_eq!(probe.load(path)?, None);
+    }
+    for path in others {
+        assert_eq!(probe.load(path)?.map(|entries| entries.len()), Some(1), "{path}");
+    }
+    assert!(probe.subpaths("proj/sess")?.is_empty());
+    assert_eq!(probe.sessions("proj")?, ["sess2"]);
+    // A session without a main transcript, too.
+    probe.say("proj/alone/subagents/agent-1", ".")?;
+    assert_eq!(probe.delete("proj/alone")?, 1);
+    assert!(probe.subpaths("proj/alone")?.is_empty());
+    Ok(())
+}
+
+pub(super) fn deletes_one(probe: &Probe) -> Result<()> {
+    for subpath in ["", "/subagents/a", "/subagents/a/b", "/subagents/ab"] {
+        probe.say(&format!("proj/sess{subpath}"), ".")?;
+    }
+    assert_eq!(probe.delete("proj/sess/subagents/a")?, 1);
+    assert_eq!(probe.load("proj/sess/subagents/a")?, None);
+    assert_eq!(probe.subpaths("proj/sess")?, ["subagents/a/b", "subagents/ab"]);
+    assert_eq!(probe.sessions("proj")?, ["sess"]);
+    Ok(())
+}
+
+pub(super) fn subkeys(probe: &Probe) -> Result<()> {
+    for path in [
+        "proj/sess",
+        "proj/sess/subagents/agent-1",
+        "proj/sess/subagents/agent-2",
+        "proj/other/subagents/x",
+    ] {
+        probe.say(path, ".")?;
+    }
+    assert_eq!(probe.subpaths("proj/sess")?, ["subagents/agent-1", "subagents/agent-2"]);
+    probe.say("proj/main", ".")?;
+    assert!(probe.subpaths("proj/main")?.is_empty() && probe.subpaths("proj/never")?.is_empty());
+    Ok(())
+}
+
+pub(super) fn summaries(probe: &Probe) -> Result<()> {
+    let titled = |second: u8, title: &str| {
+        let title =
+            if title.is_empty() { String::new() } else { format!(r#","customTitle":"{title}""#) };
+        entry(&format!(r#"{{"type":"x","timestamp":"2024-01-01T00:00:0{second}.000Z"{title}}}"#))
+    };
+    probe.append("proj/summ", &[titled(0, "first"), titled(1, "")])?;
+    probe.append("proj/summ", &[titled(2, "second")])?;
+    probe.append("other/elsewhere", &[titled(0, "")])?;
+    let summaries = probe.storage.list_session_summaries("proj")?;
+    assert_eq!(summaries.len(), 1);
+    let summary = &summaries[0];
+    assert_eq!(summary.session, "summ");
+    assert!(summary.mtime > MILLIS && Some(summary.mtime) == probe.mtime("proj/summ")?);
+    assert_eq!(summary.data.value()["custom_title"], "second");
+    let again = fold_transcript_summary(Some(&summary.data), &[titled(3, "")])?;
+    assert_eq!(again, summary.data);
+
+    probe.append("proj/summ/subagents/agent-1", &[titled(9, "subagent")])?;
+    assert_eq!(probe.data("proj/summ")?.as_ref(), Some(&summary.data));
+    assert!(probe.storage.list_session_summaries("never")?.is_empty());
+    assert_eq!(probe.storage.session_summary("proj", "never")?, None);
+    probe.storage.delete(&key("proj/summ"))?;
+    assert!(probe.storage.list_session_summaries("proj")?.is_empty());
+    Ok(())
+}

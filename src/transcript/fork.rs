@@ -1,0 +1,188 @@
+//! A copy of a conversation as a session of its own, with new ids.
+
+use std::collections::HashMap;
+
+use super::entry::{Kind, Link};
+use super::object::Object;
+use super::{summary, tag, text};
+use crate::error::{Error, Result};
+use crate::message::Json;
+use crate::{clock, id};
+
+/// The members of an entry that belong to the session it was written in.
+const OF_THE_SOURCE: [&str; 4] = ["teamName", "agentName", "slug", "sourceToolAssistantUUID"];
+
+/// How a copy is made.
+pub(super) struct Fork<'a> {
+    /// The id of the session that is copied.
+    pub(super) source: &'a str,
+    /// The id of the copy.
+    pub(super) id: &'a str,
+    /// The last entry that is copied, in the order of the file; `None`: all are.
+    pub(super) last: Option<&'a str>,
+    /// The title of the copy; `None`: that of the source with ` (fork)`.
+    pub(super) title: Option<&'a str>,
+}
+
+impl Fork<'_> {
+    /// Returns the entries of the copy.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`] if there is no such last entry, [`Error::InvalidName`] if nothing is left to copy.
+    pub(super) fn entries(&self, entries: &[Json]) -> Result<Vec<Json>> {
+        let mut links: Vec<Link<'_>> =
+            entries.iter().filter_map(Link::of).filter(|link| !link.is_sidechain).collect();
+        if let Some(last) = self.last {
+            let place = links.iter().position(|link| *link.uuid == *last.as_bytes());
+            let place = place.ok_or_else(|| Error::UnknownMessage {
+                session: self.source.into(),
+                id: last.into(),
+            })?;
+            links.truncate(place + 1);
+        }
+        let now = clock::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        let now = text::encode(now.as_bytes());
+        let places: HashMap<&[u8], usize> =
+            links.iter().enumerate().map(|(place, link)| (&*link.uuid, place)).collect();
+        let names: Vec<String> = links.iter().map(|_| new_uuid()).collect();
+        let name_of = |uuid: &[u8]| places.get(uuid).map(|place| names[*place].as_str());
+        let parents = kept_parents(&links, &places);
+
+        let written: Vec<usize> =
+            (0..links.len()).filter(|place| links[*place].kind != Kind::Progress).collect();
+        let Some(&last) = written.last() else {
+            return Err(Error::InvalidName {
+                what: "transcript",
+                given: id::shorten(self.source).into_owned(),
+                why: "it has no messages to copy".to_owned(),
+            });
+        };
+        let source = text::encode(self.source.as_bytes());
+        let session = text::encode(self.id.as_bytes());
+        let mut copies = Vec::with_capacity(written.len() + 2);
+        for place in written {
+            let link = &links[place];
+            let mut entry = Object::of(link.token);
+            let timestamp = entry.get("timestamp").filter(|_| place != last).unwrap_or(&now);
+            let timestamp = timestamp.to_owned();
+            let logical = match entry.get("logicalParentUuid") {
+                token if !text::is_truthy(token) => token.unwrap_or("null").to_owned(),
+                token => {
+                    let uuid = token.and_then(text::decode);
+                    uuid.and_then(|uuid| name_of(&uuid)).unwrap_or("null").to_owned()
+                }
+            };
+            let uuid = text::encode(&link.uuid);
+            // Of equal uuids the last one was given its name.
+            entry.set("uuid", name_of(&link.uuid).unwrap_or_default().to_owned());
+            let parent = parents[place].and_then(|parent| name_of(&links[parent].uuid));
+            entry.set("parentUuid", parent.unwrap_or("null").to_owned());
+            entry.set("logicalParentUuid", logical);
+            entry.set("sessionId", session.clone());
+            entry.set("timestamp", timestamp);
+            entry.set("isSidechain", "false");
+            entry.set("forkedFrom", format!(r#"{{"sessionId":{source},"messageUuid":{uuid}}}"#));
+            for name in OF_THE_SOURCE {
+                entry.remove(name);
+            }
+            copies.push(Json::parse(&entry.to_text())?);
+        }
+        copies.extend(replacements(entries, self.source, &session, &now)?);
+        copies.push(title_entry(&self.title(entries)?, &session, &now)?);
+        Ok(copies)
+    }
+
+    fn title(&self, entries: &[Json]) -> Result<String> {
+        if let Some(Ok(title)) = self.title.map(tag::title) {
+            return Ok(text::encode(title.as_bytes()));
+        }
+        let mut found: [Option<&str>; 2] = [None, None];
+        for entry in entries {
+            let titles = text::fields(entry.as_str(), ["customTitle", "aiTitle"]);
+            for (found, title) in found.iter_mut().zip(titles) {
+                let is_title = |token: &&str| token.starts_with('"') && token.len() > 2;
+                *found = title.filter(is_title).or(*found);
+            }
+        }
+        let title = match found[0].or(found[1]).and_then(text::decode) {
+            Some(title) => title.into_owned(),
+            None => first_prompt(entries)?,
+        };
+        Ok(text::encode(&[&title, &b" (fork)"[..]].concat()))
+    }
+}
+
+/// Returns the first prompt or command, decoded.
+fn first_prompt(entries: &[Json]) -> Result<Vec<u8>> {
+    let data = summary::fold_transcript_summary(None, entries)?;
+    let data = Object::of(data.as_str());
+    let token = data.get("first_prompt").or_else(|| data.get("command_fallback"));
+    let title = token.and_then(text::decode).filter(|title| !title.is_empty());
+    Ok(title.map_or_else(|| b"Forked session".to_vec(), |title| title.into_owned()))
+}
+
+/// Returns the nearest ancestor of each entry that is no progress; `None` if there is none among them.
+fn kept_parents(links: &[Link<'_>], places: &HashMap<&[u8], usize>) -> Vec<Option<usize>> {
+    let parent_of = |place: usize| {
+        let parent = links[place].parent.as_deref()?;
+        places.get(parent).copied()
+    };
+    // Of progress, what its own parent leads to: found once for a whole chain of them.
+    let mut known: HashMap<usize, Option<usize>> = HashMap::new();
+    let nearest = |place: usize| {
+        let (mut at, mut passed) = (parent_of(place), Vec::new());
+        let found = loop {
+            match at {
+                None => break None,
+                Some(parent) if links[parent].kind != Kind::Progress => break Some(parent),
+                Some(parent) => match known.get(&parent) {
+                    Some(found) => break *found,
+                    // A cycle has no end; the entry is marked before its parent is looked at.
+                    None => {
+                        known.insert(parent, None);
+                        passed.push(parent);
+                        at = parent_of(parent);
+                    }
+                },
+            }
+        };
+        known.extend(passed.into_iter().map(|parent| (parent, found)));
+        found
+    };
+    (0..links.len()).map(nearest).collect()
+}
+
+/// Returns the entry with the session's replacements of contents, if it has any.
+fn replacements(entries: &[Json], source: &str, session: &str, now: &str) -> Result<Option<Json>> {
+    let mut all = Vec::new();
+    for entry in entries {
+        let [kind, of, replacements] =
+            text::fields(entry.as_str(), ["type", "sessionId", "replacements"]);
+        let is_of = |token: Option<&str>, wanted: &[u8]| {
+            token.and_then(text::decode).is_some_and(|bytes| *bytes == *wanted)
+        };
+        if is_of(kind, b"content-replacement") && is_of(of, source.as_bytes()) {
+            all.extend(text::items(replacements.unwrap_or_default()));
+        }
+    }
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let (all, uuid) = (all.join(","), new_uuid());
+    Json::parse(&format!(
+        r#"{{"type":"content-replacement","sessionId":{session},"replacements":[{all}],"uuid":{uuid},"timestamp":{now}}}"#
+    ))
+    .map(Some)
+}
+
+fn title_entry(title: &str, session: &str, now: &str) -> Result<Json> {
+    let uuid = new_uuid();
+    Json::parse(&format!(
+        r#"{{"type":"custom-title","sessionId":{session},"customTitle":{title},"uuid":{uuid},"timestamp":{now}}}"#
+    ))
+}
+
+/// Returns the token of a new uuid.
+fn new_uuid() -> String {
+    text::encode(clock::uuid().to_string().as_bytes())
+}

@@ -1,0 +1,349 @@
+//! Transcripts from and to the files of the agent's command.
+//!
+//! A project is a folder. It has `<session>.jsonl` with one entry a line, and `<session>/<subpath>.jsonl` for each other
+//! transcript. What `<subpath>.meta.json` says of a subagent is an entry of type `agent_metadata` here.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::Transcripts;
+use crate::error::{Error, Result};
+use crate::id;
+use crate::message::Json;
+use crate::regular_file;
+use crate::store::Store;
+use crate::transcript::{
+    TranscriptFiles, TranscriptKey, UnreadLine, layout, object, subagent, text,
+};
+
+/// How many entries one append of an import has at most ..
+const MAX_ENTRIES: usize = 500;
+/// .. and after how many bytes it has no more.
+const MAX_BYTES: usize = 1 << 20;
+/// The longest line that is read: 512 MiB. A longer one is damage.
+const MAX_LINE_BYTES: u64 = 512 << 20;
+/// How many folders deep the files of subagents are looked for.
+const MAX_DEPTH: usize = 32;
+
+impl Transcripts {
+    /// Imports a session from the folder of its project, such as `~/.claude/projects/-home-ann-shop`, with its subagents.
+    ///
+    /// The project is the name of the folder. Lines that are no entries are skipped and reported. Entries are appended 500
+    /// at a time. A second import adds no entry that has a `uuid`, and those without one again.
+    ///
+    /// ```
+    /// use talktree::{Store, TranscriptKey};
+    ///
+    /// # let home = tempfile::tempdir().unwrap();
+    /// let folder = home.path().join("-home-ann-shop");
+    /// std::fs::create_dir(&folder).unwrap();
+    /// std::fs::write(folder.join("s.jsonl"), "{\"type\":\"user\",\"uuid\":\"1\"}\n{\"type\":").unwrap();
+    ///
+    /// let transcripts = Store::open_in_memory()?.transcripts();
+    /// let read = transcripts.import_session(&folder, "s")?;
+    /// assert_eq!((read.entries, read.unread[0].line), (1, 2));
+    /// assert_eq!(transcripts.load(&TranscriptKey::new("-home-ann-shop", "s"))?.unwrap().len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be read, [`Error::InvalidName`] if the session or the folder has no name that is safe
+    /// in a path; as [`append`](Self::append).
+    pub fn import_session(
+        &self,
+        project_folder: impl AsRef<Path>,
+        session: &str,
+    ) -> Result<TranscriptFiles> {
+        let folder = project_folder.as_ref();
+        let project = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        check_names(project, session)?;
+        let key = TranscriptKey::new(project, session);
+        let mut read = TranscriptFiles::default();
+        self.import_file(&folder.join(format!("{session}.jsonl")), &key, &mut read)?;
+        let session_folder = folder.join(session);
+        let mut found = Vec::new();
+        find(&session_folder.join("subagents"), "subagents", MAX_DEPTH, &mut found)?;
+        for (file, subpath) in found {
+            let key = key.clone().subpath(subpath);
+            self.import_file(&file, &key, &mut read)?;
+            self.import_metadata(&file.with_extension("meta.json"), &key, &mut read)?;
+        }
+        Ok(read)
+    }
+
+    /// Writes a session to a folder of projects, as the agent's command keeps it: to `<project>/<session>.jsonl`, its other
+    /// transcripts below `<project>/<session>/`.
+    ///
+    /// Only new files are written, with mode 0600. A subpath that is not safe in a path is not written but reported.
+    ///
+    /// ```
+    /// use talktree::{Json, Store, TranscriptKey};
+    ///
+    /// let transcripts = Store::open_in_memory()?.transcripts();
+    /// let (key, entry) = (TranscriptKey::new("p", "s"), Json::parse(r#"{"type": "user"}"#)?);
+    /// transcripts.append(&key, &[entry.clone()])?;
+    /// transcripts.append(&key.subpath("../../.ssh/config"), &[entry])?;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let written = transcripts.export_session("p", "s", folder.path())?;
+    /// assert_eq!(written.refused, ["../../.ssh/config"]);
+    /// assert_eq!(std::fs::read_to_string(folder.path().join("p/s.jsonl")).unwrap(), "{\"type\":\"user\"}\n");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownSession`] if the session has no transcript, [`Error::InvalidName`] if the project or session is not
+    /// safe in a path, [`Error::Io`] if a file exists or cannot be written, or a folder below `projects` is a symbolic link.
+    pub fn export_session(
+        &self,
+        project: &str,
+        session: &str,
+        projects: impl AsRef<Path>,
+    ) -> Result<TranscriptFiles> {
+        check_names(project, session)?;
+        let key = TranscriptKey::new(project, session);
+        let mut subpaths = self.list_subkeys(project, session)?;
+        subpaths.sort();
+        let main = self.load(&key)?;
+        if main.is_none() && subpaths.is_empty() {
+            return Err(Error::UnknownSession { id: session.into() });
+        }
+        let mut written = TranscriptFiles::default();
+        let projects = projects.as_ref();
+        if let Some(entries) = main {
+            let file = folder_in(projects, &[project])?.join(format!("{session}.jsonl"));
+            write(&file, entries.iter(), &mut written)?;
+        }
+        for subpath in subpaths {
+            if !layout::is_safe_subpath(&subpath) {
+                written.refused.push(subpath);
+                continue;
+            }
+            let Some(entries) = self.load(&key.clone().subpath(&subpath))? else { continue };
+            export_subpath(projects, &key, &subpath, &entries, &mut written)?;
+        }
+        Ok(written)
+    }
+
+    fn import_file(
+        &self,
+        path: &Path,
+        key: &TranscriptKey,
+        read: &mut TranscriptFiles,
+    ) -> Result<()> {
+        let mut lines = BufReader::with_capacity(1 << 18, open(path)?);
+        let (mut batch, mut bytes, mut number) = (Vec::new(), 0, 0);
+        loop {
+            let line = next_line(&mut lines).map_err(|source| at(path, source))?;
+            let is_end = line.is_none();
+            number += 1;
+            match line.unwrap_or(Ok(String::new())).and_then(|line| entry(&line)) {
+                Ok(None) => {}
+                Ok(Some(entry)) => {
+                    bytes += entry.as_str().len();
+                    batch.push(entry);
+                }
+                Err(why) => {
+                    read.unread.push(UnreadLine { file: path.to_owned(), line: number, why });
+                }
+            }
+            if is_end || batch.len() >= MAX_ENTRIES || bytes >= MAX_BYTES {
+                let appended = self.append(key, &batch)?;
+                read.entries += appended.added;
+                read.known += appended.known;
+                batch.clear();
+                bytes = 0;
+            }
+            if is_end {
+                break;
+            }
+        }
+        read.files.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Appends what a file says of a subagent; a file that is missing or no object is nothing.
+    fn import_metadata(
+        &self,
+        path: &Path,
+        key: &TranscriptKey,
+        read: &mut TranscriptFiles,
+    ) -> Result<()> {
+        let mut metadata = String::new();
+        match open(path).and_then(|file| {
+            let mut file = file.take(MAX_LINE_BYTES);
+            file.read_to_string(&mut metadata).map_err(|source| at(path, source))
+        }) {
+            Ok(_) => {}
+            Err(Error::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        let Ok(Some(metadata)) = entry(&metadata) else { return Ok(()) };
+        let mut metadata = object::Object::of(metadata.as_str());
+        metadata.set("type", "\"agent_metadata\"");
+        let appended = self.append(key, &[Json::parse(&metadata.to_text())?])?;
+        read.entries += appended.added;
+        read.files.push(path.to_owned());
+        Ok(())
+    }
+}
+
+fn check_names(project: &str, session: &str) -> Result<()> {
+    for (what, name) in [("project", project), ("transcript's session", session)] {
+        if !layout::is_safe_name(name) {
+            let given = id::shorten(name).into_owned();
+            let why = "it is no safe name of a file".to_owned();
+            return Err(Error::InvalidName { what, given, why });
+        }
+    }
+    Ok(())
+}
+
+fn at(path: &Path, source: io::Error) -> Error {
+    Error::Io { path: path.to_owned(), source }
+}
+
+/// Opens a file to read, unless it is a part of an open store.
+fn open(path: &Path) -> Result<fs::File> {
+    if Store::is_open_file(path) {
+        return Err(at(path, io::Error::other("it is a file of an open store")));
+    }
+    regular_file::open(path).map_err(|source| at(path, source))
+}
+
+/// Returns the next line, or why it cannot be read; `None` at the end.
+fn next_line(lines: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+    let mut bytes = Vec::new();
+    let read = lines.take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes)? as u64;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read > MAX_LINE_BYTES {
+        lines.skip_until(b'\n')?;
+        return Ok(Some(Err(format!("longer than the limit of {MAX_LINE_BYTES} bytes"))));
+    }
+    let line = String::from_utf8(bytes);
+    Ok(Some(line.map_err(|bad| format!("not UTF-8 at byte {}", bad.utf8_error().valid_up_to()))))
+}
+
+/// Returns the entry in a line; none if it is blank.
+fn entry(line: &str) -> Result<Option<Json>, String> {
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let entry = Json::parse(line).map_err(|error| error.to_string())?;
+    match text::is_object(entry.as_str()) {
+        true => Ok(Some(entry)),
+        false => Err("not a JSON object".to_owned()),
+    }
+}
+
+/// Finds the files of transcripts below a folder, in order of their names, with their subpaths. Symbolic links are not
+/// followed.
+fn find(
+    folder: &Path,
+    subpath: &str,
+    depth: usize,
+    found: &mut Vec<(PathBuf, String)>,
+) -> Result<()> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let mut listed = listed.map_err(|source| at(folder, source))?;
+    listed.sort_by_key(fs::DirEntry::file_name);
+    for file in listed {
+        let name = file.file_name();
+        let kind = file.file_type().map_err(|source| at(folder, source))?;
+        let Some(name) = name.to_str() else { continue };
+        match name.strip_suffix(".jsonl") {
+            _ if kind.is_dir() && depth > 0 => {
+                find(&file.path(), &format!("{subpath}/{name}"), depth - 1, found)?;
+            }
+            Some(name) if kind.is_file() => found.push((file.path(), format!("{subpath}/{name}"))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn export_subpath(
+    projects: &Path,
+    key: &TranscriptKey,
+    subpath: &str,
+    entries: &[Json],
+    written: &mut TranscriptFiles,
+) -> Result<()> {
+    let parts: Vec<&str> = subpath.split(['/', '\\']).collect();
+    let Some((name, folders)) = parts.split_last() else { return Ok(()) };
+    let above = [&[&*key.project, &*key.session], folders].concat();
+    let folder = folder_in(projects, &above)?;
+    let (metadata, lines): (Vec<&Json>, Vec<&Json>) =
+        entries.iter().partition(|entry| subagent::is_metadata(entry));
+    if !lines.is_empty() {
+        write(&folder.join(format!("{name}.jsonl")), lines.into_iter(), written)?;
+    }
+    if let Some(last) = metadata.last() {
+        let mut metadata = object::Object::of(last.as_str());
+        metadata.remove("type");
+        let metadata = Json::parse(&metadata.to_text())?;
+        write(&folder.join(format!("{name}.meta.json")), [&metadata].into_iter(), written)?;
+    }
+    Ok(())
+}
+
+/// Returns a folder below another one, which is created. None of the folders on the way may be a symbolic link.
+fn folder_in(above: &Path, names: &[&str]) -> Result<PathBuf> {
+    fs::create_dir_all(above).map_err(|source| at(above, source))?;
+    let mut folder = above.to_owned();
+    for name in names {
+        folder.push(name);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => created.map_err(|source| at(&folder, source))?,
+        }
+        let found = fs::symlink_metadata(&folder).map_err(|source| at(&folder, source))?;
+        if !found.is_dir() {
+            return Err(at(&folder, io::ErrorKind::NotADirectory.into()));
+        }
+    }
+    Ok(folder)
+}
+
+/// Writes entries to a new file, one a line.
+fn write<'a>(
+    path: &Path,
+    entries: impl Iterator<Item = &'a Json>,
+    written: &mut TranscriptFiles,
+) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|source| at(path, source))?;
+    let save = || -> io::Result<u64> {
+        let (mut file, mut count) = (BufWriter::new(file), 0);
+        for entry in entries {
+            file.write_all(text::on_one_line(entry.as_str()).as_bytes())?;
+            file.write_all(b"\n")?;
+            count += 1;
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        Ok(count)
+    };
+    written.entries += save().map_err(|source| {
+        // A part of a transcript would look like all of it.
+        let _ = fs::remove_file(path);
+        at(path, source)
+    })?;
+    written.files.push(path.to_owned());
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The transcripts of a storage, as programs use them.
+//!
+//! The verbs of the doorway, and what the agent SDK offers on top of them: sessions with their titles, conversations,
+//! subagents, copies, files.
+
+mod change;
+mod files;
+mod read;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::message::Json;
+use crate::storage::transcript::TranscriptStore;
+use crate::transcript::{
+    AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey,
+    TranscriptSummary,
+};
+
+/// The transcripts of agent sessions in a store: from [`Store::transcripts`](crate::Store::transcripts).
+///
+/// Its first verbs are those of the Claude Agent SDK's `SessionStore`. The others do natively what the SDK does with them.
+///
+/// ```
+/// use talktree::{Json, Store, TranscriptKey};
+///
+/// let transcripts = Store::open_in_memory()?.transcripts();
+/// let key = TranscriptKey::new("-home-ann-shop", "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10");
+/// let entries = [
+///     Json::parse(r#"{"type":"user","uuid":"1","message":{"role":"user","content":"Fix the login."}}"#)?,
+///     Json::parse(r#"{"type":"assistant","uuid":"2","parentUuid":"1","message":{"content":[]}}"#)?,
+/// ];
+/// transcripts.append(&key, &entries)?;
+/// transcripts.append(&key, &entries)?; // a retry adds nothing
+/// assert_eq!(transcripts.load(&key)?.as_deref(), Some(&entries[..]));
+/// assert_eq!(transcripts.infos(&key.project)?[0].summary, "Fix the login.");
+/// assert_eq!(transcripts.messages(&key.project, &key.session)?.len(), 2);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Transcripts {
+    storage: Arc<dyn TranscriptStore>,
+    owner: Option<Arc<str>>,
+}
+
+impl Transcripts {
+    /// Returns the transcripts of a storage of your own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use talktree::Transcripts;
+    /// use talktree::testing::MemoryTranscripts;
+    ///
+    /// let transcripts = Transcripts::over(Arc::new(MemoryTranscripts::new()));
+    /// assert!(transcripts.list_sessions("project")?.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn over(storage: Arc<dyn TranscriptStore>) -> Self {
+        Self { storage, owner: None }
+    }
+
+    /// Returns the same transcripts; what this handle appends is the data of this owner.
+    ///
+    /// The owner counts when transcripts are listed by owner or erased. It limits neither reads nor deletes.
+    ///
+    /// ```
+    /// use talktree::{Json, Store, TranscriptKey};
+    ///
+    /// let transcripts = Store::open_in_memory()?.transcripts();
+    /// let (key, entry) = (TranscriptKey::new("p", "s"), Json::parse(r#"{"type":"user"}"#)?);
+    /// transcripts.owned_by("user:42").append(&key, &[entry.clone()])?;
+    /// assert!(transcripts.owned_by("user:43").append(&key, &[entry]).is_err());
+    /// assert_eq!(transcripts.delete_of_owner("user:42")?, 1);
+    /// assert_eq!(transcripts.load(&key)?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn owned_by(&self, owner: impl Into<Arc<str>>) -> Self {
+        Self { owner: Some(owner.into()), ..self.clone() }
+    }
+
+    /// Returns the storage.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn TranscriptStore> {
+        &self.storage
+    }
+
+    /// Appends entries to a transcript and returns how many were added.
+    ///
+    /// An entry whose `uuid` the transcript has is not added. No entries: nothing is done. See
+    /// [`TranscriptStore::append`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object, a part of the key is too long, or the
+    /// transcript has another owner; [`Error::TooLarge`](crate::Error::TooLarge) if an entry is over the store's limit for
+    /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES).
+    pub fn append(&self, key: &TranscriptKey, entries: &[Json]) -> Result<AppendedEntries> {
+        self.storage.append(key, entries, self.owner.as_deref())
+    }
+
+    /// Returns all entries of a transcript, each with the text it was appended with; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if an entry is damaged.
+    pub fn load(&self, key: &TranscriptKey) -> Result<Option<Vec<Json>>> {
+        self.storage.load(key)
+    }
+
+    /// Returns the sessions of a project that have a main transcript, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn list_sessions(&self, project: &str) -> Result<Vec<ListedTranscript>> {
+        self.storage.list_sessions(project)
+    }
+
+    /// Returns the summaries of a project's sessions, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn list_session_summaries(&self, project: &str) -> Result<Vec<TranscriptSummary>> {
+        self.storage.list_session_summaries(project)
+    }
+
+    /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
+    ///
+    /// ```
+    /// use talktree::{Json, Store, TranscriptKey};
+    ///
+    /// let transcripts = Store::open_in_memory()?.transcripts();
+    /// let (key, entry) = (TranscriptKey::new("p", "s"), Json::parse(r#"{"type":"user"}"#)?);
+    /// transcripts.append(&key, &[entry.clone()])?;
+    /// transcripts.append(&key.clone().subpath("subagents/agent-1"), &[entry])?;
+    /// assert_eq!(transcripts.delete(&key)?, 2);
+    /// assert_eq!(transcripts.delete(&key)?, 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn delete(&self, key: &TranscriptKey) -> Result<u64> {
+        self.storage.delete(key)
+    }
+
+    /// Returns the subpaths of a session's transcripts, without the main one, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn list_subkeys(&self, project: &str, session: &str) -> Result<Vec<String>> {
+        self.storage.list_subkeys(project, session)
+    }
+
+    /// Returns at most `limit` transcripts that the filter shows, in order of creation: those with a number above `after`.
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn list(
+        &self,
+        filter: &TranscriptFilter,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<StoredTranscript>> {
+        self.storage.list(filter, after, limit)
+    }
+
+    /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
+    /// were deleted.
+    ///
+    /// # Errors
+    /// [`Error::Storage`](crate::Error::Storage) if the database fails.
+    pub fn delete_of_owner(&self, owner: &str) -> Result<u64> {
+        self.storage.delete_of_owner(owner)
+    }
+}
+
+impl fmt::Debug for Transcripts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcripts").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! The summary of a session: what lists show without reading its transcript.
+//!
+//! It is made of the entries as they come, each value either of the first entry that has one or of the last. So an append
+//! reads the former summary and its own entries, and nothing else.
+
+use super::facts::{Facts, LAST_WINS};
+use super::first_prompt;
+use super::info::TranscriptInfo;
+use super::object::Object;
+use super::{text, time};
+use crate::error::Result;
+use crate::message::Json;
+
+/// The summary of one session.
+///
+/// ```
+/// use talktree::{Json, Store, TranscriptKey};
+///
+/// let transcripts = Store::open_in_memory()?.transcripts();
+/// let entry = Json::parse(r#"{"type": "custom-title", "customTitle": "Login"}"#)?;
+/// transcripts.append(&TranscriptKey::new("project", "session"), &[entry])?;
+/// let summary = transcripts.list_session_summaries("project")?.remove(0);
+/// assert_eq!(summary.data.value()["custom_title"], "Login");
+/// assert_eq!(summary.info(None).map(|info| info.summary).as_deref(), Some("Login"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TranscriptSummary {
+    /// The id of the session.
+    pub session: String,
+    /// When an entry was last appended to its main transcript, in milliseconds since 1970.
+    pub mtime: i64,
+    /// An object, as the agent SDK's `fold_session_summary` makes it.
+    pub data: Json,
+}
+
+impl TranscriptSummary {
+    /// Returns the summary of a session, for storages of your own.
+    #[must_use]
+    pub fn new(session: impl Into<String>, mtime: i64, data: Json) -> Self {
+        Self { session: session.into(), mtime, data }
+    }
+
+    /// Returns what a list shows of the session; `None` if it is hidden: a subagent's, or one that says nothing.
+    ///
+    /// `directory` is where it is said to have worked if no entry says so.
+    #[must_use]
+    pub fn info(&self, directory: Option<&str>) -> Option<TranscriptInfo> {
+        TranscriptInfo::of(self, directory)
+    }
+}
+
+/// Returns the data of a summary with more entries added: what the agent SDK's `fold_session_summary` returns. `data` is
+/// `None` for the first entries of a session.
+///
+/// Members that it does not know stay.
+///
+/// ```
+/// use talktree::{Json, fold_transcript_summary};
+///
+/// let entries = [Json::parse(r#"{"type": "tag", "tag": "ci", "isSidechain": false}"#)?];
+/// let data = fold_transcript_summary(None, &entries)?;
+/// assert_eq!(data.as_str(), r#"{"is_sidechain":false,"tag":"ci"}"#);
+/// assert_eq!(fold_transcript_summary(Some(&data), &[])?, data);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object.
+pub fn fold_transcript_summary(data: Option<&Json>, entries: &[Json]) -> Result<Json> {
+    let facts: Vec<Facts<'_>> = entries.iter().map(Facts::of).collect::<Result<_>>()?;
+    fold(data, facts.iter())
+}
+
+/// Returns the data of a summary with the entries added.
+pub(crate) fn fold<'a>(
+    data: Option<&Json>,
+    entries: impl Iterator<Item = &'a Facts<'a>>,
+) -> Result<Json> {
+    let mut data = Object::of(data.map_or("{}", Json::as_str));
+    for entry in entries {
+        add(&mut data, entry);
+    }
+    Json::parse(&data.to_text())
+}
+
+fn add<'a>(data: &mut Object<'a>, entry: &Facts<'a>) {
+    if !data.has("is_sidechain") {
+        let is_sidechain = entry.is_sidechain == Some("true");
+        data.set("is_sidechain", if is_sidechain { "true" } else { "false" });
+    }
+    if !data.has("created_at")
+        && let Some(millis) = entry.timestamp.and_then(time::millis)
+    {
+        data.set("created_at", millis.to_string());
+    }
+    if !data.has("cwd")
+        && let Some(cwd) = entry.cwd.filter(|token| token.starts_with('"') && token.len() > 2)
+    {
+        data.set("cwd", cwd);
+    }
+    add_prompt(data, entry);
+    for ((_, name), value) in LAST_WINS.iter().zip(entry.last) {
+        if let Some(value) = value.filter(|token| token.starts_with('"')) {
+            data.set(name, value);
+        }
+    }
+    if entry.is_of("tag") {
+        match entry.tag.filter(|token| token.starts_with('"') && token.len() > 2) {
+            Some(tag) => data.set("tag", tag),
+            None => data.remove("tag"),
+        }
+    }
+}
+
+fn add_prompt<'a>(data: &mut Object<'a>, entry: &Facts<'a>) {
+    let is_made = entry.is_meta == Some("true") || entry.is_compact_summary == Some("true");
+    if is_made || !entry.is_of("user") || text::is_truthy(data.get("first_prompt_locked")) {
+        return;
+    }
+    let found = first_prompt::find(entry.message);
+    for command in found.commands {
+        // The first one that has a name stays.
+        if !text::is_truthy(data.get("command_fallback")) {
+            data.set("command_fallback", text::encode(&command));
+        }
+    }
+    if let Some(prompt) = found.prompt {
+        data.set("first_prompt", text::encode(&prompt));
+        data.set("first_prompt_locked", "true");
+    }
+}

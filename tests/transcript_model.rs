@@ -1,0 +1,233 @@
+//! Random appends and deletes: a store and the small storage in memory end equal, also after reopening; a summary equals
+//! what its rules say of all entries, however they came in batches.
+
+mod common;
+
+use common::Scratch;
+use common::random::{cases, check_all};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use talktree::testing::MemoryTranscripts;
+use talktree::{
+    Json, Result, TranscriptFilter, TranscriptKey, TranscriptStore, fold_transcript_summary,
+};
+
+#[derive(Debug, Clone)]
+enum Op {
+    Append { key: usize, entries: Vec<Value>, owner: Option<&'static str> },
+    Delete { key: usize },
+    DeleteOwner(&'static str),
+    Reopen,
+}
+
+fn keys() -> Vec<TranscriptKey> {
+    let key = TranscriptKey::new;
+    vec![
+        key("p", "s"),
+        key("p", "s").subpath("subagents/agent-1"),
+        key("p", "s").subpath("subagents/agent-1/x"),
+        key("p", "t"),
+        key("q", "s"),
+        key("p/s", "").subpath("x"),
+    ]
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-c]{0,2}",
+        "[a-z é\n\u{3000}]{0,4}",
+        Just("<command-name>/x</command-name>".to_owned())
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => word().prop_map(Value::from),
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => (0..3).prop_map(|n: i32| json!(n)),
+        1 => Just(json!([1])),
+    ]
+}
+
+/// An entry with a few of the members that a summary asks for.
+fn entry() -> impl Strategy<Value = Value> {
+    let names = prop::sample::select(vec![
+        "customTitle",
+        "aiTitle",
+        "lastPrompt",
+        "summary",
+        "gitBranch",
+        "cwd",
+        "isSidechain",
+        "tag",
+        "isMeta",
+    ]);
+    let kind = prop::sample::select(vec!["user", "user", "assistant", "tag", "x"]);
+    let members = prop::collection::vec((names, any_value()), 0..3);
+    let time = proptest::option::of(0..10_000_i64);
+    (kind, members, proptest::option::of(0..12_u8), time, any_value()).prop_map(
+        |(kind, members, uuid, time, content)| {
+            let mut entry = Map::new();
+            entry.insert("type".to_owned(), kind.into());
+            entry.extend(members.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            if let Some(uuid) = uuid {
+                entry.insert("uuid".to_owned(), uuid.to_string().into());
+            }
+            if let Some(time) = time {
+                let time = chrono::DateTime::from_timestamp_millis(time).unwrap_or_default();
+                entry.insert("timestamp".to_owned(), time.to_rfc3339().into());
+            }
+            entry.insert("message".to_owned(), json!({"content": content}));
+            Value::Object(entry)
+        },
+    )
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let owner = || prop::sample::select(vec!["ann", "bob"]);
+    let append = (0..6_usize, prop::collection::vec(entry(), 0..5), proptest::option::of(owner()));
+    prop_oneof![
+        12 => append.prop_map(|(key, entries, owner)| Op::Append { key, entries, owner }),
+        2 => (0..6_usize).prop_map(|key| Op::Delete { key }),
+        1 => owner().prop_map(Op::DeleteOwner),
+        1 => Just(Op::Reopen),
+    ]
+}
+
+/// What a storage shows, without times.
+fn shown(storage: &dyn TranscriptStore) -> Result<String> {
+    let mut text = String::new();
+    for key in keys() {
+        text += &format!("{key:?}: {:?}\n", storage.load(&key)?);
+    }
+    for project in ["p", "q", "p/s"] {
+        let mut sessions = storage.list_sessions(project)?;
+        let mut summaries = storage.list_session_summaries(project)?;
+        sessions.sort_by(|a, b| a.session.cmp(&b.session));
+        summaries.sort_by(|a, b| a.session.cmp(&b.session));
+        let times = |mtimes: Vec<i64>| mtimes;
+        assert_eq!(
+            times(sessions.iter().map(|session| session.mtime).collect()),
+            times(summaries.iter().map(|summary| summary.mtime).collect())
+        );
+        let mut by_time = sessions.clone();
+        by_time.sort_by_key(|session| session.mtime);
+        text += &format!("{:?}\n", by_time.iter().map(|s| &s.session).collect::<Vec<_>>());
+        text +=
+            &format!("{:?}\n", summaries.iter().map(|s| (&s.session, &s.data)).collect::<Vec<_>>());
+        for session in ["s", "t", ""] {
+            let mut subpaths = storage.list_subkeys(project, session)?;
+            subpaths.sort();
+            text += &format!("{subpaths:?}\n");
+        }
+    }
+    for owner in [None, Some("ann".to_owned())] {
+        let filter = TranscriptFilter { owner, ..TranscriptFilter::default() };
+        for stored in storage.list(&filter, None, 100)? {
+            text += &format!("{:?} {:?} {}\n", stored.key, stored.owner, stored.entries);
+        }
+    }
+    Ok(text)
+}
+
+#[test]
+fn a_store_equals_a_list_of_entries() {
+    let strategy = prop::collection::vec(op(), 1..25);
+    check_all(cases(60), &strategy, |ops| {
+        let mut scratch = Scratch::new()?;
+        let model = MemoryTranscripts::new();
+        let keys = keys();
+        for op in ops {
+            let store = scratch.store.transcripts();
+            let store = store.storage();
+            match op {
+                Op::Append { key, entries, owner } => {
+                    let entries: Vec<Json> = entries.into_iter().map(Json::from).collect();
+                    let text =
+                        |answer: Result<_>| format!("{:?}", answer.map_err(|e| e.to_string()));
+                    assert_eq!(
+                        text(store.append(&keys[key], &entries, owner)),
+                        text(model.append(&keys[key], &entries, owner))
+                    );
+                }
+                Op::Delete { key } => {
+                    assert_eq!(store.delete(&keys[key])?, model.delete(&keys[key])?);
+                }
+                Op::DeleteOwner(owner) => {
+                    assert_eq!(store.delete_of_owner(owner)?, model.delete_of_owner(owner)?);
+                }
+                Op::Reopen => scratch.reopen()?,
+            }
+            let store = scratch.store.transcripts();
+            assert_eq!(shown(&**store.storage())?, shown(&model)?);
+        }
+        assert_eq!(scratch.store.verify(|_| {})?.damages, []);
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Returns what the rules of a summary say of entries, read as values.
+fn by_rules(entries: &[Value]) -> Value {
+    let mut data = Map::new();
+    let first = |name: &str| {
+        entries.iter().filter_map(move |entry| entry[name].as_str()).find(|text| !text.is_empty())
+    };
+    if let Some(entry) = entries.first() {
+        data.insert("is_sidechain".to_owned(), (entry["isSidechain"] == true).into());
+    }
+    if let Some(cwd) = first("cwd") {
+        data.insert("cwd".to_owned(), cwd.into());
+    }
+    if let Some(time) = first("timestamp") {
+        let time = chrono::DateTime::parse_from_rfc3339(time).unwrap();
+        // The SDK multiplies a binary fraction of seconds, and cuts the product.
+        let millis = (time.timestamp_micros() as f64 / 1e6 * 1000.0) as i64;
+        data.insert("created_at".to_owned(), millis.into());
+    }
+    for (from, to) in [
+        ("customTitle", "custom_title"),
+        ("aiTitle", "ai_title"),
+        ("lastPrompt", "last_prompt"),
+        ("summary", "summary_hint"),
+        ("gitBranch", "git_branch"),
+    ] {
+        let last = entries.iter().rev().find_map(|entry| entry[from].as_str());
+        data.extend(last.map(|text| (to.to_owned(), text.into())));
+    }
+    let tags = entries.iter().rev().find(|entry| entry["type"] == "tag");
+    let tag = tags.and_then(|entry| entry["tag"].as_str()).filter(|tag| !tag.is_empty());
+    data.extend(tag.map(|tag| ("tag".to_owned(), tag.into())));
+    for entry in entries.iter().filter(|entry| entry["type"] == "user" && entry["isMeta"] != true) {
+        let words = entry["message"]["content"].as_str().unwrap_or_default().replace('\n', " ");
+        match words.trim() {
+            "" => {}
+            "<command-name>/x</command-name>" => {
+                data.insert("command_fallback".to_owned(), "/x".into());
+            }
+            prompt => {
+                data.insert("first_prompt".to_owned(), prompt.into());
+                data.insert("first_prompt_locked".to_owned(), true.into());
+                break;
+            }
+        }
+    }
+    Value::Object(data)
+}
+
+#[test]
+fn a_summary_is_what_its_rules_say_however_entries_come() {
+    let strategy = (prop::collection::vec(entry(), 0..20), 1..6_usize);
+    check_all(cases(1_000), &strategy, |(entries, size)| {
+        let mut data = None;
+        for batch in entries.chunks(size) {
+            let batch: Vec<Json> = batch.iter().cloned().map(Json::from).collect();
+            data = Some(fold_transcript_summary(data.as_ref(), &batch)?);
+        }
+        let data = data.map_or_else(|| json!({}), |data| data.value());
+        assert_eq!(data, by_rules(&entries));
+        Ok(())
+    })
+    .unwrap();
+}
