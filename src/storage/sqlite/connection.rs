@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) cache_kib: u32,
     pub(crate) max_message_bytes: usize,
     pub(crate) idle_readers: usize,
+    /// Up to which size, in bytes, an erasure always writes the file again.
+    pub(crate) rewritten_up_to: u64,
 }
 
 impl Default for Config {
@@ -47,6 +49,7 @@ impl Default for Config {
             cache_kib: 2048,
             max_message_bytes: 64 << 20,
             idle_readers: 4,
+            rewritten_up_to: 64 << 20,
         }
     }
 }
