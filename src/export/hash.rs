@@ -13,7 +13,7 @@ use crate::outcome::SessionInfo;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Returns a hash of the content of every session of a store.
+/// Returns a hash of the content of every session of a store that is not in the trash.
 ///
 /// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
 /// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on
@@ -40,8 +40,8 @@ use crate::store::Store;
 /// Those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
     let store = store.snapshot()?;
-    let mut sessions: Vec<SessionId> =
-        store.sessions()?.into_iter().map(|session| session.id).collect();
+    let sessions = store.sessions()?.into_iter().filter(|session| session.deleted_at.is_none());
+    let mut sessions: Vec<SessionId> = sessions.map(|session| session.id).collect();
     sessions.sort();
     let mut hash = Uuid::nil();
     for id in sessions {
