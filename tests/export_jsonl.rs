@@ -693,7 +693,7 @@ fn an_export_is_a_snapshot_while_others_delete() -> Result<()> {
     Ok(())
 }
 
-/// An export named them like all others, so an import brought them back alive.
+/// The export of a damaged store had them, so an import brought them back alive.
 #[test]
 fn sessions_in_the_trash_are_not_exported_with_the_store() -> Result<()> {
     let store = Store::open_in_memory()?;

@@ -40,8 +40,8 @@ use crate::store::Store;
 /// Those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
     let store = store.snapshot()?;
-    let sessions = store.sessions()?.into_iter().filter(|session| session.deleted_at.is_none());
-    let mut sessions: Vec<SessionId> = sessions.map(|session| session.id).collect();
+    let mut sessions: Vec<SessionId> =
+        store.sessions()?.into_iter().map(|session| session.id).collect();
     sessions.sort();
     let mut hash = Uuid::nil();
     for id in sessions {

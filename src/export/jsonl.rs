@@ -105,7 +105,6 @@ impl Store {
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
         let store = self.snapshot()?;
         let mut sessions = store.sessions()?;
-        sessions.retain(|session| session.deleted_at.is_none());
         sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         let watch = self.interrupt_signal().watch();
         let mut lines = Lines::begin(output)?;
