@@ -94,6 +94,22 @@ fn a_plan_is_not_committed_to_a_session_that_was_begun_anew() -> Result<()> {
     Ok(())
 }
 
+/// The history of a removed session reads as empty, but a plan has nothing to be bound to.
+#[test]
+fn a_removed_session_is_not_planned() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    say(&chat, "abcdef")?;
+    let leaf = chat.head()?.unwrap();
+    store.remove(chat.id())?;
+    assert!(chat.history()?.is_empty());
+    let refused = chat.plan_compaction(&options());
+    assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
+    let refused = chat.at(&leaf).plan_compaction(&options());
+    assert!(matches!(refused, Err(Error::UnknownMessage { .. })), "{refused:?}");
+    Ok(())
+}
+
 #[test]
 fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
     let scratch = common::Scratch::new()?;

@@ -7,7 +7,8 @@ use serde_json::json;
 use talktree::export::{content_hash, session_hash};
 use talktree::import::{FORMAT, ImportReport, JsonlOptions};
 use talktree::{
-    Compaction, Error, Json, Message, MessageId, Part, Result, Session, SessionDetails, Store,
+    Compaction, Error, Json, Message, MessageId, Part, Result, Session, SessionChange,
+    SessionDetails, Store,
 };
 
 fn export(store: &Store) -> Result<Vec<u8>> {
@@ -689,5 +690,29 @@ fn an_export_is_a_snapshot_while_others_delete() -> Result<()> {
         store.export_readable_jsonl(&mut output, skipped)?;
         assert!(output.written != expected);
     }
+    Ok(())
+}
+
+/// The export of a damaged store had them, so an import brought them back alive.
+#[test]
+fn sessions_in_the_trash_are_not_exported_with_the_store() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    store.session("kept")?.append(Message::user("hello"))?;
+    let kept = (export(&store)?, content_hash(&store)?);
+    let thrown = store.session("thrown away")?;
+    thrown.append(Message::user("secret"))?;
+    assert_ne!(content_hash(&store)?, kept.1);
+    store.change_session(thrown.id(), &SessionChange::Delete)?;
+    assert!(export(&store)? == kept.0);
+    assert_eq!(content_hash(&store)?, kept.1);
+    let mut readable = Vec::new();
+    store.export_readable_jsonl(&mut readable, |id, error| panic!("{id}: {error}"))?;
+    assert!(readable == kept.0);
+    let copy = round_trip(&store)?;
+    assert_eq!(copy.sessions()?.len(), 1);
+    // A session that is asked for by its name is exported.
+    let mut alone = Vec::new();
+    thrown.export_jsonl(&mut alone)?;
+    assert!(String::from_utf8(alone).unwrap().contains("secret"));
     Ok(())
 }

@@ -229,5 +229,20 @@ fn a_store_of_version_1_is_migrated_and_verifies() -> Result<()> {
     assert_eq!(chat.compaction(&"y".into())?.nested, [talktree::CompactionId::from("x")]);
     assert_eq!(store.search("hello").run()?.hits.len(), 1);
     assert_eq!(store.verify(|_| {})?.damages, []);
+
+    // The search indexes have the settings of a new store.
+    let new = folder.path().join("new.db");
+    drop(Store::open(&new)?);
+    let settings = |path: &std::path::Path| -> rusqlite::Result<Vec<(String, i64)>> {
+        let conn = Connection::open(path)?;
+        let mut statement = conn.prepare(
+            "SELECT 'search ' || k, v FROM search_config
+              UNION ALL
+             SELECT 'context ' || k, v FROM context_search_config
+              ORDER BY 1",
+        )?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    assert_eq!(settings(&file).map_err(database)?, settings(&new).map_err(database)?);
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::outcome::SessionInfo;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Returns a hash of the content of every session of a store.
+/// Returns a hash of the content of every session of a store that is not in the trash.
 ///
 /// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
 /// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on

@@ -82,7 +82,8 @@ fn info_of(session: &Session) -> Result<SessionInfo> {
 }
 
 impl Store {
-    /// Writes every session in talktree's own format, the oldest first.
+    /// Writes every session in talktree's own format, the oldest first, but not those in the trash: an import would bring them
+    /// back. [`backup`](Self::backup) copies them, too.
     ///
     /// See [`Session::export_jsonl`] for what is written. All sessions are from one snapshot. A snapshot of a store in memory
     /// is a copy of it.
@@ -116,7 +117,7 @@ impl Store {
 }
 
 impl Store {
-    /// Writes every readable session, as [`export_jsonl`](Self::export_jsonl) does, and calls `skipped` with the others
+    /// Writes every readable session that is not in the trash, as [`export_jsonl`](Self::export_jsonl) does, and calls `skipped` with the others
     /// and their errors.
     ///
     /// For the rescue of a damaged store. Each session is read twice.
@@ -147,10 +148,13 @@ impl Store {
             // A first pass without output: an export must not contain half a session.
             let mut nowhere = std::io::sink();
             let read = info_of(&session).and_then(|info| {
-                Lines::begin(&mut nowhere)?.session(&session, &info)?;
+                if info.deleted_at.is_none() {
+                    Lines::begin(&mut nowhere)?.session(&session, &info)?;
+                }
                 Ok(info)
             });
             match read {
+                Ok(info) if info.deleted_at.is_some() => {}
                 Ok(info) => lines.session(&session, &info)?,
                 Err(error @ Error::Interrupted) => return Err(error),
                 Err(error) => skipped(&id, &error),

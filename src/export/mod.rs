@@ -24,7 +24,7 @@
 //!
 //! The export holds all branches of a session in order of creation, so parents come first. The checksum is a chain of
 //! version 5 UUIDs over the lines. The export omits what only matters inside a store: addresses, the log of the head,
-//! import records, and the origin of forked messages.
+//! import records, and the origin of forked messages. An export of a store omits the sessions in the trash.
 //!
 //! The parent of a message is its nearest living ancestor. Of deleted messages the export has those at which a compaction
 //! starts or ends, because it depends on their places what a path shows. Such a *tombstone* has a number, and `below` says

@@ -3,8 +3,8 @@
 
 use super::lines::Lines;
 use super::record::{self, Kind, Placed, Record};
+use super::record_names;
 use crate::error::Result;
-use crate::id::MessageId;
 use crate::session::Session;
 
 /// How many messages of the store are compared to decide whether a session is the same conversation.
@@ -54,11 +54,6 @@ pub(super) fn look_ahead(
     Ok(LookAhead { messages, mark, conflict })
 }
 
-/// Returns the name of a message's record.
-pub(super) fn record_name(id: &MessageId, content: u64) -> String {
-    format!("{id}#{content:016x}")
-}
-
 #[derive(Default)]
 struct Comparison {
     equal: usize,
@@ -79,7 +74,7 @@ impl Comparison {
             return Ok(());
         }
         if self.names.len() < MAX_COMPARED {
-            self.names.push(record_name(&message.id, content));
+            self.names.push(record_names::message(&message.id, content));
         }
         match stored.message(&message.id)? {
             Some(known) if known.role == message.role && known.text() == message.text() => {

@@ -18,6 +18,7 @@ mod incoming;
 mod lines;
 mod look_ahead;
 mod record;
+mod record_names;
 mod report;
 mod whole;
 

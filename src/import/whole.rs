@@ -11,8 +11,8 @@
 use std::collections::HashSet;
 
 use super::lines::Place;
-use super::look_ahead::record_name;
-use super::record::{self, Kind, Placed, derive};
+use super::record::{self, Kind, Placed};
+use super::record_names;
 use super::report::ImportReport;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::outcome::{ImportRecord, Label, SessionDetails, SessionImport};
@@ -101,7 +101,7 @@ impl Gathered {
         self.ids.insert(message.id.clone());
         self.bytes += bytes;
         self.mark = self.mark.rotate_left(5) ^ mark;
-        let record = record_name(&message.id, mark);
+        let record = record_names::message(&message.id, mark);
         self.records.push(ImportRecord { record, parent: message.parent.clone(), message });
         true
     }
@@ -131,10 +131,9 @@ impl Gathered {
         };
         let mut marks = Vec::new();
         if !records.is_empty() {
-            marks.extend([format!("{mark:x}#begun"), format!("{mark:x}#ended")]);
+            marks.extend(record_names::begun_and_ended(mark));
         }
-        let name = |Label { name, id }: &Label| format!("{}#label", derive(&[name, id.as_str()]));
-        marks.extend(labels.iter().map(name));
+        marks.extend(labels.iter().map(record_names::label));
         let (id, details) = (start.id.clone(), start.details.clone());
         let import =
             SessionImport { details, records, labels, head, marks, ..SessionImport::new(id) };

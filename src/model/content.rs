@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::files::as_text;
 use super::input::plain;
-use super::turns::is_blank;
+use super::turns::is_white_space;
 use crate::message::{File, Json, Part, Side, Tool, is_denied, output_of, tool_of};
 
 /// The text of an error whose own text is blank: providers require one.
@@ -19,8 +19,8 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub(super) fn is_blank(&self) -> bool {
-        matches!(self, Self::Text(text) if is_blank(text))
+    pub(super) fn is_white_space(&self) -> bool {
+        matches!(self, Self::Text(text) if is_white_space(text))
     }
 
     /// Returns the text; of a file, its own text, or its name in brackets.
@@ -72,7 +72,7 @@ pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
     let is_error = tool.error_text.is_some()
         || is_denied(tool)
         || tool.state.as_deref() == Some("output-error");
-    if is_error && content.iter().all(Content::is_blank) {
+    if is_error && content.iter().all(Content::is_white_space) {
         content = vec![Content::Text(NO_REASON.to_owned())];
     }
     Some(Outcome { content, is_error })
@@ -91,7 +91,7 @@ fn pieces(output: &Json) -> Vec<Content> {
         && let Some(mut pieces) = items.iter().map(piece).collect::<Option<Vec<_>>>()
         && !pieces.is_empty()
     {
-        pieces.retain(|piece| !piece.is_blank());
+        pieces.retain(|piece| !piece.is_white_space());
         return pieces;
     }
     vec![Content::Text(plain(output))]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::content::read;
-use super::turns::{is_blank, is_step_start};
+use super::turns::{is_step_start, is_white_space};
 use crate::foreign::name;
 use crate::id::CompactionId;
 use crate::message::{Message, OldestFirst, Pairing, Part};
@@ -120,7 +120,7 @@ fn is_summary(message: &Message) -> bool {
 fn is_silent(message: &Message) -> bool {
     message.is_hidden
         || message.parts.iter().all(|part| match read(part).as_ref() {
-            Part::Text(text) => is_blank(&text.text),
+            Part::Text(text) => is_white_space(&text.text),
             part => is_step_start(part),
         })
 }

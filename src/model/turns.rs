@@ -144,7 +144,7 @@ impl Turns {
         }
         for part in &message.parts {
             match read(part).as_ref() {
-                Part::Text(text) if is_blank(&text.text) => {}
+                Part::Text(text) if is_white_space(&text.text) => {}
                 Part::Text(text) => self.say(Piece::Text(text.clone())),
                 // No provider accepts a file from the model's side.
                 Part::File(file) => {
@@ -318,7 +318,7 @@ fn is_native(kind: &str) -> bool {
 
 fn said_by_others(part: &Part) -> Vec<Content> {
     match part {
-        Part::Text(text) if is_blank(&text.text) => Vec::new(),
+        Part::Text(text) if is_white_space(&text.text) => Vec::new(),
         Part::Text(text) => vec![Content::Text(text.text.clone())],
         Part::File(file) => vec![Content::File(File::clone(file))],
         Part::Other(json) => {
@@ -340,6 +340,6 @@ pub(super) fn is_step_start(part: &Part) -> bool {
 }
 
 /// Returns whether providers would refuse the text as empty.
-pub(super) fn is_blank(text: &str) -> bool {
+pub(super) fn is_white_space(text: &str) -> bool {
     text.trim().is_empty()
 }

@@ -62,11 +62,11 @@ impl Analysis {
         let (strict, plain): (Vec<Clause>, Vec<Clause>) = query
             .clauses
             .iter()
-            .filter(|clause| clause.iter().any(|term| !term.is_blank()))
+            .filter(|clause| clause.iter().any(|term| !term.is_empty()))
             .cloned()
             .partition(has_operator);
         let mut sequence = Vec::new();
-        for term in query.clauses.iter().flatten().filter(|term| !term.is_blank()) {
+        for term in query.clauses.iter().flatten().filter(|term| !term.is_empty()) {
             add_units(term, &mut sequence);
         }
         let is_meaningful = |unit: &Unit| !is_stop_unit(unit);

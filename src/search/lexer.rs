@@ -1,7 +1,7 @@
 //! Splits the text of a query into words, quoted phrases and filters.
 
 use crate::search::date;
-use crate::search::tokenizer::is_blank;
+use crate::search::tokenizer::is_space_or_control;
 
 const FILTERS: [(&str, Filter); 5] = [
     ("role:", Filter::Role),
@@ -65,13 +65,13 @@ impl<'a> Iterator for Lexer<'a> {
     type Item = Lexeme<'a>;
 
     fn next(&mut self) -> Option<Lexeme<'a>> {
-        self.rest = self.rest.trim_start_matches(is_blank);
+        self.rest = self.rest.trim_start_matches(is_space_or_control);
         let whole = self.rest;
         // Two minus signs do not negate: `--release` is a command-line option.
         let is_excluded = self
             .rest
             .strip_prefix('-')
-            .is_some_and(|rest| !rest.starts_with(|c| c == '-' || is_blank(c)));
+            .is_some_and(|rest| !rest.starts_with(|c| c == '-' || is_space_or_control(c)));
         if is_excluded {
             self.rest = &self.rest[1..];
         }
@@ -100,7 +100,8 @@ impl<'a> Iterator for Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// Consumes the text up to the next blank.
     fn word(&mut self) -> &'a str {
-        let (word, rest) = self.rest.split_at(self.rest.find(is_blank).unwrap_or(self.rest.len()));
+        let (word, rest) =
+            self.rest.split_at(self.rest.find(is_space_or_control).unwrap_or(self.rest.len()));
         self.rest = rest;
         word
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::search::date::parse_date;
 use crate::search::lexer::{Filter, Lexeme, LexemeKind, lex};
 use crate::search::query::{Columns, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
-use crate::search::tokenizer::{is_blank, tokens};
+use crate::search::tokenizer::{is_space_or_control, tokens};
 
 /// The maximum number of values of one filter, and of notices: nobody reads more.
 const MAX_VALUES: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str, now: DateTime<Utc>) -> Query {
 /// Returns the query for the words of a text in which nothing is an operator or a filter.
 pub(crate) fn parse_plain(text: &str) -> Query {
     let mut parser = Parser::new(DateTime::UNIX_EPOCH);
-    for word in text.split(is_blank).filter(|word| !word.is_empty()) {
+    for word in text.split(is_space_or_control).filter(|word| !word.is_empty()) {
         // Without its stars a word is no prefix.
         parser.add_term(word.trim_end_matches('*'), false, false, false);
     }
@@ -155,7 +155,9 @@ impl Parser {
             self.note("no time is both after \"after:\" and before \"before:\"".into());
         } else if self.query.is_empty() && !excluded.is_empty() {
             self.note("nothing to find: the query has only excluded words".into());
-        } else if self.query.is_empty() && self.columns.is_none() && text.contains(|c| !is_blank(c))
+        } else if self.query.is_empty()
+            && self.columns.is_none()
+            && text.contains(|c| !is_space_or_control(c))
         {
             self.note("nothing to find: a letter, digit or symbol was expected".into());
         }
@@ -172,8 +174,11 @@ fn add_value(values: &mut Vec<String>, value: &str) {
 
 /// Returns the start of the text on one line, for a notice.
 fn shortened(text: &str) -> String {
-    let mut short: String =
-        text.chars().map(|c| if is_blank(c) { ' ' } else { c }).take(QUOTED_CHARS).collect();
+    let mut short: String = text
+        .chars()
+        .map(|c| if is_space_or_control(c) { ' ' } else { c })
+        .take(QUOTED_CHARS)
+        .collect();
     if text.chars().nth(QUOTED_CHARS).is_some() {
         short.push('…');
     }

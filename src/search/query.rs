@@ -249,7 +249,7 @@ impl Query {
     /// ```
     #[must_use]
     pub fn has_terms(&self) -> bool {
-        self.clauses.iter().flatten().any(|term| !term.is_blank())
+        self.clauses.iter().flatten().any(|term| !term.is_empty())
     }
 
     /// Returns the FTS5 expression that matches every clause and no excluded term; `None` without a required term.
@@ -361,7 +361,7 @@ impl Term {
     }
 
     /// Returns whether the term has no token.
-    pub(crate) fn is_blank(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.tokens.iter().any(|token| tokens(token).next().is_some())
     }
 

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::search::matcher::{Match, Matcher};
 use crate::search::script::is_unigram;
-use crate::search::tokenizer::{is_blank, is_token};
+use crate::search::tokenizer::{is_space_or_control, is_token};
 
 /// The target length of a snippet, in characters.
 pub const SNIPPET_CHARS: usize = 200;
@@ -203,7 +203,7 @@ fn is_boundary(text: &str, at: usize) -> bool {
     else {
         return true;
     };
-    let divides = |c: char| is_unigram(c) || is_blank(c);
+    let divides = |c: char| is_unigram(c) || is_space_or_control(c);
     !is_combining(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
 }
 
@@ -220,14 +220,14 @@ fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
     let mut snippet = Snippet::default();
     let out = &mut snippet.text;
     out.reserve(shown.len() + 2 * ELLIPSIS.len_utf8());
-    if text[..shown.start].contains(|c| !is_blank(c)) {
+    if text[..shown.start].contains(|c| !is_space_or_control(c)) {
         out.push(ELLIPSIS);
     }
     let head = out.len();
     let mut marks = merged(text, matches, shown).into_iter().peekable();
     let mut open = None;
     let mut at = shown.start;
-    for piece in text[shown.clone()].split(is_blank) {
+    for piece in text[shown.clone()].split(is_space_or_control) {
         let (start, end) = (at, at + piece.len());
         at = end + text[end..].chars().next().map_or(0, char::len_utf8);
         if piece.is_empty() {
@@ -249,7 +249,7 @@ fn write(text: &str, shown: &Range<usize>, matches: &[Match]) -> Snippet {
         }
         out.push_str(piece);
     }
-    if text[shown.end..].contains(|c| !is_blank(c)) {
+    if text[shown.end..].contains(|c| !is_space_or_control(c)) {
         out.push(ELLIPSIS);
     }
     snippet

@@ -136,10 +136,10 @@ pub(crate) fn is_token(c: char) -> bool {
     }
 }
 
-/// Returns whether `c` is a blank: white space or a control character.
+/// Returns whether `c` is white space or a control character.
 ///
 /// No control character is part of a word, and none may reach FTS5 or a terminal.
-pub(crate) fn is_blank(c: char) -> bool {
+pub(crate) fn is_space_or_control(c: char) -> bool {
     c.is_whitespace() || c.is_control()
 }
 

@@ -203,7 +203,7 @@ impl Store {
     /// Returns a hash of the content of every session: equal for two stores with the same content.
     ///
     /// It covers ids, trees, messages, heads, labels, compactions and session details. It does not cover
-    /// context blocks, the head's log or import records. It is the hash of a snapshot: what
+    /// sessions in the trash, context blocks, the head's log or import records. It is the hash of a snapshot: what
     /// others write meanwhile is not in it.
     ///
     /// ```

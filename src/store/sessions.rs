@@ -127,7 +127,7 @@ impl Store {
         Ok(session)
     }
 
-    /// Returns the details of every session; the most recently written comes first.
+    /// Returns the details of every session that is not in the trash; the most recently written comes first.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -138,7 +138,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
             return;
         }
         kept += usize::from(!message.is_hidden);
-        blank += usize::from(!message.is_hidden && is_blank(message));
+        blank += usize::from(!message.is_hidden && is_invisible(message));
     };
     for node in drafts.iter().flat_map(|draft| &draft.nodes) {
         match &node.body {
@@ -158,7 +158,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
 }
 
 /// Returns whether a message has no part that a person could see.
-fn is_blank(message: &Message) -> bool {
+fn is_invisible(message: &Message) -> bool {
     message.parts.iter().all(|part| match part {
         Part::Text(text) => text.text.trim().is_empty(),
         Part::Other(_) => part.kind().starts_with("data-"),

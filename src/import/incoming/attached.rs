@@ -6,7 +6,8 @@ use super::{Incoming, Mode};
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, label_is_id};
-use crate::import::record::{Ranged, derive};
+use crate::import::record::Ranged;
+use crate::import::record_names;
 use crate::import::report::ImportReport;
 use crate::outcome::Label;
 use crate::storage::context::Elision;
@@ -38,7 +39,7 @@ impl Incoming {
     ) -> Result<()> {
         self.store_batch(report)?;
         let Elision { message, call, marker } = elision;
-        let record = format!("{}#elision", derive(&[message.as_str(), call, marker]));
+        let record = record_names::elision(elision);
         let set = match self.session.context().store() {
             _ if !self.entries.contains_key(message) => {
                 Err("the message it is of is not in the file".to_owned())
@@ -65,7 +66,7 @@ impl Incoming {
     ) -> Result<()> {
         let compaction = &ranged.compaction;
         self.store_batch(report)?;
-        let name = format!("{}#compaction", compaction.id);
+        let name = record_names::compaction(&compaction.id);
         // A compaction that was removed since it was imported is not added again.
         let is_known = self.session.is_imported(&name)?
             || match self.session.compaction(&compaction.id) {
@@ -116,7 +117,7 @@ impl Incoming {
     ) -> Result<()> {
         self.store_batch(report)?;
         let Label { name, id } = label;
-        let record = format!("{}#label", derive(&[name, id.as_str()]));
+        let record = record_names::label(label);
         let set = match self.session.labelled(name)? {
             _ if !self.entries.contains_key(id) => {
                 Err("the message it names is not in the file".to_owned())

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::look_ahead::record_name;
 use super::record::{Part, Placed, Tombstone, derive};
+use super::record_names;
 use super::report::ImportReport;
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
@@ -19,11 +19,6 @@ use crate::outcome::{ImportRecord, SessionDetails};
 use crate::session::Session;
 
 /// One session of an export during its import.
-///
-/// Besides its messages, a session keeps more record names: of imported compactions and labels, so that they are not
-/// added again after they were removed; and of the start and end of the import of these messages. So an interrupted
-/// import is completed, and a completed one does not move the head again. None of these names is that of a message,
-/// which ends in 16 hexadecimal digits.
 pub(super) struct Incoming {
     session: Session,
     mode: Mode,
@@ -111,7 +106,7 @@ impl Incoming {
                 details.created_at == Some(info.created_at)
             }
         };
-        let (begun, ended) = (format!("{mark:x}#begun"), format!("{mark:x}#ended"));
+        let [begun, ended] = record_names::begun_and_ended(mark);
         match session.is_imported(&begun)? {
             true => incoming.is_open |= !session.is_imported(&ended)?,
             false => incoming.opening.push(begun),
@@ -208,7 +203,7 @@ impl Incoming {
             report.fault(line, why);
             parent = None;
         }
-        let record = record_name(&id, mark);
+        let record = record_names::message(&id, mark);
         let entry = Entry { parent, mark, line, is_added: false, is_place: false };
         self.entries.insert(id, entry);
         self.batch.push(ImportRecord { record, parent: None, message });
@@ -243,7 +238,11 @@ impl Incoming {
         self.entries.insert(id, entry);
         if end.is_none() {
             let message = Message::new("", Vec::new()).with_id(own.clone()).hidden();
-            self.batch.push(ImportRecord { record: record_name(&own, 0), parent: None, message });
+            self.batch.push(ImportRecord {
+                record: record_names::message(&own, 0),
+                parent: None,
+                message,
+            });
             self.placeholders.push(own);
         }
         Ok(())

@@ -173,7 +173,7 @@ fn call_block(id: &str, call: &Call) -> Value {
 }
 
 fn result_block(id: &str, outcome: &Outcome) -> Value {
-    let content: Vec<_> = outcome.content.iter().filter(|piece| !piece.is_blank()).collect();
+    let content: Vec<_> = outcome.content.iter().filter(|piece| !piece.is_white_space()).collect();
     let mut result = json!({"type": "tool_result", "tool_use_id": id});
     match content[..] {
         [] => {}

@@ -75,6 +75,7 @@ impl Session {
     /// [`Planned`] have examples.
     ///
     /// # Errors
+    /// [`Error::SessionRemoved`] if the session was removed, before the call or while it runs: a plan is bound to its session;
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
     pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
         self.path().plan_compaction(options)

@@ -50,6 +50,7 @@ impl Segments {
     }
 
     /// Returns how many segments a search reads.
+    #[cfg(test)]
     pub(super) fn count(&self) -> u64 {
         self.0.iter().map(|level| level.segments).sum()
     }

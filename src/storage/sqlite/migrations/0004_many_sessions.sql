@@ -23,6 +23,11 @@ UPDATE session
 UPDATE session
    SET listed_at = coalesce(last_message_at, created_at);
 
+-- Eight leaf pages of the indexes fit into a page of the file; of 500 bytes it was seven. Not by FTS5's own command, which
+-- fails if the index is damaged.
+UPDATE search_config SET v = 490 WHERE k = 'pgsz';
+UPDATE context_search_config SET v = 490 WHERE k = 'pgsz';
+
 -- Serves: lists of sessions, newest first: all, those of one owner, of one source, of one model, and pinned ones.
 CREATE INDEX session_listed ON session (listed_at) WHERE deleted_at IS NULL;
 CREATE INDEX session_owner ON session (owner, listed_at) WHERE owner IS NOT NULL AND deleted_at IS NULL;
