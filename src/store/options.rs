@@ -103,7 +103,7 @@ impl StoreOptions {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn erasure_rewrites_up_to(mut self, bytes: u64) -> Self {
-        self.0.rewritten_up_to = bytes;
+        self.config.rewritten_up_to = bytes;
         self
     }
 
