@@ -274,3 +274,16 @@ fn an_export_of_version_1_is_read_with_its_old_names() -> Result<()> {
     assert_eq!(chat.compaction(&"y".into())?.nested, [CompactionId::from("x")]);
     Ok(())
 }
+
+#[test]
+fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &export("s", "a- ba"));
+    let _ = store.erase(&talktree::Erasure::session("s").forbid_import())?;
+    let report = import(&store, &export("s", "a- ba"));
+    assert_eq!((report.added, report.dropped), (0, 2), "{report:#?}");
+    assert!(report.notes[0].why.contains("was erased") && !report.notes[0].is_fault, "{report:#?}");
+    assert!(store.sessions()?.is_empty());
+    assert_eq!(import(&store, &export("t", "a- ba")).added, 2);
+    Ok(())
+}

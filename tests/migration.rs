@@ -178,3 +178,36 @@ fn a_damaged_search_index_is_made_again_by_the_migration() -> Result<()> {
     }
     Ok(())
 }
+
+/// Pages that former versions have written keep what was deleted from them.
+#[test]
+fn the_first_erasure_in_a_migrated_store_writes_its_file_again() -> Result<()> {
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    create(&path, &FORMER[2], 5_000);
+    let former = Connection::open(&path).unwrap();
+    former
+        .execute_batch(
+            "PRAGMA secure_delete = OFF;
+             CREATE TABLE deleted (text TEXT);
+             INSERT INTO deleted VALUES ('mk7qdeletedx ' || hex(zeroblob(9000)));
+             DROP TABLE deleted;
+             PRAGMA wal_checkpoint(TRUNCATE);",
+        )
+        .unwrap();
+    drop(former);
+    let has_mark = || {
+        let bytes = std::fs::read(&path).unwrap();
+        bytes.windows(12).any(|window| window == b"mk7qdeletedx")
+    };
+    assert!(has_mark());
+
+    let store = Store::options().erasure_rewrites_up_to(0).open(&path)?;
+    let chat = store.session("s")?;
+    assert!(chat.erase([&"m4711".into()])?.is_rewritten);
+    assert!(!chat.erase([&"m4712".into()])?.is_rewritten);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    drop((chat, store));
+    assert!(!has_mark());
+    Ok(())
+}

@@ -311,6 +311,12 @@ impl<'a> Driver<'a> {
         let place = self.lines.place();
         let version = self.version;
         let start = Start { id, details, line, last_line: line, place, version };
+        if self.store.is_import_forbidden(&start.id)? {
+            let why = format!("session {:?} was erased, and must not be imported again", start.id);
+            self.report.remark(line, why);
+            self.session = Some(Incoming::refused(self.store.session(&start.id)?));
+            return Ok(Ok(()));
+        }
         let is_whole = !self.is_dry && self.options.session.is_none();
         if is_whole && self.store.session(&start.id)?.info()?.is_none() {
             self.gathered = Some(Gathered::new(start));

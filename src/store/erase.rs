@@ -14,10 +14,11 @@ impl Store {
     /// backup. A plain delete leaves words in the search index and text in the log for a while.
     ///
     /// It deletes in short transactions, so that others can write meanwhile; a session that is erased is in the trash until
-    /// it is gone. Then it merges the search index, empties the write-ahead log and reads the file; if it finds an erased text there,
-    /// it writes the whole file again, and other writers wait for that. So its cost is that of the whole store: it
-    /// is best to erase many things [at once](Erasure::and). If it fails or is interrupted, the same call finishes it: what is
-    /// unknown then counts as erased.
+    /// it is gone. Then it merges the search index, writes the whole file again, for which other writers wait, and empties the
+    /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is written again only if an erased text is
+    /// found in it. So the cost is that of the whole store: it is best to erase many things
+    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it: what is unknown then counts as
+    /// erased.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.

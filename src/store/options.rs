@@ -84,6 +84,29 @@ impl StoreOptions {
         self
     }
 
+    /// Sets up to which size, in bytes, an erasure always writes the whole file again; 64 MiB by default, in half a second.
+    /// Writers wait meanwhile.
+    ///
+    /// SQLite leaves copies of rows in gaps between others. In a larger file an erasure looks for the erased texts, and
+    /// writes the file again if it finds one; it does not know what an erased message contained before
+    /// it was updated, nor what was deleted from an erased session before. With [`u64::MAX`] nothing of these is left either.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::options().erasure_rewrites_up_to(0).open(&path)?;
+    /// store.session("s")?.append(Message::user("The vault opens with 7-1-9-4."))?;
+    /// let erased = store.erase(&Erasure::session("s"))?;
+    /// assert!(!erased.is_rewritten && erased.prove()?.found == 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn erasure_rewrites_up_to(mut self, bytes: u64) -> Self {
+        self.0.rewritten_up_to = bytes;
+        self
+    }
+
     /// Sets how many idle connections for reading are kept; 4 by default.
     pub fn idle_readers(mut self, count: usize) -> Self {
         self.config.idle_readers = count;

@@ -272,6 +272,10 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("fork", rig.json(["fork", "tour", "ask", "f"]));
     add("sessions", rig.json(["sessions"]));
     add("rename", rig.json(["rename", "f", "g"]));
+    rig.ok(["fork", "tour", "answer-1", "h"]);
+    rig.ok(["compact", "h", "--summary", "s", "--from", "ask", "--to", "answer-1"]);
+    add("erase", rig.json(["erase", "h", "ask", "--dry-run"]));
+    add("erase", rig.json(["erase", "h", "ask", "--yes", "--prove"]));
     add("rm", rig.json(["rm", "g", "--yes"]));
     add("export --output", rig.json(["export", "tour", "--output", &file("tour.jsonl")]));
 

@@ -28,6 +28,7 @@ fn other_commands_than_import_create_no_store() {
         &["fork", "x", "y", "z"],
         &["rename", "x", "y"],
         &["rm", "x", "--yes"],
+        &["erase", "x", "--yes"],
     ] {
         let printed = rig.fails(3, args);
         assert!(printed.contains("there is no store at"), "{args:?}: {printed}");

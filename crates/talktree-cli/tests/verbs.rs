@@ -436,3 +436,28 @@ fn each_shell_has_completions() {
     }
     assert!(!rig.store().exists());
 }
+
+#[test]
+fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
+    let rig = Rig::toured();
+    rig.ok(["fork", "tour", "answer-1", "copy"]);
+    assert_eq!(rig.ok(["erase", "tour", "ask", "--dry-run"]), "would be erased: 1 message\n");
+    assert!(rig.ok(["show", "tour", "ask"]).contains("We travel to Jena"));
+    let printed = rig.fails(2, ["erase", "tour", "ask"]);
+    assert!(printed.contains("pass --yes to erase 1 message"), "{printed}");
+
+    let printed = rig.ok(["erase", "tour", "ask", "--yes", "--prove"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], "erased: 1 message");
+    assert!(lines[1].starts_with("1 copy left in session "), "{printed}");
+    assert!(lines[2].ends_with(" bytes: nothing is left"), "{printed}");
+    rig.fails(1, ["show", "tour", "ask"]);
+
+    let printed = rig.ok(["erase", "tour", "--yes", "--forks"]);
+    assert!(printed.contains("session tour\n"), "{printed}");
+    rig.fails(1, ["log", "tour"]);
+    assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
+    assert_eq!(rig.ok(["erase", "--owner", "nobody", "--yes"]), "erased: nothing\n");
+    rig.fails(2, ["erase"]);
+    rig.fails(2, ["erase", "tour", "--owner", "x"]);
+}

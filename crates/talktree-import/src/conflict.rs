@@ -60,10 +60,25 @@ impl Work<'_> {
         Ok(false)
     }
 
-    /// Counts all nodes as dropped.
-    pub(crate) fn refuse(&mut self, line: u64, why: &str) {
+    /// Counts all nodes of a session that was erased as dropped.
+    pub(crate) fn leave_out_erased(&mut self, line: u64) {
+        let nodes = self.drop_all();
+        let id = self.session.id();
+        let why = format!(
+            "session {id:?} was erased, and must not be imported again: {nodes} messages left out"
+        );
+        self.report.remark(line, why);
+    }
+
+    fn drop_all(&mut self) -> usize {
         let nodes = self.fates.iter().filter(|fate| **fate != Fate::Gone).count();
         self.report.dropped += nodes as u64;
+        nodes
+    }
+
+    /// Counts all nodes as dropped.
+    pub(crate) fn refuse(&mut self, line: u64, why: &str) {
+        let nodes = self.drop_all();
         self.report.fault(
             line,
             format!(

@@ -67,6 +67,10 @@ impl Writer<'_> {
         let remainder = Remainder { details, compactions, labels, head, record_names, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
+        if self.store.is_import_forbidden(&id)? {
+            work.leave_out_erased(line);
+            return Ok(());
+        }
         if has_messages
             && self.options.session.is_none()
             && let Some(why) = work.conflict(Some(source))?

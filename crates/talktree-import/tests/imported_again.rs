@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use common::{faults, import, paths, pi, try_import};
-use talktree::{Error, Message, MessageId, Result, Store};
+use talktree::{Erasure, Error, Message, MessageId, Result, Store};
 use talktree_import::{ImportOptions, import_reader};
 
 #[test]
@@ -229,5 +229,23 @@ fn parents_that_are_deleted_while_a_file_is_imported_fail_nothing() -> Result<()
     assert_eq!(chat.message(&"outside".into())?.unwrap().parent, None);
     assert_eq!(chat.message(&"inside".into())?.unwrap().parent, Some("m998".into()));
     assert_eq!((report.added, chat.head()?), (1_002, Some("inside".into())));
+    Ok(())
+}
+
+#[test]
+fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &pi("s", "a- ba"));
+    let _ = store.erase(&Erasure::session("s").forbid_import())?;
+    for options in [
+        ImportOptions::default(),
+        ImportOptions { session: Some("s".into()), ..ImportOptions::default() },
+    ] {
+        let report = try_import(&store, &pi("s", "a- ba"), &options)?;
+        assert_eq!((report.added, report.dropped, faults(&report)), (0, 2, vec![]), "{report:#?}");
+        assert!(report.notes[0].why.contains("was erased"), "{report:#?}");
+    }
+    assert!(store.sessions()?.is_empty());
+    assert_eq!(import(&store, &pi("t", "a- ba")).added, 2);
     Ok(())
 }

@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) idle_readers: usize,
     /// `None` if the file is not encrypted.
     pub(crate) encryption: Option<Arc<Encryption>>,
+    /// Up to which size, in bytes, an erasure always writes the file again.
+    pub(crate) rewritten_up_to: u64,
 }
 
 impl Default for Config {
@@ -51,6 +53,7 @@ impl Default for Config {
             max_message_bytes: 64 << 20,
             idle_readers: 4,
             encryption: None,
+            rewritten_up_to: 64 << 20,
         }
     }
 }

@@ -153,6 +153,11 @@ impl StoreFile {
         Ok(())
     }
 
+    /// Returns the size of the database without its log.
+    pub(super) fn bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(u64::MAX, |file| file.len())
+    }
+
     /// Returns the size of the log.
     pub(super) fn log_bytes(&self) -> u64 {
         std::fs::metadata(&self.log).map_or(0, |log| log.len())

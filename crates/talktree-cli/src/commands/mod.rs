@@ -5,6 +5,7 @@ mod checkout;
 mod compact;
 mod completions;
 mod context;
+mod erase;
 mod expand;
 mod export;
 mod fork;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Fork(fork::Args),
     Rename(rename::Args),
     Rm(rm::Args),
+    Erase(erase::Args),
     Export(export::Args),
     Stats(stats::Args),
     Verify(verify::Args),
@@ -67,6 +69,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<()> {
         Command::Fork(args) => fork::run(args, context),
         Command::Rename(args) => rename::run(args, context),
         Command::Rm(args) => rm::run(args, context),
+        Command::Erase(args) => erase::run(args, context),
         Command::Export(args) => export::run(args, context),
         Command::Stats(args) => stats::run(args, context),
         Command::Verify(args) => verify::run(args, context),

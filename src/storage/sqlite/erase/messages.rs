@@ -159,7 +159,7 @@ impl Work<'_> {
         let mut rows = statement.query([address])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let id = row.get_ref(0)?.as_str()?;
-        self.texts.add_name(id);
+        self.texts.add_id(id);
         for column in 1..4 {
             // Damaged parts may be no text.
             if let Ok(Some(text)) = row.get_ref(column)?.as_str_or_null() {

@@ -2,8 +2,9 @@
 //!
 //! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. A session is put
 //! into the trash first, and its messages are deleted from the newest to the oldest: so what is left after a crash is
-//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what the deleted rows have left, and
-//! `scan` looks for it; if it finds something, the whole file is written again.
+//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what the deleted rows have left. A
+//! small file is written again as a whole; in a large one `scan` looks for what is left, and it is written again if that
+//! finds something.
 //!
 //! Invariant: the setting `erasure` is there from the first delete until nothing is left.
 
@@ -79,7 +80,8 @@ impl Database {
             summaries_left: BTreeSet::new(),
             progress,
             total: targets.total,
-            name: crate::clock::uuid().to_string(),
+            // The random half: an id that is made in the same millisecond begins with the other one.
+            name: format!("{:x}", crate::clock::uuid().as_u128() as u64),
             watch: self.interrupt_signal().watch(),
         };
         work.run()?;
@@ -113,14 +115,16 @@ impl Database {
     fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
         let noted = self.read(|conn| setting(conn, UNFINISHED))?;
         self.merge_indexes()?;
-        // In an encrypted file no erased text can be looked for.
-        let is_encrypted = self.path().is_some() && self.config.encryption.is_some();
-        if is_encrypted || self.read(|conn| setting(conn, REWRITE))?.is_some() {
+        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. In a large file they are
+        // looked for, unless it is encrypted.
+        let is_rewritten = self.file.as_ref().is_some_and(|file| {
+            file.bytes() <= self.config.rewritten_up_to || self.config.encryption.is_some()
+        });
+        if is_rewritten || self.read(|conn| setting(conn, REWRITE))?.is_some() {
             self.rewrite()?;
             out.is_rewritten = true;
         }
         out.is_log_in_use = !self.empty_log()?;
-        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite.
         if !out.is_rewritten && !texts.is_empty() && self.is_left(texts, out)? {
             self.rewrite()?;
             out.is_rewritten = true;

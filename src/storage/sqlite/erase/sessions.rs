@@ -20,7 +20,7 @@ pub(super) const MAX_ROWS: i64 = 2_000;
 
 /// The texts of a session's row and of the rows that are deleted first.
 const TEXTS: &[&str] = &[
-    "SELECT id, name, metadata, end_reason, owner, parent_session, fork_point FROM session WHERE key = ?1",
+    "SELECT name, metadata, end_reason, owner FROM session WHERE key = ?1",
     "SELECT tag FROM session_tag WHERE session = ?1",
     "SELECT key FROM binding WHERE session = ?1",
     "SELECT name FROM label WHERE session = ?1",
@@ -100,6 +100,7 @@ impl Work<'_> {
         if found.is_none_or(|row| row.key != session.key) {
             return Ok(false);
         }
+        self.texts.add_id(session.id.as_str());
         for sql in TEXTS {
             self.note_all(conn, sql, session.key)?;
         }

@@ -99,6 +99,16 @@ impl Texts {
         }
     }
 
+    /// Adds an id. Ids that were made in one millisecond begin in the same way, so only its end is looked for.
+    pub(super) fn add_id(&mut self, id: &str) {
+        let bytes = id.as_bytes();
+        self.count += 1;
+        match bytes.len() >= SHORTEST {
+            true => self.add_sequences(&bytes[bytes.len().saturating_sub(LENGTH)..]),
+            false => self.too_short += 1,
+        }
+    }
+
     fn add_sequences(&mut self, bytes: &[u8]) {
         let length = bytes.len().min(LENGTH);
         if length < SHORTEST {

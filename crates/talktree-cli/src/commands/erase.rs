@@ -1,0 +1,261 @@
+//! `talktree erase`: removes sessions, messages, owners and keys from every byte of the store.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use talktree::{
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, Error, MessageId,
+    SessionId, Store,
+};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::progress::Bar;
+use crate::signals::Signals;
+use crate::text::plural;
+use crate::{lookup, style};
+
+/// Erase sessions, messages, an owner or a key, so that no byte of them is left in the store
+///
+/// What `rm` deletes can still be in the search index, in the write-ahead log and in backups that are made later. What
+/// is erased is not. Backups that were made before keep it. The command asks for confirmation; without a terminal it
+/// requires --yes.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree erase [OPTIONS] <SESSION> [MESSAGES]...
+       talktree erase [OPTIONS] --owner <OWNER>
+       talktree erase [OPTIONS] --key <KEY>
+       talktree erase --finish")]
+pub(crate) struct Args {
+    /// The session: its id, the start or the end of its id, or its name.
+    #[arg(required_unless_present_any = ["owner", "key", "finish"], conflicts_with_all = ["owner", "key", "finish"])]
+    session: Option<String>,
+
+    /// The messages to erase; without any, the whole session is erased.
+    messages: Vec<String>,
+
+    /// Erase all sessions, context blocks and usage of this owner.
+    #[arg(long, conflicts_with_all = ["key", "finish"])]
+    owner: Option<String>,
+
+    /// Erase this key, and all sessions that it points to or pointed to.
+    #[arg(long, conflicts_with = "finish")]
+    key: Option<String>,
+
+    /// Erase the messages and all messages below them.
+    #[arg(long, requires = "messages")]
+    branch: bool,
+
+    /// Also erase copies of the messages, in forks and in the session that was forked.
+    #[arg(long)]
+    forks: bool,
+
+    /// Also erase summaries that cover an erased message.
+    #[arg(long)]
+    summaries: bool,
+
+    /// Keep the usage in totals, without its session and owner.
+    #[arg(long)]
+    keep_totals: bool,
+
+    /// Never import the erased sessions again.
+    #[arg(long)]
+    forbid_import: bool,
+
+    /// Show what would be erased, and erase nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Look for the erased texts in every byte of the store afterwards.
+    #[arg(long)]
+    prove: bool,
+
+    /// Do not ask for confirmation.
+    #[arg(long, short)]
+    yes: bool,
+
+    /// Finish an erasure that was interrupted, or that another program was in the way of.
+    #[arg(long)]
+    finish: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    /// Whether something was erased.
+    is_erased: bool,
+    #[serde(flatten)]
+    extent: &'a ErasureExtent,
+    copies_left: &'a [ErasureCopies],
+    summaries_left: &'a [ErasureSummary],
+    continued_in: &'a [SessionId],
+    is_rewritten: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<ErasureProof>,
+}
+
+pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+    let store = context.writer()?;
+    if args.finish {
+        return finish(&store, context);
+    }
+    let erasure = erasure(&args, &store)?;
+    let extent = store.erasure_extent(&erasure)?;
+    if args.dry_run {
+        return print(&extent, &Erased::default(), None, context);
+    }
+    confirm(&args, &extent)?;
+    let signals = Signals::catch()?;
+    signals.interrupt(&store);
+    let bar = Bar::of_steps("erasing");
+    let erased = store.erase_with_progress(&erasure, |progress| bar.show(progress));
+    drop(bar);
+    let erased = erased.map_err(|error| match error {
+        Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
+        error => error.into(),
+    })?;
+    if !erased.is_complete() {
+        return Err(in_use());
+    }
+    let proof = if args.prove { Some(erased.prove()?) } else { None };
+    print(&erased.erased, &erased, proof, context)
+}
+
+/// Returns what the arguments name.
+fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
+    let mut erasure = match (&args.session, &args.owner, &args.key) {
+        (Some(given), _, _) => {
+            let session = lookup::session(store, given)?;
+            let ids: Vec<MessageId> = args
+                .messages
+                .iter()
+                .map(|given| lookup::message(&session, given))
+                .collect::<Result<_>>()?;
+            match (ids.is_empty(), args.branch) {
+                (true, _) => Erasure::session(session.id()),
+                (_, false) => Erasure::messages(session.id(), &ids),
+                (_, true) => ids
+                    .iter()
+                    .map(|id| Erasure::branch(session.id(), id))
+                    .fold(Erasure::default(), Erasure::and),
+            }
+        }
+        (_, Some(owner), _) => Erasure::owner(owner),
+        (_, _, Some(key)) => Erasure::key(key),
+        _ => return Err(Failure::Usage("name what to erase".to_owned())),
+    };
+    erasure.copies = args.forks;
+    erasure.summaries = args.summaries;
+    erasure.keep_totals = args.keep_totals;
+    erasure.forbid_import = args.forbid_import;
+    Ok(erasure)
+}
+
+fn finish(store: &Store, context: &mut Context) -> Result<()> {
+    if !store.finish_erasure()? {
+        return Err(in_use());
+    }
+    match context.is_json {
+        true => {
+            let nothing = Erased::default();
+            print(&nothing.erased, &nothing, None, context)
+        }
+        false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?),
+    }
+}
+
+fn in_use() -> Failure {
+    Failure::Store(format!(
+        "it was deleted, but the write-ahead log still has it, because another program reads from the store; \
+         run `{}` when that has ended",
+        crate::suggestion::command("erase --finish")
+    ))
+}
+
+fn print(
+    extent: &ErasureExtent,
+    erased: &Erased,
+    proof: Option<ErasureProof>,
+    context: &mut Context,
+) -> Result<()> {
+    let is_erased = extent == &erased.erased;
+    if context.is_json {
+        return Ok(context.out.json(&Answer {
+            is_erased,
+            extent,
+            copies_left: &erased.copies_left,
+            summaries_left: &erased.summaries_left,
+            continued_in: &erased.continued_in,
+            is_rewritten: erased.is_rewritten,
+            proof,
+        })?);
+    }
+    let out = &mut context.out;
+    let verb = if is_erased { "erased" } else { "would be erased" };
+    out.line(&[(style::PLAIN, &format!("{verb}: {}", counts(extent)))])?;
+    for id in &extent.sessions {
+        out.line(&[(style::PLAIN, "session "), (style::ID, id.as_str())])?;
+    }
+    for copies in &erased.copies_left {
+        let left = format!("{} left in session ", plural(copies.messages, "copy"));
+        out.line(&[(style::PLAIN, &left), (style::ID, copies.session.as_str())])?;
+    }
+    for summary in &erased.summaries_left {
+        out.line(&[
+            (style::PLAIN, "summary left that covers erased text: "),
+            (style::COMPACTION, summary.id.as_str()),
+        ])?;
+    }
+    for session in &erased.continued_in {
+        out.line(&[
+            (style::PLAIN, "session that begins with a summary of erased text: "),
+            (style::ID, session.as_str()),
+        ])?;
+    }
+    if let Some(proof) = proof {
+        let looked = format!(
+            "looked for {} in {} bytes: nothing is left",
+            plural(proof.sequences, "sequence"),
+            proof.bytes
+        );
+        out.line(&[(style::PLAIN, &looked)])?;
+    }
+    Ok(())
+}
+
+/// Returns the numbers that are not zero.
+fn counts(extent: &ErasureExtent) -> String {
+    let counts = [
+        (extent.sessions.len() as u64, "session"),
+        (extent.messages, "message"),
+        (extent.summaries, "summary"),
+        (extent.texts, "context text"),
+        (extent.prompts, "frozen prompt"),
+        (extent.bindings, "binding"),
+        (extent.usage, "usage row"),
+    ];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| plural(count, noun))
+        .collect();
+    if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
+}
+
+/// Asks for confirmation; without a terminal it fails.
+fn confirm(args: &Args, extent: &ErasureExtent) -> Result<()> {
+    if args.yes {
+        return Ok(());
+    }
+    let what = counts(extent);
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!("nothing was erased: pass --yes to erase {what}")));
+    }
+    let mut stderr = std::io::stderr();
+    write!(stderr, "Erase {what}, so that no copy of it is left in the store? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::Usage("nothing was erased".to_owned())),
+    }
+}
