@@ -223,3 +223,50 @@ impl Write for Lines<'_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use talktree::{Message, SessionManager};
+
+    use super::*;
+
+    fn mark(owner: u32, number: u32) -> Mark {
+        Mark { owner, epoch: 0, chat: owner, kind: Kind::Message, number }
+    }
+
+    /// Returns what is found in a store of one chat, whose key and owner are of this number, with this message.
+    fn found(owner: u32, stored: Mark, journal: Journal) -> Result<Vec<String>> {
+        let folder = tempfile::tempdir()?;
+        let store = Store::open(store_in(folder.path()))?;
+        let bot = SessionManager::builder(&store).build()?;
+        let chat = bot.resume(key_of(owner)).owner(name_of(owner)).open()?;
+        let id = stored.to_string();
+        chat.append(Message::user(format!("a text {stored}")).with_id(id))?;
+        drop((chat, bot, store));
+        Ok(run(folder.path(), &[journal])?.faults)
+    }
+
+    #[test]
+    fn each_kind_of_fault_is_found() -> Result<()> {
+        let present = |marks: &[Mark]| Journal {
+            present: marks.iter().copied().collect(),
+            ..Journal::default()
+        };
+        let one = mark(1, 0);
+        assert_eq!(found(1, one, present(&[one]))?, [""; 0]);
+        for (journal, owner, fault) in [
+            (present(&[one, mark(1, 1)]), 1, "1 acknowledged messages are lost"),
+            (present(&[]), 1, "nobody wrote it"),
+            (present(&[one]), 2, "is in a session of person:2"),
+            (present(&[one]), 2, r#"is in the session of Some(["chat:2"])"#),
+            (present(&[one]), 2, "the export of owner 2 has"),
+            (Journal { erased: [one].into(), ..present(&[one]) }, 1, "is stored, which was erased"),
+            (Journal { epochs: [(1, 1)].into(), ..present(&[one]) }, 1, "whose owner was erased"),
+            (Journal { erased: [one].into(), ..present(&[one]) }, 1, "bot.db has the bytes of"),
+        ] {
+            let faults = found(owner, one, journal)?;
+            assert!(faults.iter().any(|found| found.contains(fault)), "{fault}: {faults:?}");
+        }
+        Ok(())
+    }
+}

@@ -26,6 +26,7 @@ pub struct Args {
     /// The small form, with the same checks, which takes less than a minute.
     #[arg(long)]
     pub quick: bool,
+    /// How many take part.
     #[command(flatten)]
     pub size: Size,
     /// How often a process is killed or begins again.
@@ -78,7 +79,7 @@ impl Size {
             owners: 60,
             processes: 2,
             threads: 8,
-            messages: 16_000,
+            messages: 6_000,
             erasures: 32,
             thinking_ms: 20,
         }
@@ -146,7 +147,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         faults: Vec::new(),
     };
     let began = Instant::now();
-    game.play(restarts)?;
+    game.play(restarts, began)?;
     let seconds = began.elapsed().as_secs_f64();
     let Game { restarts, kills, memory, mut faults, .. } = game;
 
@@ -202,7 +203,7 @@ struct Game<'a> {
 }
 
 impl Game<'_> {
-    fn play(&mut self, restarts: u32) -> Result<()> {
+    fn play(&mut self, restarts: u32, began: Instant) -> Result<()> {
         let mut running: Vec<(u32, Worker)> = (0..self.size.processes)
             .map(|process| Ok((process, self.start(process)?)))
             .collect::<Result<_>>()?;
@@ -212,8 +213,9 @@ impl Game<'_> {
             let written = self.written();
             if told.elapsed() > Duration::from_secs(30) {
                 told = Instant::now();
-                let left = self.size.messages.saturating_sub(written);
-                eprintln!("soak: {written} messages, {left} to go");
+                let left = self.size.messages.saturating_sub(written) as f64;
+                let minutes = began.elapsed().as_secs_f64() / 60.0 * left / written.max(1) as f64;
+                eprintln!("soak: {written} messages written, about {minutes:.0} minutes to go");
             }
             for (_, worker) in &running {
                 self.note_memory(worker);

@@ -115,13 +115,12 @@ impl Database {
     fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
         let noted = self.read(|conn| setting(conn, UNFINISHED))?;
         self.merge_indexes()?;
-        // In an encrypted file no erased text can be looked for.
-        let is_encrypted = self.path().is_some() && self.config.encryption.is_some();
-        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite.
-        let is_small =
-            self.file.as_ref().is_some_and(|file| file.bytes() <= self.config.rewritten_up_to);
-        let is_noted = || self.read(|conn| setting(conn, REWRITE));
-        if is_encrypted || is_small || is_noted()?.is_some() {
+        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. In a large file they are
+        // looked for, unless it is encrypted.
+        let is_rewritten = self.file.as_ref().is_some_and(|file| {
+            file.bytes() <= self.config.rewritten_up_to || self.config.encryption.is_some()
+        });
+        if is_rewritten || self.read(|conn| setting(conn, REWRITE))?.is_some() {
             self.rewrite()?;
             out.is_rewritten = true;
         }
