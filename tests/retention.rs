@@ -436,3 +436,71 @@ fn a_session_that_is_written_to_is_one_that_no_rule_meets() -> Result<()> {
         Ok(())
     })
 }
+
+/// Returns whether a file of the store has a text.
+fn has_bytes(scratch: &Scratch, text: &str) -> bool {
+    let files = std::fs::read_dir(scratch.folder.path()).unwrap();
+    files
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+}
+
+#[test]
+fn an_erased_session_leaves_no_byte() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let store = &scratch.store;
+    let secret = |n: usize| format!("the vault opens with {n}-7-1-9-4-{n}");
+    for number in 0..6 {
+        store.session(format!("s{number}"))?.append(Message::user(secret(number)).at(ago(8)))?;
+    }
+    store.session("newest")?.append(Message::user("hello"))?;
+    // One in the trash meets the rule, too, before the term of the trash does.
+    store.change_session(&"s0".into(), &SessionChange::Delete)?;
+    store.change_session(&"s1".into(), &SessionChange::Pin(true))?;
+    let copy = store.session("s2")?.fork(&store.session("s2")?.head()?.unwrap(), "Copy")?;
+    let rule = RetentionRule::new("erased").idle_for(7 * DAY).erase();
+    let retention = Retention::new().rule(rule).empty_trash_after(Duration::ZERO);
+    let run = || store.retention(retention.clone()).as_of(Utc::now());
+    store.change_session(copy.id(), &SessionChange::Pin(true))?;
+
+    // Stopped before the erasure: the sessions are in the trash.
+    let handle = store.interrupt_handle();
+    let stopped = run().progress(|_| handle.interrupt()).run();
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert_eq!(store.verify(|_| {})?.damages, []);
+
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let events = Arc::clone(&seen);
+    let _listener = store.subscribe(move |event| {
+        if matches!(event.change, Change::Remove) {
+            events.lock().unwrap().insert(event.session.to_string());
+        }
+    });
+    let expected = run().dry_run()?;
+    let report = run().run()?;
+    assert_eq!((&report.sessions, &report.rules), (&expected.sessions, &expected.rules));
+    let erased: BTreeSet<_> = discarded(&report).into_iter().map(str::to_owned).collect();
+    assert_eq!(erased, ["s0", "s2", "s3", "s4", "s5"].map(str::to_owned).into());
+    assert_eq!(*seen.lock().unwrap(), erased);
+    assert_eq!(report.copies_left[0].session, *copy.id());
+    for number in [0, 3, 4, 5] {
+        assert!(!has_bytes(&scratch, &secret(number)), "{number}");
+    }
+    assert!(has_bytes(&scratch, &secret(1)) && has_bytes(&scratch, &secret(2)));
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn a_storage_that_cannot_erase_says_so_before_anything_is_done() -> Result<()> {
+    let catalog = talktree::testing::MemoryCatalog::new();
+    let bot = talktree::SessionManager::over(catalog).build()?;
+    for id in ["a", "b"] {
+        bot.append(&id.into(), Message::user("hello"))?;
+    }
+    let rule = RetentionRule::new("erased").more_messages_than(0).erase();
+    let refused = bot.retention(Retention::new().rule(rule).allow_all()).run();
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    assert_eq!(bot.list().run()?.sessions.len(), 2);
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! Retention: rules that say which sessions a store discards, and when.
 //!
 //! A *rule* names conditions of a session; one that meets all of them is *discarded*: put into the trash, or removed for
-//! good. Rules are asked in order, and the first one that a session meets decides. A rule can also bound a total: it keeps
+//! good, or erased. Rules are asked in order, and the first one that a session meets decides. A rule can also bound a total: it keeps
 //! the newest sessions that fit, and discards the older ones. The *term* of the trash removes what has been there for that
 //! long. Nothing is discarded unless a program runs a [`Retention`].
 //!
@@ -126,6 +126,12 @@ impl Retention {
         Ok(())
     }
 
+    /// Returns the indexes of the rules that erase.
+    pub(crate) fn erasing(&self) -> Vec<usize> {
+        let erases = |at: &usize| self.rules[*at].action() == RetentionAction::Erase;
+        (0..self.rules.len()).filter(erases).collect()
+    }
+
     pub(crate) fn allows_all(&self) -> bool {
         self.allows_all
     }
@@ -182,6 +188,7 @@ mod tests {
             (RetentionRule::new(""), "it is empty"),
             (RetentionRule::new("trash").ended(), "has this name"),
             (RetentionRule::new("r").owner(""), "its owner is empty"),
+            (RetentionRule::new("r").keep_sessions(9).erase(), "it erases and bounds a total"),
         ] {
             let text = refused(&Retention::new().rule(rule));
             assert!(text.contains(why), "{text}");

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{RetentionAction, RetentionRule, TRASH};
+use crate::erasure::ErasureCopies;
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 
@@ -29,6 +30,11 @@ pub struct RetentionReport {
     pub rules: Vec<RuleReport>,
     /// The sessions: those from the trash first, then the others, each the one with the newest message first.
     pub sessions: Vec<DiscardedSession>,
+    /// The sessions that still have copies of erased messages; empty in a dry run.
+    pub copies_left: Vec<ErasureCopies>,
+    /// Whether the write-ahead log still has what was erased, because someone reads from it.
+    /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.
+    pub is_log_in_use: bool,
 }
 
 /// What one rule discarded.
@@ -84,7 +90,7 @@ impl RetentionReport {
             messages: 0,
             bytes: 0,
         };
-        Self { rules: named.into_iter().map(report).collect(), sessions: Vec::new() }
+        Self { rules: named.into_iter().map(report).collect(), ..Self::default() }
     }
 
     /// Notes a session that the rule of this index discarded.

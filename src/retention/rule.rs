@@ -25,6 +25,10 @@ pub enum RetentionAction {
     Trash,
     /// It is removed for good, with its messages, compactions, labels and context.
     Remove,
+    /// It is erased, as [`Store::erase`](crate::Store::erase) does: no byte of it is left in the file. Copies in forks stay,
+    /// and its usage stays in totals. It is in the trash until the end of the run, which erases all such sessions at once;
+    /// so that another run finishes one that was stopped, sessions in the trash meet such rules, too.
+    Erase,
 }
 
 /// A rule of a [`Retention`](crate::Retention): a session that meets all its conditions is discarded.
@@ -181,6 +185,12 @@ impl RetentionRule {
         self
     }
 
+    /// Erases the sessions, so that no byte of them is left, instead of putting them into the trash. Not with a total.
+    pub fn erase(mut self) -> Self {
+        self.action = RetentionAction::Erase;
+        self
+    }
+
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -223,6 +233,9 @@ impl RetentionRule {
         if self.is_per_owner && self.total.is_none() {
             return Err("it bounds no total, so none of each owner");
         }
+        if self.action == RetentionAction::Erase && self.total.is_some() {
+            return Err("it erases and bounds a total, of which sessions in the trash are no part");
+        }
         match *self == (Self { action: self.action, ..Self::new(&self.name) }) {
             true => Err("it has no condition, so every session would meet it"),
             false => Ok(()),
@@ -264,6 +277,7 @@ impl fmt::Display for RetentionRule {
         let action = match self.action {
             RetentionAction::Trash => "put into the trash",
             RetentionAction::Remove => "removed",
+            RetentionAction::Erase => "erased",
         };
         write!(f, "{}: {action}", parts.join(", "))
     }

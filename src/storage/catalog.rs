@@ -73,8 +73,8 @@ pub trait SessionCatalog: Send + Sync {
     /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay.
     fn remove(&self, id: &SessionId) -> Result<()>;
 
-    /// Puts sessions into the trash, or removes them, unless they have changed since `sessions` was read; returns for each
-    /// whether it was done. One that is not there any more has changed.
+    /// Removes sessions, or puts them into the trash (also those that will be erased), unless they have changed since
+    /// `sessions` was read; returns for each whether it was done. One that is not there any more has changed.
     ///
     /// The default reads each session and then writes, so a write between the two is missed. A storage that others write
     /// to at the same time does it in one transaction.
@@ -84,8 +84,8 @@ pub trait SessionCatalog: Send + Sync {
                 return Ok(false);
             }
             match action {
-                RetentionAction::Trash => self.change(&known.id, &SessionChange::Delete)?,
                 RetentionAction::Remove => self.remove(&known.id)?,
+                _ => self.change(&known.id, &SessionChange::Delete)?,
             }
             Ok(true)
         };

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use super::{InterruptHandle, InterruptWatch, Store};
 use crate::catalog::{SessionFilter, SessionState};
 use crate::clock;
+use crate::erasure::Erasure;
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::SessionId;
@@ -33,7 +34,7 @@ const FIRST_PAGE: usize = 20;
 const MAX_SESSIONS: usize = 64;
 
 /// How many messages are removed in one transaction, unless one session has more: a removal takes about 20 µs for each,
-/// and other writers wait for it.
+/// and other writers wait for it. An erasure deletes long sessions in parts.
 const MAX_MESSAGES: u64 = 256;
 
 /// A run of the rules of a [`Retention`]. Made by [`Store::retention`] and
@@ -121,21 +122,40 @@ impl<'p> RetentionRun<'p> {
         if !retention.allows_all() {
             self.find_kept(retention.rules(), now, watch.as_ref())?;
         }
-        let report = RetentionReport::new(retention.rules(), retention.trash_term().is_some());
-        let mut pass = Pass { run: self, watch, report, is_real, due: Vec::new(), looked_at: 0 };
+        if !retention.erasing().is_empty() {
+            // Says whether the storage can, before anything is put into the trash.
+            self.catalog.erasure_extent(&Erasure::default())?;
+        }
+        let mut pass = Pass {
+            run: self,
+            watch,
+            report: RetentionReport::new(retention.rules(), retention.trash_term().is_some()),
+            is_real,
+            due: Vec::new(),
+            to_erase: Vec::new(),
+            looked_at: 0,
+        };
         // The trash first: what the rules put there now has just begun its term.
-        if let Some(term) = retention.trash_term() {
-            let at = retention.rules().len();
+        let erasing = retention.erasing();
+        if retention.trash_term().is_some() || !erasing.is_empty() {
             let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-            pass.over(&filter, |info, _| {
-                let is_due = info.deleted_at.is_some_and(|since| is_past(since, term, now));
-                Ok((is_due && !info.is_pinned).then_some(at))
+            pass.over(&filter, |info, bytes| {
+                for at in &erasing {
+                    let rule = std::slice::from_ref(&retention.rules()[*at]);
+                    if Judge::new(rule, now).rule_for(info, &mut *bytes)?.is_some() {
+                        return Ok(Some(*at));
+                    }
+                }
+                let is_due = retention.trash_term().zip(info.deleted_at);
+                let is_due = is_due.is_some_and(|(term, since)| is_past(since, term, now));
+                Ok((is_due && !info.is_pinned).then_some(retention.rules().len()))
             })?;
         }
         if !retention.rules().is_empty() {
             let mut judge = Judge::new(retention.rules(), now);
             pass.over(&retention.filter(now), |info, bytes| judge.rule_for(info, bytes))?;
         }
+        pass.erase()?;
         Ok(pass.report)
     }
 
@@ -193,6 +213,8 @@ struct Pass<'p> {
     is_real: bool,
     /// What will be discarded next, with the index of its rule and its size.
     due: Vec<(SessionInfo, usize, u64)>,
+    /// What is in the trash now and erased at the end.
+    to_erase: Vec<SessionId>,
     looked_at: u64,
 }
 
@@ -258,11 +280,32 @@ impl Pass<'_> {
         let mut removed = Vec::new();
         for ((info, rule, bytes), _) in due.iter().zip(done).filter(|(_, is_done)| *is_done) {
             self.report.add(info, *rule, *bytes);
-            if self.is_real && action == RetentionAction::Remove {
-                removed.push(&info.id);
+            match action {
+                RetentionAction::Remove if self.is_real => removed.push(&info.id),
+                RetentionAction::Erase if self.is_real => self.to_erase.push(info.id.clone()),
+                _ => {}
             }
         }
         removed.into_iter().for_each(&self.run.on_removed);
+        Ok(())
+    }
+
+    /// Erases all that is to be erased, at once: an erasure costs the whole search index and a read of the file.
+    fn erase(&mut self) -> Result<()> {
+        let mut erasure = Erasure::default().keep_totals();
+        for id in &self.to_erase {
+            // Someone else may have removed it.
+            if self.run.catalog.info(id)?.is_some() {
+                erasure = erasure.and(Erasure::session(id));
+            }
+        }
+        if erasure.targets.is_empty() {
+            return Ok(());
+        }
+        let erased = self.run.catalog.erase(&erasure, &mut self.run.on_progress)?;
+        erased.erased.sessions.iter().for_each(&self.run.on_removed);
+        self.report.is_log_in_use = erased.is_log_in_use;
+        self.report.copies_left = erased.copies_left;
         Ok(())
     }
 }

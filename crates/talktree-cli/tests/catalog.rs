@@ -287,7 +287,7 @@ fn a_file_of_rules_is_read_strictly() {
         ("[[rule]]\nname = \"r\"\nidle_for = 30\n", "expected a string"),
         (
             "[[rule]]\nname = \"r\"\naction = \"burn\"\n",
-            "unknown variant `burn`, expected `trash` or `remove`",
+            "unknown variant `burn`, expected one of `trash`, `remove`, `erase`",
         ),
         ("[[rule]]\nname = \"r\"\nkeep_bytes = -1\n", "line 3"),
         ("[[rule]]\nidle_for = \"1d\"\n", "missing field `name`"),

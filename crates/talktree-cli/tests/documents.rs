@@ -297,7 +297,12 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     }
     add("bindings", rig.json(["bindings"]));
     add("usage", rig.json(["usage"]));
-    let rules = text(&rig.file("rules.toml", "[[rule]]\nname = \"old\"\ntag = \"old\"\n"));
+    let rules = "[[rule]]\nname = \"old\"\ntag = \"old\"\n[[rule]]\nname = \"copied\"\ntag = \"copied\"\naction = \"erase\"\n";
+    let rules = text(&rig.file("rules.toml", rules));
+    for (of, name) in [("tour", "i"), ("i", "j")] {
+        rig.ok(["fork", of, "answer-1", name]);
+    }
+    rig.ok(["tag", "i", "copied"]);
     add("retention show", rig.json(["retention", "show", &rules]));
     let mut discarded = rig.json(["retention", "run", &rules]);
     add("retention run, at its end", discarded.split_off(discarded.len() - 1));

@@ -153,6 +153,7 @@ fn every_command_has_a_help_text() {
             "pin",
             "end",
             "rm",
+            "erase",
             "restore",
             "trash",
             "owners",

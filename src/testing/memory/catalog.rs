@@ -108,8 +108,8 @@ impl SessionCatalog for MemoryCatalog {
                 return Ok(false);
             };
             match action {
-                RetentionAction::Trash => kept.info.change(&SessionChange::Delete, now())?,
                 RetentionAction::Remove => remove(&mut state, &known.id)?,
+                _ => kept.info.change(&SessionChange::Delete, now())?,
             }
             Ok(true)
         };

@@ -15,7 +15,7 @@ use crate::signals::Signals;
 use crate::text::plural;
 use crate::{lookup, style};
 
-/// Erase sessions, messages, an owner or a key, so that no byte of them is left in the store
+/// Erase sessions, messages, an owner or a key, so that no byte is left
 ///
 /// What `rm` deletes can still be in the search index, in the write-ahead log and in backups that are made later. What
 /// is erased is not. Backups that were made before keep it. The command asks for confirmation; without a terminal it

@@ -48,6 +48,7 @@ enum Action {
     #[default]
     Trash,
     Remove,
+    Erase,
 }
 
 /// Reads the rules of a file, or of standard input for `-`.
@@ -108,6 +109,7 @@ impl Rule {
         Ok(match self.action {
             Action::Trash => rule,
             Action::Remove => rule.remove(),
+            Action::Erase => rule.erase(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use talktree::{Error, RetentionReport, RuleReport};
+use talktree::{ErasureCopies, Error, RetentionAction, RetentionReport, RuleReport};
 
 use super::file;
 use crate::context::Context;
@@ -37,6 +37,8 @@ pub(super) struct Args {
 struct Summary<'a> {
     is_dry_run: bool,
     rules: &'a [RuleReport],
+    copies_left: &'a [ErasureCopies],
+    is_log_in_use: bool,
 }
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
@@ -60,15 +62,26 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         for session in &report.sessions {
             context.out.json(session)?;
         }
-        return Ok(context
-            .out
-            .json(&Summary { is_dry_run: args.dry_run, rules: &report.rules })?);
+        let RetentionReport { rules, copies_left, is_log_in_use, .. } = &report;
+        let (is_dry_run, is_log_in_use) = (args.dry_run, *is_log_in_use);
+        let summary = Summary { is_dry_run, rules, copies_left, is_log_in_use };
+        return Ok(context.out.json(&summary)?);
     }
     write(&report, args.dry_run, context)?;
+    for copy in &report.copies_left {
+        let copies = plural(copy.messages, "erased message");
+        tell(&format!("session {} still has copies of {copies}", copy.session));
+    }
+    if report.is_log_in_use {
+        let finish = suggestion::command("erase --finish");
+        tell(&format!(
+            "the write-ahead log is in use and still has erased text; run `{finish}` later"
+        ));
+    }
     if report.sessions.is_empty() {
         tell("no session meets a rule");
     } else if !args.dry_run
-        && report.sessions.iter().any(|session| session.action == talktree::RetentionAction::Trash)
+        && report.sessions.iter().any(|session| session.action == RetentionAction::Trash)
     {
         tell(&format!("`{}` lists the trash", suggestion::command("trash list")));
     }
@@ -98,12 +111,12 @@ fn write(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> R
         table.write(&mut context.out)?;
     }
     for rule in &report.rules {
-        let done = match (rule.action, is_dry_run) {
-            (talktree::RetentionAction::Trash, false) => "put into the trash",
-            (talktree::RetentionAction::Trash, true) => "would be put into the trash",
-            (_, false) => "removed",
-            (_, true) => "would be removed",
+        let done = match rule.action {
+            RetentionAction::Trash => "put into the trash",
+            RetentionAction::Erase => "erased",
+            _ => "removed",
         };
+        let done = if is_dry_run { format!("would be {done}") } else { done.to_owned() };
         let figures = format!(
             "{} {done}: {}, {}",
             plural(rule.sessions, "session"),
