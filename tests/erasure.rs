@@ -533,6 +533,26 @@ fn others_write_and_back_up_while_something_is_erased() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_plain_delete_overwrites_rows_and_free_pages() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    append(&chat, "mk7qfirst")?;
+    let long = chat.append(Message::user(text("mk7qlong", 30_000)))?.id;
+    let short = append(&chat, "mk7qshort")?;
+    append(&chat, "mk7qlast")?;
+    chat.delete([&long, &short])?;
+    drop((chat, store));
+    for (phrase, is_there) in [
+        ("word100 word101 word102 word103", false),
+        ("mk7qshort word0", false),
+        ("mk7qlast word0", true),
+    ] {
+        assert_eq!(count(&path, phrase) > 0, is_there, "{phrase}");
+    }
+    Ok(())
+}
+
 /// To close a descriptor of the database drops all locks that the process holds on it.
 #[test]
 fn a_proof_keeps_the_locks_of_the_store() -> Result<()> {

@@ -84,7 +84,7 @@ impl StoreOptions {
         self
     }
 
-    /// Sets up to which size, in bytes, an erasure always writes the whole file again; 64 MiB by default, in half a second.
+    /// Sets up to which size, in bytes, an erasure always writes the whole file again; 64 MiB by default, which takes about half a second.
     /// Writers wait meanwhile.
     ///
     /// SQLite leaves copies of rows in gaps between others. In a larger file an erasure looks for the erased texts, and
