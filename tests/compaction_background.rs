@@ -90,6 +90,8 @@ struct Model {
     answer: Sender<Answer>,
     /// Receives a word when a job has ended.
     ended: Receiver<()>,
+    /// How many jobs the executor was given.
+    jobs: Arc<AtomicUsize>,
 }
 
 impl Model {
@@ -103,14 +105,17 @@ impl Model {
             locked(&ends.0).send(prompt.to_owned())?;
             locked(&ends.1).recv_timeout(PATIENCE)?
         };
+        let jobs = Arc::new(AtomicUsize::new(0));
+        let given = Arc::clone(&jobs);
         let execute = move |job: CompactionJob| {
+            given.fetch_add(1, Ordering::SeqCst);
             let end = end.clone();
             thread::spawn(move || {
                 job();
                 let _ = end.send(());
             });
         };
-        (Self { asked, answer, ended }, builder.summarizer(summarize).compact_on(execute))
+        (Self { asked, answer, ended, jobs }, builder.summarizer(summarize).compact_on(execute))
     }
 
     fn is_asked(&self) -> String {
@@ -141,6 +146,7 @@ fn an_append_returns_before_the_summary_and_later_messages_are_not_in_it() -> Re
     assert!(prompt.contains("<14>") && !prompt.contains("<15>"));
     appends(&chat, 17..25)?;
     assert_eq!(chat.history()?.len(), 25);
+    assert_eq!(model.jobs.load(Ordering::SeqCst), 1, "no other job begins while one runs");
 
     model.answers(Ok("from 1 to 14".into()));
     let id = chat.compactions()?.remove(0).id;
@@ -318,6 +324,9 @@ fn a_job_that_is_dropped_later_is_a_failure_too() -> Result<()> {
     assert_eq!(errors.take(), [""; 0]);
     drop(queue.take());
     assert_eq!(errors.take(), [DROPPED]);
+    // The window has grown by less than a twentieth of the threshold.
+    chat.append(Message::user("yes"))?;
+    assert_eq!(queue.len(), 0);
 
     // A worker that panics drops its job while it unwinds.
     appends(&chat, 17..18)?;
@@ -330,7 +339,7 @@ fn a_job_that_is_dropped_later_is_a_failure_too() -> Result<()> {
     assert_eq!(errors.take(), [DROPPED]);
     appends(&chat, 18..19)?;
     queue.take()();
-    assert_eq!((errors.take(), chat_of(&chat)?), (vec![], (19, 1, 4)));
+    assert_eq!((errors.take(), chat_of(&chat)?), (vec![], (20, 1, 4)));
     Ok(())
 }
 

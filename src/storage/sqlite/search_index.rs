@@ -183,19 +183,19 @@ pub(super) const PENDING_PARTS: &str = "SELECT address, parts
 /// takes a quarter longer with 4.
 const LEAST: u64 = 8;
 /// The same where there is time: in a search, an import or a large append.
-pub(super) const LEAST_FOR_SEARCH: u64 = 4;
+const LEAST_FOR_SEARCH: u64 = 4;
 
 /// Merges as [`merge`] does, but also where only a few segments can be merged.
-pub(super) fn merge_for_search(conn: &Connection, pages: u64) -> BackendResult<bool> {
+pub(super) fn merge_for_search(conn: &Connection, pages: u64) -> BackendResult<()> {
     if pages == 0 || !Segments::of(conn)?.can_merge(LEAST_FOR_SEARCH) {
-        return Ok(false);
+        return Ok(());
     }
     // The setting is stored in the index. No other connection sees this one: both changes are in one transaction.
     let set = "INSERT INTO search (search, rank) VALUES ('usermerge', ?1)";
     conn.prepare_cached(set)?.execute([LEAST_FOR_SEARCH])?;
-    let is_any = merge(conn, pages)?;
+    merge(conn, pages)?;
     conn.prepare_cached(set)?.execute([LEAST])?;
-    Ok(is_any)
+    Ok(())
 }
 
 /// Merges segments of the index, writing about this many of its pages; returns whether there was anything to merge.
