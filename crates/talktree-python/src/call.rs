@@ -30,7 +30,13 @@ struct Left {
     /// Ends the program, or the call at least.
     pending: Option<PyErr>,
     /// Waits for the error handler of the session.
-    unheard: Option<PyErr>,
+    unheard: Option<Unheard>,
+}
+
+struct Unheard {
+    error: PyErr,
+    /// Whether the handler may have heard of such an error before, and is not told again.
+    may_be_known: bool,
 }
 
 impl Left {
@@ -79,22 +85,24 @@ pub(crate) fn python<T>(
 pub(crate) fn python_or_panic<T>(call: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> T {
     python(call).unwrap_or_else(|error| {
         let text = error.to_string();
-        keep_unheard(error);
+        keep_unheard(error, false);
         // Without the panic hook, which would print it.
         resume_unwind(Box::new(text))
     })
 }
 
-/// Keeps the exception of a callback for the error handler.
-pub(crate) fn keep_unheard(error: BoxError) {
+/// Keeps the exception of a callback for the error handler. One that no handler takes goes to `sys.unraisablehook`, unless
+/// the handler may know it already.
+pub(crate) fn keep_unheard(error: BoxError, may_be_known: bool) {
     if let Ok(error) = error.downcast::<PyErr>() {
-        LEFT.with_borrow_mut(|left| left.unheard = Some(*error));
+        let unheard = Unheard { error: *error, may_be_known };
+        LEFT.with_borrow_mut(|left| left.unheard = Some(unheard));
     }
 }
 
 /// Returns the exception of the callback that just failed.
 pub(crate) fn take_unheard() -> Option<PyErr> {
-    LEFT.with_borrow_mut(|left| left.unheard.take())
+    LEFT.with_borrow_mut(|left| left.unheard.take()).map(|unheard| unheard.error)
 }
 
 type Outcome<T> = std::result::Result<Result<T>, Box<dyn Any + Send>>;
@@ -156,8 +164,8 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 }
 
 fn finish<T>(py: Python<'_>, life: &Life, outcome: Outcome<T>, left: Left) -> PyResult<T> {
-    if let Some(error) = left.unheard {
-        error.write_unraisable(py, None);
+    if let Some(unheard) = left.unheard.filter(|unheard| !unheard.may_be_known) {
+        unheard.error.write_unraisable(py, None);
     }
     if let Some(error) = left.pending {
         return Err(error);

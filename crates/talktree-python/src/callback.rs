@@ -84,6 +84,8 @@ impl CompactionPolicy for Policy {
 pub(crate) struct Counter {
     pub(crate) name: String,
     pub(crate) function: Function,
+    /// Whether the session has an error handler, which hears of the first failures alone.
+    pub(crate) is_handled: bool,
 }
 
 impl TokenCounter for Counter {
@@ -94,7 +96,7 @@ impl TokenCounter for Counter {
     fn count_text(&self, text: &str) -> f64 {
         let count = python(|py| Ok(self.function.bind(py).call1((text,))?.extract()?));
         count.unwrap_or_else(|error| {
-            keep_unheard(error);
+            keep_unheard(error, self.is_handled);
             f64::NAN
         })
     }
@@ -111,7 +113,7 @@ pub(crate) fn handle_error(handler: &Function, error: &Error) {
         handler.bind(py).call1((raised.into_value(py),)).map(drop)
     });
     if let Err(error) = called {
-        keep_unheard(error);
+        keep_unheard(error, false);
     }
 }
 

@@ -11,6 +11,7 @@ mod context;
 mod error;
 mod exchange;
 mod handle;
+mod interpreter;
 mod json;
 mod manager;
 mod model;
@@ -50,4 +51,10 @@ mod native {
     use crate::subscription::Subscription;
     #[pymodule_export]
     use crate::usage::{usage_of, with_usage};
+
+    /// Lets one interpreter of the process import the module: its types and caches belong to that one.
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::interpreter::claim(module)
+    }
 }

@@ -50,7 +50,9 @@ pub(crate) fn apply<Of>(
             }
             "token_counter" => {
                 let (name, function): (String, Py<PyAny>) = value.extract()?;
-                builder.token_counter(Counter { name, function: Function::new(function) })
+                let (function, is_handled) =
+                    (Function::new(function), settings.contains("on_error")?);
+                builder.token_counter(Counter { name, function, is_handled })
             }
             other => return Err(PyKeyError::new_err(format!("no setting {other:?}"))),
         };

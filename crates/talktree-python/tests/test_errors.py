@@ -48,6 +48,8 @@ def test_an_error_can_be_pickled_and_copied() -> None:
     error = errors.UnknownMessageError("gone", session="s", id="m")
     for same in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(same), same.id, str(same)) == (errors.UnknownMessageError, "m", "gone")
+    io = errors.IoError("no such file", path="x", errno=2)
+    assert pickle.loads(pickle.dumps(io)).errno == 2
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda store: talktree.Store(5), "path must be a str or a path, not int"),
+        (lambda store: talktree.Store(5), "path must be a str or a path, not int"),  # type: ignore[arg-type]
         (lambda store: store.session(5), "id must be a str, not int"),
         (lambda store: store.session("s", compact_after="many"), "compact_after must be of type int, not str"),
         (lambda store: store.session("s", compact_after=True), "compact_after must be of type int, not bool"),
@@ -84,8 +86,8 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
         (lambda store: store.subscribe(5), "listener must be callable, not int"),
         (lambda store: store.import_bytes("text"), "data must be bytes, not str"),
         (lambda store: store.create_session(5), "details must be SessionDetails or a str, not int"),
-        (lambda store: talktree.SessionManager("store"), "store must be a talktree.Store, not str"),
-        (lambda store: talktree.Block.write(object()), r"provider must have a method get\(\)"),
+        (lambda store: talktree.SessionManager("store"), "store must be a talktree.Store, not str"),  # type: ignore[arg-type]
+        (lambda store: talktree.Block.write(object()), r"provider must have a method get\(\)"),  # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_type_is_a_type_error_that_names_the_argument(store: talktree.Store, call: object, says: str) -> None:

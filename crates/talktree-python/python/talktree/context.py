@@ -82,7 +82,7 @@ class Context:
         return [Document(key, content, title, description) for key, title, description, content in found]
 
     def versions(self, label: str, key: str | None = None) -> list[EntryVersion]:
-        """Returns the versions of a text, or of a document, newest first."""
+        """Returns the versions of a text, or of a document, oldest first."""
         return [entry_version(it) for it in _json.loads(self._native.context_versions(label, key))]
 
     def version(self, label: str, version: int, key: str | None = None) -> EntryVersion:

@@ -35,14 +35,18 @@ class Error(Exception):
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
         self.message = message
-        self.__dict__.update(fields)
+        for name, value in fields.items():
+            setattr(self, name, value)
 
     # A KeyError would print the representation of its text.
     def __str__(self) -> str:
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, (type(self).__name__, self.message, dict(self.__dict__)))
+        attributes = {name: value for name, value in self.__dict__.items() if name != "message"}
+        if isinstance(self, OSError):
+            attributes |= {"errno": self.errno, "strerror": self.strerror, "filename": self.filename}
+        return (_restore, (type(self).__name__, self.message, attributes))
 
 
 class ClosedError(Error, ValueError):
@@ -436,6 +440,5 @@ def _build(name: str, message: str, fields: str) -> Error:
 
 
 def _restore(name: str, message: str, attributes: dict[str, Any]) -> Error:
-    error: Error = globals()[name](message)
-    error.__dict__.update(attributes)
+    error: Error = globals()[name](message, **attributes)
     return error

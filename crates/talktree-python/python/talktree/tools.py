@@ -94,5 +94,7 @@ class Tools:
         Returns:
             None if the message has no calls: the model has answered.
         """
-        text = self._native.answer(_json.message_text(message), runner_of(tools))
-        return _json.maybe_message(text)
+        return self._answer(message, tools, wait_for)
+
+    def _answer(self, message: object, tools: ProgramTools | None, wait: Callable[[Any], Any]) -> Message | None:
+        return _json.maybe_message(self._native.answer(_json.message_text(message), runner_of(tools, wait)))
