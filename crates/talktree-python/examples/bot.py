@@ -1,6 +1,6 @@
 """A bot for many people: a memory of each person, tools, and summaries in the background. It runs without a network.
 
-    python examples/bot.py [bot.db]
+python examples/bot.py [bot.db]
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ import talktree
 def send(request: dict[str, Any]) -> dict[str, Any]:
     """Stands in for the call of a provider: it asks for the weather once, notes something, and answers."""
     results = [
-        block
-        for message in request["messages"][-1:]
-        for block in message["content"]
-        if block["type"] == "tool_result"
+        block for message in request["messages"][-1:] for block in message["content"] if block["type"] == "tool_result"
     ]
     if results:
         text = f"It is warm. ({len(results)} tools answered.)"

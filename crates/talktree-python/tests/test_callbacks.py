@@ -67,7 +67,9 @@ def test_an_exception_of_a_listener_reaches_the_handler(store: talktree.Store) -
     assert heard == [mine] and "listener" in places(mine)
 
 
-def test_without_a_handler_it_goes_to_the_hook_of_the_interpreter(store: talktree.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_handler_it_goes_to_the_hook_of_the_interpreter(
+    store: talktree.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mine, seen = Mine("no"), list[object]()
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_value))
 
@@ -81,7 +83,9 @@ def test_without_a_handler_it_goes_to_the_hook_of_the_interpreter(store: talktre
             pass
 
 
-def test_nothing_is_printed_for_a_callback_that_raises(store: talktree.Store, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_for_a_callback_that_raises(
+    store: talktree.Store, capfd: pytest.CaptureFixture[str]
+) -> None:
     def listener(event: talktree.Event) -> None:
         raise Mine
 
@@ -91,7 +95,9 @@ def test_nothing_is_printed_for_a_callback_that_raises(store: talktree.Store, ca
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_what_ends_a_program_is_raised_by_the_call_and_the_write_stays(store: talktree.Store, kind: type[BaseException]) -> None:
+def test_what_ends_a_program_is_raised_by_the_call_and_the_write_stays(
+    store: talktree.Store, kind: type[BaseException]
+) -> None:
     def listener(event: talktree.Event) -> None:
         raise kind
 
@@ -125,7 +131,9 @@ def test_an_exception_of_an_executor_reaches_the_handler(store: talktree.Store) 
     def executor(job: object) -> None:
         raise mine
 
-    chat = store.session("s", summarizer=lambda prompt: "x", compact_after=300, compact_on=executor, on_error=heard.append)
+    chat = store.session(
+        "s", summarizer=lambda prompt: "x", compact_after=300, compact_on=executor, on_error=heard.append
+    )
     chat.append_all(words(9))
     assert heard == [mine]
 
@@ -211,7 +219,9 @@ def test_a_listener_that_writes_does_not_overflow_the_stack(store: talktree.Stor
     assert 2 <= len(chat.history()) < 100
 
 
-def test_an_error_handler_that_raises_is_reported_to_the_hook(store: talktree.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_handler_that_raises_is_reported_to_the_hook(
+    store: talktree.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = list[object]()
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(type(unraisable.exc_value)))
 

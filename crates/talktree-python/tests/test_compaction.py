@@ -91,7 +91,9 @@ def test_a_summarizer_may_decline(store: talktree.Store) -> None:
 
 
 def test_automatically(store: talktree.Store) -> None:
-    chat = store.session("s", summarizer=lambda prompt: "They said words.", compact_after=1_000, threshold_of="messages")
+    chat = store.session(
+        "s", summarizer=lambda prompt: "They said words.", compact_after=1_000, threshold_of="messages"
+    )
     events: list[str] = []
     with chat.subscribe(lambda event: events.append(event.change)):
         for message in words(40):
@@ -131,7 +133,9 @@ def test_on_a_callable(store: talktree.Store) -> None:
 
 def test_a_job_that_is_dropped_is_told_to_the_handler(store: talktree.Store) -> None:
     heard: list[BaseException] = []
-    chat = store.session("s", summarizer=lambda prompt: "x", compact_after=500, compact_on=lambda job: None, on_error=heard.append)
+    chat = store.session(
+        "s", summarizer=lambda prompt: "x", compact_after=500, compact_on=lambda job: None, on_error=heard.append
+    )
     chat.append_all(words(20))
     (error,) = heard
     assert isinstance(error, talktree.CallbackError) and "dropped a compaction" in error.why

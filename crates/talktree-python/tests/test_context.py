@@ -15,7 +15,11 @@ from talktree import Block, Document, Message
 def test_blocks_and_a_frozen_prompt(store: talktree.Store) -> None:
     chat = store.session(
         "s",
-        blocks={"soul": Block.text("Be brief."), "memory": Block.stored().describe("Facts").max(10), "fixed": Block.stored().read_only()},
+        blocks={
+            "soul": Block.text("Be brief."),
+            "memory": Block.stored().describe("Facts").max(10),
+            "fixed": Block.stored().read_only(),
+        },
         cached_prompt=True,
     )
     prompt = chat.prompt()
@@ -97,7 +101,12 @@ def test_providers_of_the_program(store: talktree.Store) -> None:
     notes, skills = Notes(), Notes()
     chat = store.session(
         "s",
-        blocks={"notes": Block.write(notes), "skills": Block.skills(skills), "facts": Block.searchable(notes), "clock": Block.read(lambda: "noon")},
+        blocks={
+            "notes": Block.write(notes),
+            "skills": Block.skills(skills),
+            "facts": Block.searchable(notes),
+            "clock": Block.read(lambda: "noon"),
+        },
     )
     assert "noon" in chat.prompt()
     chat.context.set("notes", "new")
@@ -114,7 +123,9 @@ def test_providers_of_the_program(store: talktree.Store) -> None:
 def test_a_folder_of_skills(store: talktree.Store, tmp_path: Path) -> None:
     folder = tmp_path / "skills"
     (folder / "deploy").mkdir(parents=True)
-    (folder / "deploy" / "SKILL.md").write_text("---\nname: deploy\ndescription: How to deploy\n---\nPush the button.\n")
+    (folder / "deploy" / "SKILL.md").write_text(
+        "---\nname: deploy\ndescription: How to deploy\n---\nPush the button.\n"
+    )
     chat = store.session("s", blocks={"skills": Block.skill_folder(folder, allow=["deploy"])})
     assert "How to deploy" in chat.prompt()
     assert "Push the button." in chat.tools.call("load_context", {"label": "skills", "key": "deploy"})
@@ -124,7 +135,9 @@ def test_a_folder_of_skills(store: talktree.Store, tmp_path: Path) -> None:
 
 
 def test_tools_in_each_format(store: talktree.Store) -> None:
-    chat = store.session("s", blocks={"memory": Block.stored()}, history_tools=True, session_search="all", max_answer_tokens=500)
+    chat = store.session(
+        "s", blocks={"memory": Block.stored()}, history_tools=True, session_search="all", max_answer_tokens=500
+    )
     names = chat.tools.names()
     assert {"set_context", "session_search", "history_search"} <= set(names)
     assert [tool["name"] for tool in chat.tools.anthropic()] == names
@@ -134,7 +147,9 @@ def test_tools_in_each_format(store: talktree.Store) -> None:
 
 
 def calls(*names: str) -> Message:
-    return Message.new("assistant", [talktree.tool_call(name, f"c{at}", {"city": "Jena"}) for at, name in enumerate(names)])
+    return Message.new(
+        "assistant", [talktree.tool_call(name, f"c{at}", {"city": "Jena"}) for at, name in enumerate(names)]
+    )
 
 
 def test_a_round_of_tools(store: talktree.Store) -> None:

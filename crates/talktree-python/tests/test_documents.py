@@ -26,7 +26,9 @@ def test_the_examples_of_the_front_page_run(at: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_the_programs_run(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, os.fspath(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, os.fspath(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "") and done.stdout
 
 

@@ -32,7 +32,11 @@ def test_the_predicates_are_those_of_the_library() -> None:
         body = source.split(f"pub fn {predicate}(")[1].split("\n    }")[0]
         wanted = {f"{name}Error" for name in re.findall(r"Self::(\w+)", body)}
         classes = vars(errors).items()
-        found = {name for name, it in classes if isinstance(it, type) and issubclass(it, errors.Error) and getattr(it, predicate)}
+        found = {
+            name
+            for name, it in classes
+            if isinstance(it, type) and issubclass(it, errors.Error) and getattr(it, predicate)
+        }
         assert found == wanted
 
 

@@ -48,7 +48,9 @@ def test_pages_and_openai(full: talktree.Store, tmp_path: Path) -> None:
 
 def test_files_of_other_programs(store: talktree.Store, tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
-    path.write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]}))
+    path.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]})
+    )
     assert store.import_file(path, dry_run=True).added == 2 and store.sessions() == []
     report = store.import_file(path, session="mine")
     assert report.sessions == ["mine"] and report.format == "openai"
@@ -57,7 +59,9 @@ def test_files_of_other_programs(store: talktree.Store, tmp_path: Path) -> None:
     with pytest.raises((talktree.IoError, talktree.ImportFileError)):
         store.import_file(tmp_path / "missing.json")
     with pytest.raises(talktree.ImportFileError) as caught:
-        store.import_bytes(b'{"role":"user","content":"a"}\n{"role":\n', name="broken.jsonl", format="openai", strict=True)
+        store.import_bytes(
+            b'{"role":"user","content":"a"}\n{"role":\n', name="broken.jsonl", format="openai", strict=True
+        )
     assert caught.value.line == 2
 
 

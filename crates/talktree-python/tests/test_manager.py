@@ -30,7 +30,9 @@ def test_keys_lead_to_sessions(store: talktree.Store) -> None:
 def test_sessions_are_listed_and_changed(store: talktree.Store) -> None:
     bot = SessionManager(store)
     for n in range(5):
-        bot.create(SessionDetails(name=f"talk {n}", owner="ada", source="test"), id=f"s{n}").append(Message.user(f"line {n}"))
+        bot.create(SessionDetails(name=f"talk {n}", owner="ada", source="test"), id=f"s{n}").append(
+            Message.user(f"line {n}")
+        )
     page = bot.list(owner="ada", limit=2)
     assert [info.id for info in page] == ["s4", "s3"] and page.after is not None
     assert [info.preview for info in bot.list(after=page.after, limit=1)] == ["line 2"]

@@ -55,7 +55,9 @@ def test_unknown_parts_and_fields_are_kept(chat: talktree.Session) -> None:
     assert {name: stored[name] for name in message} == message
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**200), 10**4000, 1.5, 1e300, "\ud800", "a\udc00b", "😀\u2028\x00", {"": []}])
+@pytest.mark.parametrize(
+    "value", [2**63, -(2**200), 10**4000, 1.5, 1e300, "\ud800", "a\udc00b", "😀\u2028\x00", {"": []}]
+)
 def test_values_come_back_exactly(chat: talktree.Session, value: object) -> None:
     chat.append({"role": "user", "parts": [{"type": "data-x", "data": value}], "metadata": {"value": value}})
     stored = chat.history()[0]
@@ -65,7 +67,13 @@ def test_values_come_back_exactly(chat: talktree.Session, value: object) -> None
 
 
 def test_a_lone_surrogate_in_a_text_loses_no_batch(chat: talktree.Session) -> None:
-    chat.append_all([{"role": "user", "text": "before"}, {"role": "user", "text": "\ud800 within"}, {"role": "user", "text": "after"}])
+    chat.append_all(
+        [
+            {"role": "user", "text": "before"},
+            {"role": "user", "text": "\ud800 within"},
+            {"role": "user", "text": "after"},
+        ]
+    )
     assert texts(chat) == ["before", "\ud800 within", "after"]
 
 

@@ -31,7 +31,11 @@ def test_whole_requests(store: talktree.Store) -> None:
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "anthropic": {"model": "m", "content": [{"type": "text", "text": "Warm."}], "usage": {"output_tokens": 3}},
-    "openai_chat": {"model": "m", "choices": [{"message": {"role": "assistant", "content": "Warm."}}], "usage": {"completion_tokens": 3}},
+    "openai_chat": {
+        "model": "m",
+        "choices": [{"message": {"role": "assistant", "content": "Warm."}}],
+        "usage": {"completion_tokens": 3},
+    },
     "openai_responses": {
         "model": "m",
         "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Warm."}]}],
@@ -57,12 +61,19 @@ def test_an_error_of_a_provider_is_no_answer(chat: talktree.Session) -> None:
 
 
 def test_views_break_no_rule(chat: talktree.Session) -> None:
-    messages = [Message.user("a"), Message.new("assistant", [talktree.tool_call("t", "c.1", {"x": "\ud800"})]), Message.user("b")]
+    messages = [
+        Message.user("a"),
+        Message.new("assistant", [talktree.tool_call("t", "c.1", {"x": "\ud800"})]),
+        Message.user("b"),
+    ]
     for provider in get_args(model.Provider):
         request = getattr(model, f"to_{provider}")(messages)
         assert model.validate_for(provider, request) == [], provider
     assert len(model.sanitize(messages)) >= 3
-    assert model.truncate([Message.user("x" * 50_000)] * 9, talktree.TruncateOptions(max_text_chars=100))[0].text != "x" * 50_000
+    assert (
+        model.truncate([Message.user("x" * 50_000)] * 9, talktree.TruncateOptions(max_text_chars=100))[0].text
+        != "x" * 50_000
+    )
     named = model.name_authors([Message.user("hello").sent_by(name="Ada")])
     assert "Ada" in named[0].text
 

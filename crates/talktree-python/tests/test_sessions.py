@@ -18,7 +18,9 @@ def texts(messages: object) -> str:
     return " ".join(message.text for message in messages)  # type: ignore[attr-defined]
 
 
-def test_the_five_lines_of_the_front_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_five_lines_of_the_front_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     with talktree.Store("bot.db") as store:
         chat = store.session("telegram:4711")

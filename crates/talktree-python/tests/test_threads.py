@@ -43,7 +43,9 @@ print("locked", flush=True)
 sys.stdin.readline()
 """
         assert sqlite3.sqlite_version
-        locker = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        locker = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert locker.stdout is not None and locker.stdout.readline() == "locked\n"
         steps = 0
         raised: list[BaseException] = []

@@ -69,8 +69,8 @@ from .errors import NewerStoreError as NewerStoreError
 from .errors import NoAnswerError as NoAnswerError
 from .errors import NoOwnerError as NoOwnerError
 from .errors import NoSummarizerError as NoSummarizerError
-from .errors import NotAStoreError as NotAStoreError
 from .errors import NotAncestorError as NotAncestorError
+from .errors import NotAStoreError as NotAStoreError
 from .errors import NothingVisibleError as NothingVisibleError
 from .errors import OlderStoreError as OlderStoreError
 from .errors import PlanOfAnotherError as PlanOfAnotherError

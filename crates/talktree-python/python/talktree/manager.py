@@ -116,6 +116,12 @@ class SessionManager:
             raise TypeError(f"store must be a talktree.Store, not {type(store).__name__}")
         self._native = _native.Manager(store._native, settings_of(settings))
 
+    @classmethod
+    def _over(cls, store: Store, settings: dict[str, Any]) -> SessionManager:
+        manager = cls.__new__(cls)
+        manager._native = _native.Manager(store._native, settings)
+        return manager
+
     def session(self, id: str) -> Session:
         """Returns a session with the settings of the manager; its first write creates it."""
         return Session(self._native.session(_json.is_str(id, "id")))

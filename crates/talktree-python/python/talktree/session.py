@@ -73,7 +73,11 @@ class _Reads:
 
         It never separates a tool call from its result, and always returns the newest message.
         """
-        given = [(unit, max) for unit, max in (("tokens", tokens), ("bytes", bytes), ("messages", messages)) if max is not None]
+        given = [
+            (unit, max)
+            for unit, max in (("tokens", tokens), ("bytes", bytes), ("messages", messages))
+            if max is not None
+        ]
         if len(given) != 1:
             raise TypeError("recent() takes one of tokens, bytes and messages")
         text, left_out = self._native.recent(self._leaf, self._is_raw, *given[0])
@@ -599,5 +603,3 @@ class Session(_Reads):
 def _stream(messages: _native.Messages) -> Iterator[Message]:
     while batch := _json.messages(messages.next(_BATCH)):
         yield from batch
-
-

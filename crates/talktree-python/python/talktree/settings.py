@@ -68,9 +68,7 @@ _TYPES: dict[str, type] = {
 }
 
 
-def settings_of(
-    settings: Mapping[str, Any], wait: Callable[[Any], Any] = compaction.wait_for
-) -> dict[str, Any]:
+def settings_of(settings: Mapping[str, Any], wait: Callable[[Any], Any] = compaction.wait_for) -> dict[str, Any]:
     """Returns settings as the native module takes them; those that are None or False are left out.
 
     Raises:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _json, _native
 from ._files import Target, written_to
@@ -153,7 +153,10 @@ class Store:
         >>> chat.visible_tokens() <= 1_000, len(chat.raw_history())
         (True, 100)
         """
-        return Session(self._native.session(_json.is_str(id, "id"), settings_of(settings)))
+        return self._session(id, settings_of(settings))
+
+    def _session(self, id: str, settings: dict[str, Any]) -> Session:
+        return Session(self._native.session(_json.is_str(id, "id"), settings))
 
     def create_session(self, details: SessionDetails | str, *, id: str | None = None) -> Session:
         """Creates a session with these details; a str is its name.
