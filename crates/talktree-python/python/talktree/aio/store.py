@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -63,6 +64,7 @@ class Store:
             idle_readers=idle_readers,
         )
         self._opened: _sync.Store | None = None
+        self._opening = threading.Lock()
         self._pool = Pool()
         self._run = self._pool.run
         self._lines: weakref.WeakValueDictionary[str, Line] = weakref.WeakValueDictionary()
@@ -91,11 +93,21 @@ class Store:
         )
         return await store.__aenter__()
 
+    @classmethod
+    def over(cls, store: _sync.Store) -> Store:
+        """Returns the async face of a store that is open."""
+        face = cls()
+        face._opened = store
+        return face
+
     async def __aenter__(self) -> Store:
         if self._opened is None:
 
             def open(call: Call[None]) -> None:
-                self._opened = self._open()
+                # Several tasks may begin with it at once.
+                with self._opening:
+                    if self._opened is None:
+                        self._opened = self._open()
 
             await self._run(open)
         return self
