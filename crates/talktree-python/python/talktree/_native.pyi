@@ -1,7 +1,29 @@
 """The native half: strings, numbers and JSON as text. The Python half is the interface for programs."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, final
+
+__all__ = [
+    "BranchPlan",
+    "Job",
+    "Manager",
+    "Messages",
+    "Plan",
+    "Session",
+    "Store",
+    "Subscription",
+    "estimate_tokens",
+    "from_response",
+    "is_open_file",
+    "name_authors",
+    "new_id",
+    "sanitize",
+    "to_model",
+    "truncate",
+    "usage_of",
+    "validate_for",
+    "with_usage",
+]
 
 _Appended = tuple[str, bool, bool]
 _Updated = tuple[bool, list[str]]
@@ -20,6 +42,7 @@ def validate_for(format: str, request: str) -> str: ...
 def usage_of(message: str) -> str: ...
 def with_usage(message: str, given: str) -> str: ...
 
+@final
 class Subscription:
     """A subscription to changes; it ends with `close`, or when it is collected."""
 
@@ -28,12 +51,16 @@ class Subscription:
     def __enter__(self) -> Subscription: ...
     def __exit__(self, kind: object, error: object, traceback: object) -> None: ...
 
+@final
 class Job:
-    def __call__(self) -> None: ...
+    # PyO3 gives no signature for it; it takes nothing.
+    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
 
+@final
 class Messages:
     def next(self, limit: int) -> str: ...
 
+@final
 class Plan:
     @property
     def prompt(self) -> str: ...
@@ -54,6 +81,7 @@ class Plan:
     @property
     def expected_total(self) -> int: ...
 
+@final
 class BranchPlan:
     @property
     def prompt(self) -> str: ...
@@ -66,6 +94,7 @@ class BranchPlan:
     @property
     def tokens(self) -> int: ...
 
+@final
 class Store:
     def __new__(
         cls,
@@ -101,6 +130,7 @@ class Store:
     ) -> str: ...
     def export_jsonl(self, write: Callable[[bytes], Any], is_readable_only: bool) -> list[tuple[str, str]]: ...
 
+@final
 class Manager:
     def __new__(cls, store: Store, settings: dict[str, Any]) -> Manager: ...
     def session(self, id: str) -> Session: ...
@@ -117,6 +147,7 @@ class Manager:
     def search(self, given: object, answer: str) -> str: ...
     def usage(self, given: object) -> str: ...
 
+@final
 class Session:
     @property
     def id(self) -> str: ...
