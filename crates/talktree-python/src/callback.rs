@@ -48,8 +48,7 @@ pub(crate) fn summary_of(parts: SummaryParts) -> talktree::Result<Summary> {
 
 impl Summarizer for Function {
     fn summarize(&self, prompt: &str) -> Result<Summarized, BoxError> {
-        let answer: Option<SummaryParts> =
-            python(|py| Ok(self.bind(py).call1((prompt,))?.extract()?))?;
+        let answer: Option<SummaryParts> = python(|py| self.bind(py).call1((prompt,))?.extract())?;
         Ok(match answer {
             Some(parts) => Summarized::Summary(summary_of(parts)?),
             None => Summarized::Declined,
@@ -72,7 +71,7 @@ impl CompactionPolicy for Policy {
         let threshold = window.threshold();
         let chosen: Option<(String, String, SummaryParts)> = python(|py| {
             let arguments = (messages, tokens, usage, threshold, suggested, prompt);
-            Ok(self.0.bind(py).call1(arguments)?.extract()?)
+            self.0.bind(py).call1(arguments)?.extract()
         })?;
         let Some((first, last, parts)) = chosen else { return Ok(None) };
         let (first, last) = (MessageId::from(first), MessageId::from(last));
@@ -94,7 +93,7 @@ impl TokenCounter for Counter {
     }
 
     fn count_text(&self, text: &str) -> f64 {
-        let count = python(|py| Ok(self.function.bind(py).call1((text,))?.extract()?));
+        let count = python(|py| self.function.bind(py).call1((text,))?.extract());
         count.unwrap_or_else(|error| {
             keep_unheard(error, self.is_handled);
             f64::NAN
@@ -192,7 +191,7 @@ impl WriteProvider for Provider {
 
 impl SkillProvider for Provider {
     fn load(&self, key: &str) -> Result<Option<String>, BoxError> {
-        self.call(|adapter| Ok(adapter.call_method1("load", (key,))?.extract()?))
+        self.call(|adapter| adapter.call_method1("load", (key,))?.extract())
     }
 
     fn is_writable(&self) -> bool {
@@ -218,7 +217,7 @@ pub(crate) fn document_of(parts: DocumentParts) -> Document {
 impl SearchProvider for Provider {
     fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>, BoxError> {
         let found: Vec<DocumentParts> =
-            self.call(|adapter| Ok(adapter.call_method1("search", (query, limit))?.extract()?))?;
+            self.call(|adapter| adapter.call_method1("search", (query, limit))?.extract())?;
         Ok(found.into_iter().map(document_of).collect())
     }
 

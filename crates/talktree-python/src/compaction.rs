@@ -77,13 +77,13 @@ impl BranchPlan {
         self.0.prompt()
     }
 
-    #[getter]
-    fn from_id(&self) -> &str {
+    #[getter(from_id)]
+    fn left(&self) -> &str {
         self.0.from().as_str()
     }
 
-    #[getter]
-    fn to_id(&self) -> &str {
+    #[getter(to_id)]
+    fn reached(&self) -> &str {
         self.0.to().as_str()
     }
 

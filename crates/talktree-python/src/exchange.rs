@@ -69,13 +69,13 @@ pub(crate) struct ImportParts {
 
 fn options(parts: ImportParts) -> talktree::Result<ImportOptions> {
     let format = parts.format.map(|format| format.parse()).transpose()?;
-    let mut options = ImportOptions::default();
-    options.format = format;
-    options.session = parts.session.map(Into::into);
-    options.is_strict = parts.strict;
-    options.is_dry_run = parts.dry_run;
-    options.keeps_source = parts.keep_source;
-    Ok(options)
+    Ok(ImportOptions {
+        format,
+        session: parts.session.map(Into::into),
+        is_strict: parts.strict,
+        is_dry_run: parts.dry_run,
+        keeps_source: parts.keep_source,
+    })
 }
 
 #[pymethods]

@@ -11,7 +11,7 @@ pub(crate) fn text(value: &(impl Serialize + ?Sized)) -> Result<String> {
     serde_json::to_string(value).map_err(|source| Error::Json { what: "a result", source })
 }
 
-fn parse<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T> {
+pub(crate) fn parse<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|source| Error::Json { what, source })
 }
 

@@ -11,6 +11,7 @@ mod context;
 mod error;
 mod exchange;
 mod handle;
+mod importing;
 mod interpreter;
 mod json;
 mod manager;

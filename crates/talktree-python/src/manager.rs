@@ -95,6 +95,9 @@ pub(crate) struct ResumeParts {
     new_id: Option<String>,
 }
 
+/// The session that a key led to before, and why it was not resumed.
+type Former = (String, &'static str);
+
 /// A manager.
 #[pyclass(frozen, module = "talktree._native")]
 pub(crate) struct Manager {
@@ -133,7 +136,7 @@ impl Manager {
         &self,
         py: Python<'_>,
         given: ResumeParts,
-    ) -> PyResult<(Session, bool, Option<(String, &'static str)>)> {
+    ) -> PyResult<(Session, bool, Option<Former>)> {
         let idle = given.expire_after.map(|idle| seconds_of("expire_after", idle)).transpose()?;
         let resumed = self.handle.call(py, |bot| {
             let mut resume = bot.resume(given.key);

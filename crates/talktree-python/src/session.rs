@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde_json::json;
-use talktree::{Appended, Imported, MessageId, Parent, SessionDetails, Updated, Upserted};
+use talktree::{Appended, MessageId, Parent, SessionDetails, Updated, Upserted};
 
 use crate::callback::Function;
 use crate::handle::{Handle, Life};
@@ -26,14 +26,6 @@ type UpdatedParts = (bool, Vec<String>);
 
 fn updated(updated: &Updated) -> UpdatedParts {
     (updated.is_changed, updated.covered_by.iter().map(ToString::to_string).collect())
-}
-
-fn imported(imported: Imported) -> &'static str {
-    match imported {
-        Imported::Added => "added",
-        Imported::Known => "known",
-        _ => "differs",
-    }
 }
 
 /// A session.
@@ -156,18 +148,6 @@ impl Session {
                 Upserted::Appended(done) => (Some(appended(done)), None),
                 Upserted::Updated(done) => (None, Some(updated(&done))),
             })
-        })
-    }
-
-    fn import_message(
-        &self,
-        py: Python<'_>,
-        parent: Option<String>,
-        message: &str,
-    ) -> PyResult<&'static str> {
-        let parent = parent.map(MessageId::from);
-        self.handle.call(py, |chat| {
-            Ok(imported(chat.import_message(parent.as_ref(), json::message(message)?)?))
         })
     }
 

@@ -45,6 +45,39 @@ pub(crate) fn progress(function: Option<Py<PyAny>>) -> impl FnMut(Progress) + Se
     }
 }
 
+/// How a store is opened, as Python passes it; what is missing has its default.
+#[derive(FromPyObject)]
+pub(crate) struct OpenParts {
+    read_only: bool,
+    durability: String,
+    busy_timeout: Option<f64>,
+    cache_kib: Option<u32>,
+    max_message_bytes: Option<usize>,
+    idle_readers: Option<usize>,
+}
+
+impl OpenParts {
+    fn options(self) -> PyResult<StoreOptions> {
+        let mut options = talktree::Store::options().durability(match self.durability.as_str() {
+            "normal" => Durability::Normal,
+            _ => Durability::Full,
+        });
+        if let Some(seconds) = self.busy_timeout {
+            options = options.busy_timeout(seconds_of("busy_timeout", seconds)?);
+        }
+        if let Some(kib) = self.cache_kib {
+            options = options.cache_kib(kib);
+        }
+        if let Some(bytes) = self.max_message_bytes {
+            options = options.max_message_bytes(bytes);
+        }
+        if let Some(count) = self.idle_readers {
+            options = options.idle_readers(count);
+        }
+        Ok(options)
+    }
+}
+
 /// A store.
 #[pyclass(frozen, module = "talktree._native")]
 pub(crate) struct Store {
@@ -54,36 +87,12 @@ pub(crate) struct Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (path, is_read_only, durability, busy_timeout, cache_kib, max_message_bytes, idle_readers))]
-    fn open(
-        py: Python<'_>,
-        path: Option<PathBuf>,
-        is_read_only: bool,
-        durability: &str,
-        busy_timeout: Option<f64>,
-        cache_kib: Option<u32>,
-        max_message_bytes: Option<usize>,
-        idle_readers: Option<usize>,
-    ) -> PyResult<Self> {
-        let mut options: StoreOptions = talktree::Store::options().durability(match durability {
-            "normal" => Durability::Normal,
-            _ => Durability::Full,
-        });
-        if let Some(seconds) = busy_timeout {
-            options = options.busy_timeout(seconds_of("busy_timeout", seconds)?);
-        }
-        if let Some(kib) = cache_kib {
-            options = options.cache_kib(kib);
-        }
-        if let Some(bytes) = max_message_bytes {
-            options = options.max_message_bytes(bytes);
-        }
-        if let Some(count) = idle_readers {
-            options = options.idle_readers(count);
-        }
+    fn open(py: Python<'_>, path: Option<PathBuf>, given: OpenParts) -> PyResult<Self> {
         if let Some(path) = &path {
             Life::file_to_open(py, path)?;
         }
+        let is_read_only = given.read_only;
+        let options = given.options()?;
         let opened = py.detach(|| match &path {
             None => options.open_in_memory(),
             Some(path) if is_read_only => options.open_read_only(path),

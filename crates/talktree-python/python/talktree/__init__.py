@@ -97,6 +97,8 @@ from .errors import UnknownSessionError as UnknownSessionError
 from .errors import UnknownVersionError as UnknownVersionError
 from .errors import UnreadableLogError as UnreadableLogError
 from .errors import UnsupportedError as UnsupportedError
+from .importing import ImportRecord as ImportRecord
+from .importing import SessionImport as SessionImport
 from .manager import Resumed as Resumed
 from .manager import SessionManager as SessionManager
 from .message import Message as Message

@@ -55,17 +55,18 @@ def _integer(digits: str) -> int | Decimal:
 
 def message_text(message: object, what: str = "message") -> str:
     """Returns the JSON of a message: a dict or a dataclass with a role, and `parts` or `text`."""
-    return dumps(_plain(message, what), what)
+    return dumps(message_fields(message, what), what)
 
 
 def messages_text(messages: object, what: str = "messages") -> str:
     """Returns the JSON of messages."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"{what} must be an iterable of messages, not {type(messages).__name__}")
-    return dumps([_plain(it, f"{what}[{at}]") for at, it in enumerate(messages)], what)
+    return dumps([message_fields(it, f"{what}[{at}]") for at, it in enumerate(messages)], what)
 
 
-def _plain(message: object, what: str) -> dict[str, Any]:
+def message_fields(message: object, what: str) -> dict[str, Any]:
+    """Returns the fields of a message as the library takes them."""
     if isinstance(message, Mapping):
         fields = dict(message)
     elif dataclasses.is_dataclass(message) and not isinstance(message, type):

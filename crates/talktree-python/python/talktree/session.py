@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from . import _json, _native
 from ._files import Target, written_to
@@ -25,6 +25,7 @@ from .compaction import (
     summary_parts,
 )
 from .context import Context
+from .importing import Imported, ImportRecord, compaction_fields, record_fields
 from .message import Message
 from .model import AuthorLine, RequestParts, TruncateOptions
 from .results import (
@@ -325,9 +326,21 @@ class Session(_Reads):
         assert updated is not None
         return Updated(*updated)
 
-    def import_message(self, parent: str | None, message: object) -> Literal["added", "known", "differs"]:
-        """Stores a message from elsewhere with its own parent, id and time. The head does not move."""
+    def import_message(self, parent: str | None, message: object) -> Imported:
+        """Stores a message from elsewhere with its own parent, id and time.
+
+        The head moves to it if the head is at the parent, and stays otherwise.
+        """
         return self._native.import_message(parent, _json.message_text(message))
+
+    def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
+        """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
+        fields = [record_fields(it, f"records[{at}]") for at, it in enumerate(records)]
+        return self._native.import_messages(_json.dumps(fields, "records"))
+
+    def is_imported(self, record: str) -> bool:
+        """Returns whether a record of this name was imported, also if its message was deleted since."""
+        return self._native.is_imported(record)
 
     def delete(self, *ids: str) -> Deleted:
         """Deletes messages, all or none; one that has messages below it leaves its place in the tree."""
@@ -489,6 +502,11 @@ class Session(_Reads):
     def compaction(self, id: str) -> Compaction:
         """Returns a compaction."""
         return compaction(_json.loads(self._native.compaction(id)))
+
+    def import_compaction(self, compaction: Compaction) -> None:
+        """Adds a compaction from elsewhere with its id and time; a known id is a no-op."""
+        fields = compaction_fields(compaction, "compaction")
+        self._native.import_compaction(_json.dumps(fields, "compaction"))
 
     def compaction_status(self, id: str) -> CompactionStatus:
         """Returns whether the history shows a compaction."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _json, _native
 from ._files import Target, written_to
+from .importing import Imported, SessionImport, session_fields
 from .results import (
     Alternative,
     Damage,
@@ -38,6 +40,18 @@ if TYPE_CHECKING:
 
 #: Is called with what is done and the total; an exception that it raises ends the work.
 Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class _OpenParts:
+    """How a store is opened, as the native module takes it."""
+
+    read_only: bool
+    durability: str
+    busy_timeout: float | None
+    cache_kib: int | None
+    max_message_bytes: int | None
+    idle_readers: int | None
 
 
 class ImportParts:
@@ -91,16 +105,11 @@ class Store:
             raise ValueError("a store in memory cannot be read_only")
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
-        self._native = _native.Store(
-            None if path is None else os.fspath(path),
-            read_only,
-            durability,
-            _json.maybe_seconds(busy_timeout),
-            cache_kib,
-            max_message_bytes,
-            idle_readers,
+        parts = _OpenParts(
+            read_only, durability, _json.maybe_seconds(busy_timeout), cache_kib, max_message_bytes, idle_readers
         )
         self._path = None if path is None else os.fspath(path)
+        self._native = _native.Store(self._path, parts)
 
     @staticmethod
     def is_open_file(path: str | os.PathLike[str]) -> bool:
@@ -289,6 +298,16 @@ class Store:
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
         parts = ImportParts(format, session, strict, dry_run, keep_source)
         return import_report(_json.loads(self._native.import_bytes(name, bytes(data), parts, progress)))
+
+    def import_sessions(self, sessions: Iterable[SessionImport]) -> list[list[Imported] | Exception]:
+        """Stores whole new sessions in one commit.
+
+        Returns:
+            For each what was done with its records, or why it was not stored: a `SessionExistsError`, for example.
+        """
+        fields = [session_fields(it, f"sessions[{at}]") for at, it in enumerate(sessions)]
+        outcomes = self._native.import_sessions(_json.dumps(fields, "sessions"))
+        return [(imported or []) if error is None else error for imported, error in outcomes]
 
     def export_jsonl(self, target: Target, *, readable_only: bool = False) -> list[tuple[str, str]]:
         """Writes all sessions as JSON lines, to a path or a binary file; the contents of blocks are not among them.

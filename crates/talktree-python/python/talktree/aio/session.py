@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import talktree as _sync
 
@@ -20,6 +20,7 @@ from ..compaction import (
     RequestTokens,
     SummaryLike,
 )
+from ..importing import Imported, ImportRecord
 from ..message import Message
 from ..results import (
     Appended,
@@ -165,9 +166,21 @@ class Session(Reads):
         """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
         return await self._run(lambda call: self.sync.upsert(message))
 
-    async def import_message(self, parent: str | None, message: object) -> Literal["added", "known", "differs"]:
-        """Stores a message from elsewhere with its own parent, id and time. The head does not move."""
+    async def import_message(self, parent: str | None, message: object) -> Imported:
+        """Stores a message from elsewhere with its own parent, id and time. The head moves to it if the head is at the parent."""
         return await self._run(lambda call: self.sync.import_message(parent, message))
+
+    async def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
+        """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
+        return await self._run(lambda call: self.sync.import_messages(records))
+
+    async def is_imported(self, record: str) -> bool:
+        """Returns whether a record of this name was imported, also if its message was deleted since."""
+        return await self._run(lambda call: self.sync.is_imported(record))
+
+    async def import_compaction(self, compaction: Compaction) -> None:
+        """Adds a compaction from elsewhere with its id and time; a known id is a no-op."""
+        await self._run(lambda call: self.sync.import_compaction(compaction))
 
     async def delete(self, *ids: str) -> Deleted:
         """Deletes messages, all or none; one that has messages below it leaves its place in the tree."""

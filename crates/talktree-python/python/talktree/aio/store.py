@@ -6,7 +6,7 @@ import builtins
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
@@ -16,6 +16,7 @@ import talktree as _sync
 from .._files import Target
 from .._lines import Call, Line, Pool, present_loop, waiting_in
 from ..errors import ClosedError
+from ..importing import Imported, SessionImport
 from ..results import (
     Alternative,
     Event,
@@ -309,6 +310,12 @@ class Store:
                 progress=call.progress(progress),
             )
         )
+
+    async def import_sessions(
+        self, sessions: Iterable[SessionImport]
+    ) -> builtins.list[builtins.list[Imported] | Exception]:
+        """Stores whole new sessions in one commit; returns for each what was done, or why it was not stored."""
+        return await self._run(lambda call: self.sync.import_sessions(sessions))
 
     async def export_jsonl(self, target: Target, *, readable_only: bool = False) -> builtins.list[tuple[str, str]]:
         """Writes all sessions as JSON lines, to a path or a binary file; the contents of blocks are not among them.
