@@ -139,6 +139,10 @@ fuzz target="queries" seconds="600":
 check-views *args:
     cargo run -p talktree-views -- "$@"
 
+# Tests the Python package: builds its wheel, installs it into a clean environment, runs pytest and mypy.
+test-python *args:
+    .ci/test-python "$@"
+
 # Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
 [arg("help", long, value="--help")]
 compare-setup help="":

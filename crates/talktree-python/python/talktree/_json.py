@@ -1,0 +1,154 @@
+"""JSON between Python and the library: as text, in one go.
+
+What Python cannot keep in a value of its own stays as it is in the store: a lone surrogate is written as its escape, and an
+integer of any length that Python converts is exact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from .message import Message
+
+
+def dumps(value: Any, what: str) -> str:
+    """Returns the JSON of a value; `what` names the argument in errors."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_default)
+    except (TypeError, ValueError) as error:
+        # A RecursionError and a MemoryError say enough themselves.
+        raise type(error)(f"{what}: {error}") from error
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return time_text(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def loads(text: str) -> Any:
+    """Returns the value of a JSON text.
+
+    An integer with more digits than Python converts (`sys.get_int_max_str_digits`) comes as a `Decimal`.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:
+        return Decimal(digits)
+
+
+def message_text(message: object, what: str = "message") -> str:
+    """Returns the JSON of a message: a dict or a dataclass with a role, and `parts` or `text`."""
+    return dumps(message_fields(message, what), what)
+
+
+def messages_text(messages: object, what: str = "messages") -> str:
+    """Returns the JSON of messages."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise TypeError(f"{what} must be an iterable of messages, not {type(messages).__name__}")
+    return dumps([message_fields(it, f"{what}[{at}]") for at, it in enumerate(messages)], what)
+
+
+def message_fields(message: object, what: str) -> dict[str, Any]:
+    """Returns the fields of a message as the library takes them."""
+    if isinstance(message, Mapping):
+        fields = dict(message)
+    elif dataclasses.is_dataclass(message) and not isinstance(message, type):
+        # Not asdict: it would copy the parts deeply.
+        fields = {it.name: getattr(message, it.name) for it in dataclasses.fields(message)}
+    else:
+        raise TypeError(f"{what} must be a dict or a dataclass, not {type(message).__name__}")
+    if "text" in fields and "parts" not in fields:
+        text = fields.pop("text")
+        if not isinstance(text, str):
+            raise TypeError(f"{what}['text'] must be a str, not {type(text).__name__}")
+        fields["parts"] = [{"type": "text", "text": text}]
+    elif "content" in fields and "parts" not in fields:
+        raise TypeError(
+            f"{what} has 'content' but no 'text' and no 'parts'; talktree.model.from_openai_chat and its "
+            "siblings convert the messages of providers"
+        )
+    if not isinstance(fields.get("role"), str):
+        raise TypeError(f"{what}['role'] must be a str, not {type(fields.get('role')).__name__}")
+    return fields
+
+
+def messages(text: str) -> list[Message]:
+    """Returns the messages of a JSON list."""
+    return [Message(it) for it in loads(text)]
+
+
+def maybe_message(text: str) -> Message | None:
+    """Returns the message of a JSON text, or None of `null`."""
+    fields = loads(text)
+    return None if fields is None else Message(fields)
+
+
+def time_text(time: datetime) -> str:
+    """Returns a time in ISO 8601; one without a time zone is local time."""
+    return time.astimezone(timezone.utc).isoformat()
+
+
+def maybe_time_text(time: datetime | None, what: str) -> str | None:
+    """Returns a time in ISO 8601, or None."""
+    if time is None:
+        return None
+    if not isinstance(time, datetime):
+        raise TypeError(f"{what} must be a datetime, not {type(time).__name__}")
+    return time_text(time)
+
+
+def time(text: str) -> datetime:
+    """Returns the time of a text in ISO 8601."""
+    if text.endswith("Z"):
+        text = text[:-1] + "+00:00"
+    return datetime.fromisoformat(text)
+
+
+def maybe_time(text: str | None) -> datetime | None:
+    """Returns the time of a text in ISO 8601, or None."""
+    return None if text is None else time(text)
+
+
+def maybe_seconds(duration: timedelta | float | None) -> float | None:
+    """Returns a duration in seconds, or None."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def is_str(value: object, what: str) -> str:
+    """Returns a str.
+
+    Raises:
+        TypeError: naming the argument, if it is something else.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {type(value).__name__}")
+    return value
+
+
+def maybe_str(value: object, what: str) -> str | None:
+    """Returns a str or None."""
+    return None if value is None else is_str(value, what)
+
+
+def strs(values: object, what: str) -> list[str]:
+    """Returns a list of strs; a single str is refused, because its letters would be the items."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{what} must be an iterable of str, not {type(values).__name__}")
+    return [is_str(it, f"{what}[{at}]") for at, it in enumerate(values)]

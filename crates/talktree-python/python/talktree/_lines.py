@@ -1,0 +1,278 @@
+"""Calls from async code: in threads, in order for each session, for asyncio and trio alike.
+
+A call is given to a thread, and the task waits for it. Calls of one *line* run one after another, in the order in which they
+were made; a session is a line. A task that is cancelled stops waiting at once: a call that waits for its turn is then never
+run, one that runs comes to its end, and the next call of its line runs after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import sys
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Protocol, TypeVar
+
+from .errors import ClosedError
+
+T = TypeVar("T")
+
+#: How many calls of a store run at once.
+THREADS = 8
+
+#: The lines whose calls the present code runs inside of, as a callback.
+_inside: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("talktree_inside", default=())
+#: The event loop of the task whose call the present thread runs.
+_loop_of_call: contextvars.ContextVar[Loop | None] = contextvars.ContextVar("talktree_loop", default=None)
+
+
+class Waker(Protocol):
+    """Wakes a task from another thread."""
+
+    def wake(self) -> None:
+        """Wakes the task; does nothing if its loop has ended."""
+
+    async def wait(self) -> None:
+        """Waits until it is woken."""
+
+
+class Loop(Protocol):
+    """An event loop of asyncio or a run of trio."""
+
+    def waker(self) -> Waker:
+        """Returns a waker of the present task."""
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        """Runs an awaitable in the loop, from another thread, and returns its result."""
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+class _AsyncioLoop:
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def waker(self) -> Waker:
+        return _AsyncioWaker(self._loop)
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+
+
+class _AsyncioWaker:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._woken: asyncio.Future[None] = loop.create_future()
+
+    def wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._set)
+        except RuntimeError:  # the loop is closed
+            pass
+
+    def _set(self) -> None:
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+    async def wait(self) -> None:
+        await self._woken
+
+
+class _TrioLoop:
+    def __init__(self, trio: Any) -> None:
+        self._trio = trio
+        self._token = trio.lowlevel.current_trio_token()
+
+    def waker(self) -> Waker:
+        return _TrioWaker(self._trio, self._token)
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+
+
+class _TrioWaker:
+    def __init__(self, trio: Any, token: Any) -> None:
+        self._trio = trio
+        self._token = token
+        self._event = trio.Event()
+
+    def wake(self) -> None:
+        try:
+            self._token.run_sync_soon(self._event.set)
+        except self._trio.RunFinishedError:
+            pass
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+def present_loop() -> Loop:
+    """Returns the loop that runs the present task.
+
+    Raises:
+        RuntimeError: outside of async code.
+    """
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return _TrioLoop(trio)
+    return _AsyncioLoop()
+
+
+def waiting_in(loop: Loop) -> Callable[[Any], Any]:
+    """Returns a function for callbacks in threads, which waits for what they return if it is awaitable.
+
+    It is awaited in the loop of the task whose call runs the callback; in a thread of the program's own in `loop`.
+    """
+
+    def wait(answer: Any) -> Any:
+        if not inspect.isawaitable(answer):
+            return answer
+        return (_loop_of_call.get() or loop).run(answer)
+
+    return wait
+
+
+class Dropped(Exception):
+    """Ends a call that nobody waits for; nobody sees it."""
+
+
+class Call(Generic[T]):
+    """One call, from its beginning to the task that waits for it."""
+
+    def __init__(self, work: Callable[[Call[T]], T], line: object | None) -> None:
+        self._work = work
+        self._line = line
+        self._loop = present_loop()
+        self._waker = self._loop.waker()
+        self._context = contextvars.copy_context()
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self.is_dropped = False
+
+    def run(self) -> None:
+        """Runs the call in the present thread, unless nobody waits for it any more."""
+        if not self.is_dropped:
+            try:
+                self._result = self._context.run(self._call)
+            except BaseException as error:
+                self._error = error
+        self._waker.wake()
+
+    def _call(self) -> T:
+        _loop_of_call.set(self._loop)
+        if self._line is not None:
+            _inside.set((*_inside.get(), self._line))
+        return self._work(self)
+
+    def refuse(self) -> None:
+        """Ends a call that cannot be run, because the store was closed."""
+        self._error = ClosedError("the store is closed")
+        self._waker.wake()
+
+    def progress(self, progress: Callable[[int, int], object] | None) -> Callable[[int, int], None]:
+        """Returns a progress callback that ends the call when nobody waits for it any more."""
+
+        def call(done: int, total: int) -> None:
+            if self.is_dropped:
+                raise Dropped
+            if progress is not None:
+                progress(done, total)
+
+        return call
+
+    async def done(self) -> T:
+        """Waits for the end of the call and returns its result."""
+        try:
+            await self._waker.wait()
+        except BaseException:
+            self.is_dropped = True
+            raise
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                # The traceback of the error refers to this frame.
+                self._error = None
+        return self._result  # type: ignore[return-value]
+
+
+class Pool:
+    """The threads of a store."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="talktree")
+
+    def submit(self, run: Callable[[], None]) -> bool:
+        """Runs a function in a thread; returns whether the pool still takes work."""
+        try:
+            self._threads.submit(run)
+        except RuntimeError:
+            return False
+        return True
+
+    async def run(self, work: Callable[[Call[T]], T]) -> T:
+        """Runs a call that has no order."""
+        call = Call(work, None)
+        if _inside.get():
+            _in_own_thread(call)
+        elif not self.submit(call.run):
+            call.refuse()
+        return await call.done()
+
+    def close(self) -> None:
+        """Takes no more work."""
+        self._threads.shutdown(wait=False)
+
+
+class Line:
+    """The calls of a session, one after another."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._waiting: deque[Call[Any]] = deque()
+        self._is_running = False
+
+    async def run(self, work: Callable[[Call[T]], T]) -> T:
+        """Runs a call after those that were made before."""
+        call = Call(work, self)
+        if _inside.get():
+            # A callback of a call: the call would wait for itself, and its thread for one of the pool.
+            _in_own_thread(call)
+        else:
+            with self._lock:
+                self._waiting.append(call)
+                begins = not self._is_running
+                self._is_running = True
+            if begins:
+                self._go_on()
+        return await call.done()
+
+    def _go_on(self) -> None:
+        if not self._pool.submit(self._next):
+            with self._lock:
+                refused, self._is_running = list(self._waiting), False
+                self._waiting.clear()
+            for call in refused:
+                call.refuse()
+
+    def _next(self) -> None:
+        with self._lock:
+            call = self._waiting.popleft()
+        call.run()
+        with self._lock:
+            self._is_running = bool(self._waiting)
+            goes_on = self._is_running
+        if goes_on:
+            # As a new task of the pool, so that a busy session does not keep a thread from the others.
+            self._go_on()
+
+
+def _in_own_thread(call: Call[Any]) -> None:
+    threading.Thread(target=call.run, name="talktree-callback", daemon=True).start()

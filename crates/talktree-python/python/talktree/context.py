@@ -1,0 +1,106 @@
+"""The context of a session: the texts and documents of its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import _json, _native
+from .blocks import (
+    Block,
+    BlockInfo,
+    Document,
+    EntryInfo,
+    EntryVersion,
+    block_of,
+    document_parts,
+    entry_info,
+    entry_version,
+)
+
+
+class Context:
+    """The blocks of a session, and what the store keeps for them.
+
+    >>> import talktree
+    >>> chat = talktree.Store().session("s", blocks={"memory": talktree.Block.stored()})
+    >>> chat.context.set("memory", "Likes coffee.").content
+    'Likes coffee.'
+    >>> [version.content for version in chat.context.versions("memory")]
+    ['Likes coffee.']
+    """
+
+    def __init__(self, native: _native.Session) -> None:
+        self._native = native
+
+    def set(self, label: str, content: str) -> BlockInfo:
+        """Replaces the text of a block."""
+        return BlockInfo(**_json.loads(self._native.context_set(label, content)))
+
+    def append(self, label: str, text: str) -> BlockInfo:
+        """Appends a line to the text of a block."""
+        return BlockInfo(**_json.loads(self._native.context_append(label, text)))
+
+    def remove_text(self, label: str) -> bool:
+        """Removes the text of a block; returns whether it had one."""
+        return self._native.context_remove_text(label)
+
+    def add(self, label: str, block: Block | str) -> None:
+        """Adds a block to this session; the handles of the session share it."""
+        self._native.context_add(label, block_of(block, "block"))
+
+    def remove(self, label: str) -> bool:
+        """Takes a block away; returns whether there was one. What the store keeps for it stays."""
+        return self._native.context_remove(label)
+
+    def set_document(self, label: str, document: Document) -> str:
+        """Writes a document of a block; returns its key."""
+        return self.set_documents(label, [document])[0]
+
+    def set_documents(self, label: str, documents: Iterable[Document]) -> list[str]:
+        """Writes documents of a block, all or none; returns their keys."""
+        return self._native.context_set_documents(label, [document_parts(it) for it in documents])
+
+    def append_document(self, label: str, document: Document) -> str:
+        """Appends a text to a document, which is made if it is missing; returns its key."""
+        return self._native.context_append_document(label, document_parts(document))
+
+    def remove_document(self, label: str, key: str) -> bool:
+        """Removes a document; returns whether there was one."""
+        return self._native.context_remove_document(label, key)
+
+    def documents(self, label: str) -> list[EntryInfo]:
+        """Returns the documents of a block."""
+        return [entry_info(it) for it in _json.loads(self._native.context_documents(label))]
+
+    def load(self, label: str, key: str) -> str | None:
+        """Returns the content of a document; None if there is none."""
+        return self._native.context_load(label, key)
+
+    def search(self, label: str, query: str, limit: int = 10) -> list[Document]:
+        """Returns the best documents of a block for a query."""
+        found = self._native.context_search(label, query, limit)
+        return [Document(key, content, title, description) for key, title, description, content in found]
+
+    def versions(self, label: str, key: str | None = None) -> list[EntryVersion]:
+        """Returns the versions of a text, or of a document, oldest first."""
+        return [entry_version(it) for it in _json.loads(self._native.context_versions(label, key))]
+
+    def version(self, label: str, version: int, key: str | None = None) -> EntryVersion:
+        """Returns one version of a text, or of a document."""
+        return entry_version(_json.loads(self._native.context_version(label, key, version)))
+
+    def restore(self, label: str, version: int, key: str | None = None) -> None:
+        """Writes an old version of a text again."""
+        self._native.context_restore(label, key, version)
+
+    def to_markdown(self) -> str:
+        """Returns the texts of the blocks as Markdown."""
+        return self._native.context_to_markdown()
+
+    def import_text(self, text: str) -> list[str]:
+        """Writes the texts of a Markdown page or of a system prompt to their blocks; returns the labels."""
+        return self._native.context_import(text)
+
+    def stored(self) -> list[tuple[str, str]]:
+        """Returns the labels of the texts that the store keeps for this session, each with its scope."""
+        return self._native.context_stored()

@@ -1,0 +1,160 @@
+"""Messages: dicts with the fields of the JSON, and properties for what programs ask most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from . import _native
+
+
+class Message(dict[str, Any]):
+    """A message: a dict with `id`, `parent`, `role`, `parts`, `metadata`, `created_at`, `hidden` and any other fields.
+
+    Parts have the shape of the Vercel AI SDK's `UIMessage`. All verbs take any dict or dataclass with a `role` and `parts`,
+    or `text` for a single part of text; what they return are messages of this class. `Message.user` and its siblings make
+    one with an id and a time, so that appending it again is a no-op.
+
+    >>> message = Message.user("Can we deploy on Friday?", id="m1")
+    >>> message.text, message["parts"]
+    ('Can we deploy on Friday?', [{'type': 'text', 'text': 'Can we deploy on Friday?'}])
+    """
+
+    @classmethod
+    def new(
+        cls,
+        role: str,
+        parts: list[dict[str, Any]],
+        *,
+        id: str | None = None,
+        metadata: Any = None,
+        created_at: datetime | None = None,
+        hidden: bool = False,
+    ) -> Message:
+        """Returns a message of these parts, with a new id and the present time unless they are given."""
+        time = created_at if created_at is not None else datetime.now(timezone.utc)
+        message = cls(id=_native.new_id() if id is None else id, role=role, parts=parts)
+        if metadata is not None:
+            message["metadata"] = metadata
+        message["created_at"] = time.astimezone(timezone.utc).isoformat()
+        if hidden:
+            message["hidden"] = True
+        return message
+
+    @classmethod
+    def user(
+        cls,
+        text: str,
+        *,
+        id: str | None = None,
+        metadata: Any = None,
+        created_at: datetime | None = None,
+        hidden: bool = False,
+    ) -> Message:
+        """Returns a message of the user."""
+        return cls.new("user", [text_part(text)], id=id, metadata=metadata, created_at=created_at, hidden=hidden)
+
+    @classmethod
+    def assistant(
+        cls,
+        text: str,
+        *,
+        id: str | None = None,
+        metadata: Any = None,
+        created_at: datetime | None = None,
+        hidden: bool = False,
+    ) -> Message:
+        """Returns a message of the model."""
+        return cls.new("assistant", [text_part(text)], id=id, metadata=metadata, created_at=created_at, hidden=hidden)
+
+    @classmethod
+    def system(
+        cls,
+        text: str,
+        *,
+        id: str | None = None,
+        metadata: Any = None,
+        created_at: datetime | None = None,
+        hidden: bool = False,
+    ) -> Message:
+        """Returns a message of the program."""
+        return cls.new("system", [text_part(text)], id=id, metadata=metadata, created_at=created_at, hidden=hidden)
+
+    @property
+    def id(self) -> str:
+        """The id, unique in its session."""
+        id: str = self["id"]
+        return id
+
+    @property
+    def parent(self) -> str | None:
+        """The message it follows; None for a root."""
+        return self.get("parent")
+
+    @property
+    def role(self) -> str:
+        """Who speaks."""
+        role: str = self["role"]
+        return role
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts, in order."""
+        parts: list[dict[str, Any]] = self["parts"]
+        return parts
+
+    @property
+    def metadata(self) -> Any:
+        """Any JSON that the caller stored with it; None without."""
+        return self.get("metadata")
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was created, in UTC."""
+        text: str = self["created_at"]
+        return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is kept, but not shown to a model."""
+        return bool(self.get("hidden", False))
+
+    @property
+    def text(self) -> str:
+        """The texts of its parts, one below the other."""
+        return "\n".join(part["text"] for part in self["parts"] if part.get("type") == "text")
+
+    def sent_by(self, id: str | None = None, name: str | None = None) -> Message:
+        """Returns the message with its author in the metadata: an id, a name, or both.
+
+        >>> Message.user("hello").sent_by("42", "Ada").metadata
+        {'author': {'id': '42', 'name': 'Ada'}}
+        """
+        given = {"id": id, "name": name}
+        metadata = self.get("metadata")
+        fields = dict(metadata) if isinstance(metadata, Mapping) else {} if metadata is None else {"value": metadata}
+        fields["author"] = {field: text for field, text in given.items() if text is not None}
+        return Message(self, metadata=fields)
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Returns a part of text."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, not {type(text).__name__}")
+    return {"type": "text", "text": text}
+
+
+def tool_call(name: str, call_id: str, input: Any) -> dict[str, Any]:
+    """Returns a part with a call of a tool."""
+    return {"type": f"tool-{name}", "toolCallId": call_id, "state": "input-available", "input": input}
+
+
+def tool_result(name: str, call_id: str, output: Any) -> dict[str, Any]:
+    """Returns a part with the result of a tool."""
+    return {"type": f"tool-{name}", "toolCallId": call_id, "state": "output-available", "output": output}
+
+
+def tool_error(name: str, call_id: str, error: str) -> dict[str, Any]:
+    """Returns a part with the error of a tool."""
+    return {"type": f"tool-{name}", "toolCallId": call_id, "state": "output-error", "errorText": error}

@@ -1,0 +1,52 @@
+"""What is searched and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from . import _json
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack
+
+
+class SearchSettings(TypedDict, total=False):
+    """The settings of a search, all of them optional."""
+
+    #: How many hits, at most; 20 by default.
+    limit: int
+    #: How many hits to leave out before.
+    offset: int
+    #: Only these sessions.
+    sessions: Iterable[str]
+    #: Only the sessions of this owner.
+    owner: str
+    #: Only the path to the head, of a session or of one that `sessions` names.
+    on_path: bool
+    #: Takes the text as words, without operators.
+    plain: bool
+    #: How long it may take; what was found until then is returned. In seconds, or as a timedelta.
+    timeout: timedelta | float
+    #: What words such as `yesterday` are relative to.
+    now: datetime
+
+
+class SearchParts:
+    """A search as the native module takes it."""
+
+    def __init__(self, text: str, settings: dict[str, Any]) -> None:
+        for name in settings:
+            if name not in SearchSettings.__annotations__:
+                raise TypeError(f"there is no setting {name!r}; there are {', '.join(SearchSettings.__annotations__)}")
+        sessions = settings.get("sessions")
+        self.text = _json.is_str(text, "text")
+        self.sessions = None if sessions is None else _json.strs(sessions, "sessions")
+        self.owner = _json.maybe_str(settings.get("owner"), "owner")
+        self.on_path = bool(settings.get("on_path", False))
+        self.plain = bool(settings.get("plain", False))
+        self.timeout = _json.maybe_seconds(settings.get("timeout"))
+        self.limit = settings.get("limit")
+        self.offset = settings.get("offset")
+        self.now = _json.maybe_time_text(settings.get("now"), "now")

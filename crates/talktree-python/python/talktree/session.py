@@ -1,0 +1,623 @@
+"""A session: a conversation as a tree of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _json, _native
+from ._files import Target, written_to
+from .blocks import BlockInfo, Drift
+from .compaction import (
+    AddedCompaction,
+    BranchSummaryPlan,
+    Compacted,
+    Compaction,
+    CompactionOptions,
+    CompactionPlan,
+    CompactionStatus,
+    Nothing,
+    RequestTokens,
+    SummaryLike,
+    WindowUsage,
+    compaction,
+    options_of,
+    summary_parts,
+)
+from .context import Context
+from .importing import Imported, ImportRecord, compaction_fields, record_fields
+from .message import Message
+from .model import AuthorLine, RequestParts, TruncateOptions
+from .results import (
+    Alternative,
+    Appended,
+    Deleted,
+    DetailParts,
+    Event,
+    Found,
+    HeadEntry,
+    Label,
+    Page,
+    Recent,
+    Retried,
+    RowStat,
+    SessionDetails,
+    SessionInfo,
+    SessionsFound,
+    ToolStats,
+    Updated,
+    event_listener,
+    found,
+    session_info,
+    sessions_found,
+)
+from .search import SearchParts, SearchSettings
+from .tools import Tools
+from .usage import Usage, UsageTotal, usage_text, usage_total
+
+if TYPE_CHECKING:
+    from .search import Unpack
+
+#: How many messages a stream reads at once.
+_BATCH = 100
+
+
+class _Reads:
+    """The reads of a path: of a session to its head, of a `Path` to its leaf."""
+
+    _native: _native.Session
+    _leaf: str | None
+    _is_raw: bool
+
+    def recent(self, *, tokens: int | None = None, bytes: int | None = None, messages: int | None = None) -> Recent:
+        """Returns the newest messages that fit a budget of tokens, bytes or messages.
+
+        It never separates a tool call from its result, and always returns the newest message.
+        """
+        given = [
+            (unit, max)
+            for unit, max in (("tokens", tokens), ("bytes", bytes), ("messages", messages))
+            if max is not None
+        ]
+        if len(given) != 1:
+            raise TypeError("recent() takes one of tokens, bytes and messages")
+        text, left_out = self._native.recent(self._leaf, self._is_raw, *given[0])
+        return Recent(_json.messages(text), left_out)
+
+    def page(self, *, before: str | None = None, after: str | None = None, limit: int | None = None) -> Page:
+        """Returns a page of at most `limit` messages (50 by default): the newest, or those next to a message."""
+        text, older, newer = self._native.page(self._leaf, self._is_raw, before, after, limit)
+        return Page(_json.messages(text), older, newer)
+
+    def row_stats(self) -> list[RowStat]:
+        """Returns ids, roles, bytes and tokens of the messages, without reading their content."""
+        return [RowStat(**it) for it in _json.loads(self._native.row_stats(self._leaf, self._is_raw))]
+
+    def path_length(self) -> int:
+        """Returns how many messages the path has, deleted ones left out."""
+        return self._native.path_length(self._leaf, self._is_raw)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yields the messages, oldest first; they are read in batches."""
+        return _stream(self._native.stream(self._leaf, self._is_raw, False))
+
+    def __reversed__(self) -> Iterator[Message]:
+        """Yields the messages, newest first; what is not taken is not read."""
+        return _stream(self._native.stream(self._leaf, self._is_raw, True))
+
+    def window_usage(self) -> WindowUsage:
+        """Returns the tokens of the window, by part."""
+        return WindowUsage(**_json.loads(self._native.window_usage(self._leaf)))
+
+    def plan_compaction(self, options: CompactionOptions | None = None) -> CompactionPlan | Nothing:
+        """Returns the range to compact now and the prompt for its summary, or why there is nothing to compact.
+
+        Nothing is written or locked. Give the summary to `commit`.
+        """
+        plan, why = self._native.plan_compaction(self._leaf, options_of(options))
+        return Nothing(why or "") if plan is None else CompactionPlan(plan)
+
+    def compact(self) -> Compacted | Nothing:
+        """Compacts by the summarizer or the policy of the session; returns what it did, or why there was nothing to do."""
+        done, why = self._native.compact(self._leaf)
+        return Nothing(why or "") if done is None else Compacted(**_json.loads(done))
+
+    def anthropic_request(
+        self,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        truncated: TruncateOptions | None = None,
+        authors: AuthorLine | None = None,
+        cached_history: bool = False,
+        prefill: bool = False,
+    ) -> dict[str, Any]:
+        """Returns a request for Anthropic's messages API: prompt, messages and tools. `model` and `max_tokens` are yours.
+
+        Args:
+            tools: Tools of the program, besides those of the session.
+            truncated: Shortens old messages.
+            authors: Puts a line before each message that names who wrote it.
+            cached_history: Marks the history for the provider's cache.
+            prefill: Lets the request end with a message of the model, which it continues.
+        """
+        return self._request("anthropic", RequestParts(tools, truncated, authors, cached_history, prefill))
+
+    def openai_chat_request(
+        self,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        truncated: TruncateOptions | None = None,
+        authors: AuthorLine | None = None,
+    ) -> dict[str, Any]:
+        """Returns a request for OpenAI's chat completions API. `model` is yours."""
+        return self._request("openai_chat", RequestParts(tools, truncated, authors, False, False))
+
+    def openai_responses_request(
+        self,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        truncated: TruncateOptions | None = None,
+        authors: AuthorLine | None = None,
+    ) -> dict[str, Any]:
+        """Returns a request for OpenAI's responses API. `model` is yours."""
+        return self._request("openai_responses", RequestParts(tools, truncated, authors, False, False))
+
+    def _request(self, format: str, parts: RequestParts) -> dict[str, Any]:
+        request: dict[str, Any] = _json.loads(self._native.request(self._leaf, format, parts))
+        return request
+
+    def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
+        """Returns the messages that match, best first. `SearchSettings` lists the settings.
+
+        The text may be a question or keywords, and have phrases, `-word`, `role:user`, `after:2026-01-31`; it is never a
+        syntax error.
+        """
+        return found(self._native.search(SearchParts(text, dict(settings)), self._leaf, "hits"))
+
+    def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> list[Alternative]:
+        """Returns queries that find something where this one finds nothing."""
+        answer = self._native.search(SearchParts(text, dict(settings)), self._leaf, "alternatives")
+        return [Alternative(**it) for it in _json.loads(answer)]
+
+    def export_markdown(self, target: Target) -> None:
+        """Writes the path as a page for people, to a path or a binary file."""
+        written_to(target, lambda write: self._native.export(self._leaf, self._is_raw, "markdown", write))
+
+    def export_openai(self, target: Target) -> None:
+        """Writes the path as a conversation of the OpenAI chat API, to a path or a binary file."""
+        written_to(target, lambda write: self._native.export(self._leaf, self._is_raw, "openai", write))
+
+
+class Path(_Reads):
+    """The path to one message, as `Session.at` returns it: the reads of a session without moving its head."""
+
+    def __init__(self, native: _native.Session, leaf: str | None, is_raw: bool) -> None:
+        self._native = native
+        self._leaf = leaf
+        self._is_raw = is_raw
+
+    @property
+    def leaf(self) -> str | None:
+        """The leaf of the path; None for the head."""
+        return self._leaf
+
+    def raw(self) -> Path:
+        """Returns the same path, of its stored messages instead of what a model should see."""
+        return Path(self._native, self._leaf, True)
+
+    def history(self) -> list[Message]:
+        """Returns the messages of the path, oldest first, with compactions applied unless it is raw."""
+        return _json.messages(self._native.history(self._leaf, self._is_raw))
+
+    def raw_history(self) -> list[Message]:
+        """Returns the stored messages of the path, oldest first."""
+        return _json.messages(self._native.history(self._leaf, True))
+
+    def usage(self) -> UsageTotal:
+        """Returns the usage of the answers on the path."""
+        return usage_total(_json.loads(self._native.usage(True, self._leaf)))
+
+    def __repr__(self) -> str:
+        return f"<Path to {self._leaf or 'the head'} of session {self._native.id!r}>"
+
+
+class Session(_Reads):
+    """A session. `Store.session` and `SessionManager` return it; it may be used from any thread.
+
+    >>> import talktree
+    >>> chat = talktree.Store().session("telegram:4711")
+    >>> question = chat.append({"role": "user", "text": "Name a colour"}).id
+    >>> red = chat.append({"role": "assistant", "text": "red"}).id
+    >>> cyan = chat.append_to(question, {"role": "assistant", "text": "cyan"}).id  # a sibling: the head is here now
+    >>> [message.text for message in chat.history()]
+    ['Name a colour', 'cyan']
+    >>> chat.checkout(red)
+    >>> [message.text for message in chat]
+    ['Name a colour', 'red']
+    """
+
+    def __init__(self, native: _native.Session) -> None:
+        self._native = native
+        self._leaf = None
+        self._is_raw = False
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self._native.id
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}>"
+
+    def info(self) -> SessionInfo | None:
+        """Returns the details of the session; None if nothing was written yet."""
+        fields = _json.loads(self._native.info())
+        return None if fields is None else session_info(fields)
+
+    def set_details(self, details: SessionDetails) -> None:
+        """Sets the details that are not None; tags are added."""
+        self._native.set_details(DetailParts(details))
+
+    # Write.
+
+    def append(self, message: object) -> Appended:
+        """Appends a message to the head, which moves.
+
+        A message that is known by its id is a no-op. A dict without an id gets one, so appending it twice stores two.
+
+        Args:
+            message: A dict or a dataclass with a `role`, and `parts` or `text`; a `Message`, for example.
+        """
+        return Appended(*self._native.append(_json.message_text(message)))
+
+    def append_to(self, parent: str, message: object) -> Appended:
+        """Appends a message to any message: a branch, if that has one after it already."""
+        return Appended(*self._native.append_to(parent, _json.message_text(message)))
+
+    def append_root(self, message: object) -> Appended:
+        """Appends a message without a parent: a second tree in the session, if it has one."""
+        return Appended(*self._native.append_root(_json.message_text(message)))
+
+    def append_if_head(self, expected: str | None, message: object) -> Appended:
+        """Appends a message to the head, if that is where it is expected; None is before the first message.
+
+        Raises:
+            talktree.HeadMovedError: if it is somewhere else.
+        """
+        return Appended(*self._native.append_if_head(expected, _json.message_text(message)))
+
+    def append_all(self, messages: Iterable[object]) -> list[Appended]:
+        """Appends a chain of messages to the head, all or none."""
+        return [Appended(*it) for it in self._native.append_all(_json.messages_text(messages))]
+
+    def append_all_to(self, parent: str | None, messages: Iterable[object]) -> list[Appended]:
+        """Appends a chain of messages to any message, all or none; to None: as a root."""
+        return [Appended(*it) for it in self._native.append_all_to(parent, _json.messages_text(messages))]
+
+    def append_all_if_head(self, expected: str | None, messages: Iterable[object]) -> list[Appended]:
+        """Appends a chain of messages to the head, if that is where it is expected."""
+        return [Appended(*it) for it in self._native.append_all_if_head(expected, _json.messages_text(messages))]
+
+    def append_answer(self, response: Mapping[str, Any]) -> Message:
+        """Appends the answer of any provider, with its usage; returns the message.
+
+        Raises:
+            talktree.NoAnswerError: if the response holds no answer, such as an error of the provider.
+        """
+        return Message(_json.loads(self._native.append_answer(_json.dumps(response, "response"))))
+
+    def edit(self, id: str, message: object) -> Appended:
+        """Appends another version of a message: a sibling, which the head moves to."""
+        return Appended(*self._native.edit(id, _json.message_text(message)))
+
+    def retry(self) -> Retried:
+        """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
+        return Retried(*self._native.retry())
+
+    def update(self, message: object) -> Updated:
+        """Replaces the content of a stored message of the same id. The tree does not change."""
+        return Updated(*self._native.update(_json.message_text(message)))
+
+    def upsert(self, message: object) -> Appended | Updated:
+        """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
+        appended, updated = self._native.upsert(_json.message_text(message))
+        if appended is not None:
+            return Appended(*appended)
+        assert updated is not None
+        return Updated(*updated)
+
+    def import_message(self, parent: str | None, message: object) -> Imported:
+        """Stores a message from elsewhere with its own parent, id and time.
+
+        The head moves to it if the head is at the parent, and stays otherwise.
+        """
+        return self._native.import_message(parent, _json.message_text(message))
+
+    def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
+        """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
+        fields = [record_fields(it, f"records[{at}]") for at, it in enumerate(records)]
+        return self._native.import_messages(_json.dumps(fields, "records"))
+
+    def is_imported(self, record: str) -> bool:
+        """Returns whether a record of this name was imported, also if its message was deleted since."""
+        return self._native.is_imported(record)
+
+    def delete(self, *ids: str) -> Deleted:
+        """Deletes messages, all or none; one that has messages below it leaves its place in the tree."""
+        return Deleted(**_json.loads(self._native.delete(_json.strs(ids, "ids"))))
+
+    def delete_branch(self, id: str) -> Deleted:
+        """Deletes a message and everything below it."""
+        return Deleted(**_json.loads(self._native.delete_branch(id)))
+
+    def clear(self) -> None:
+        """Deletes all messages, compactions and labels; the session stays."""
+        self._native.clear()
+
+    def fork(self, at: str, name: str, *, id: str | None = None) -> Session:
+        """Returns a new session that begins with a copy of the path to a message."""
+        return Session(self._native.fork(id, at, name))
+
+    def subscribe(self, listener: Callable[[Event], object]) -> _native.Subscription:
+        """Calls a listener after each change to the sessions of this store, in the thread that made it.
+
+        The subscription ends with its `close`, or when it is collected: keep it.
+        """
+        return self._native.subscribe(event_listener(listener))
+
+    # Read.
+
+    def history(self) -> list[Message]:
+        """Returns what a model should see: the messages to the head, oldest first, with compactions applied."""
+        return _json.messages(self._native.history(None, False))
+
+    def raw_history(self) -> list[Message]:
+        """Returns the stored messages to the head, oldest first."""
+        return _json.messages(self._native.history(None, True))
+
+    def message(self, id: str) -> Message | None:
+        """Returns a message, or the summary of a compaction; None if there is none of this id."""
+        return _json.maybe_message(self._native.message(id))
+
+    def all_messages(self) -> Iterator[Message]:
+        """Yields the messages of every branch, in order of creation."""
+        return _stream(self._native.all_messages())
+
+    def at(self, leaf: str) -> Path:
+        """Returns the path to any message, with the reads of a session."""
+        return Path(self._native, _json.is_str(leaf, "leaf"), False)
+
+    def path(self) -> Path:
+        """Returns the path to the head."""
+        return Path(self._native, None, False)
+
+    def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
+        """Returns this session with its best hits, or nothing; `Store.search_by_session` finds whole sessions."""
+        return sessions_found(self._native.search(SearchParts(text, dict(settings)), None, "sessions"))
+
+    # Branches.
+
+    def is_on_path(self, id: str) -> bool:
+        """Returns whether a message is on the path to the head."""
+        return self._native.is_on_path(id)
+
+    def is_ancestor(self, ancestor: str, id: str) -> bool:
+        """Returns whether a message is on the path to another one."""
+        return self._native.is_ancestor(ancestor, id)
+
+    def latest_leaf(self) -> Message | None:
+        """Returns the newest message without one after it."""
+        return _json.maybe_message(self._native.latest_leaf())
+
+    def leaves(self) -> list[str]:
+        """Returns where the branches end."""
+        return self._native.leaves()
+
+    def branches(self, id: str) -> list[Message]:
+        """Returns the messages that follow a message."""
+        return _json.messages(self._native.branches(id))
+
+    def branches_page(self, id: str | None, *, after: str | None = None, limit: int = 50) -> list[Message]:
+        """Returns a page of the messages that follow a message; of None: of the roots."""
+        return _json.messages(self._native.branches_page(id, after, limit))
+
+    def roots(self) -> list[Message]:
+        """Returns the messages without a parent."""
+        return _json.messages(self._native.roots())
+
+    def siblings(self, id: str) -> list[Message]:
+        """Returns the versions of a message: what follows the same parent, itself included."""
+        return _json.messages(self._native.siblings(id))
+
+    def tree(
+        self,
+        *,
+        max_children: int | None = None,
+        max_main_segments: int | None = None,
+        max_indent: int | None = None,
+        ascii: bool = False,
+        whole: bool = False,
+    ) -> str:
+        """Returns a drawing of the tree."""
+        return self._native.tree(max_children, max_main_segments, max_indent, ascii, whole)
+
+    # The head and labels.
+
+    def head(self) -> str | None:
+        """Returns the message that the next one is appended to; None before the first."""
+        return self._native.head()
+
+    def checkout(self, id: str) -> None:
+        """Moves the head to any message."""
+        self._native.checkout(_json.is_str(id, "id"))
+
+    def checkout_start(self) -> None:
+        """Moves the head before the first message."""
+        self._native.checkout(None)
+
+    def undo_head(self) -> bool:
+        """Moves the head back to where it was; returns whether it moved."""
+        return self._native.undo_head()
+
+    def redo_head(self) -> bool:
+        """Takes an undo back; returns whether the head moved."""
+        return self._native.redo_head()
+
+    def head_log(self) -> list[HeadEntry]:
+        """Returns where the head was."""
+        return [HeadEntry(**it) for it in _json.loads(self._native.head_log())]
+
+    def label(self, name: str, id: str) -> None:
+        """Gives a message a name, unique in the session; moves it if it is in use."""
+        self._native.label(name, id)
+
+    def unlabel(self, name: str) -> None:
+        """Removes a label."""
+        self._native.unlabel(name)
+
+    def labels(self) -> list[Label]:
+        """Returns the labels."""
+        return [Label(**it) for it in _json.loads(self._native.labels())]
+
+    def labelled(self, name: str) -> str | None:
+        """Returns the message of a label."""
+        return self._native.labelled(name)
+
+    # Compaction.
+
+    def add_compaction(self, summary: str, first: str, last: str, *, details: Any = None) -> AddedCompaction:
+        """Replaces a range of a path with a summary when a history is read. The messages stay."""
+        given = None if details is None else _json.dumps(details, "details")
+        id, status, under = self._native.add_compaction(summary, first, last, given)
+        return AddedCompaction(id, CompactionStatus(status, under))
+
+    def remove_compaction(self, id: str) -> None:
+        """Removes a compaction, as if it had never been."""
+        self._native.remove_compaction(id)
+
+    def compactions(self) -> list[Compaction]:
+        """Returns the compactions of all branches."""
+        return [compaction(it) for it in _json.loads(self._native.compactions())]
+
+    def compaction(self, id: str) -> Compaction:
+        """Returns a compaction."""
+        return compaction(_json.loads(self._native.compaction(id)))
+
+    def import_compaction(self, compaction: Compaction) -> None:
+        """Adds a compaction from elsewhere with its id and time; a known id is a no-op."""
+        fields = compaction_fields(compaction, "compaction")
+        self._native.import_compaction(_json.dumps(fields, "compaction"))
+
+    def compaction_status(self, id: str) -> CompactionStatus:
+        """Returns whether the history shows a compaction."""
+        return CompactionStatus(*self._native.compaction_status(id))
+
+    def expand(self, id: str) -> list[Message]:
+        """Returns what a summary covers: messages and summaries."""
+        return _json.messages(self._native.expand(id, False))
+
+    def expand_raw(self, id: str) -> list[Message]:
+        """Returns the messages that a summary covers."""
+        return _json.messages(self._native.expand(id, True))
+
+    def commit(self, plan: CompactionPlan, summary: SummaryLike) -> Compacted:
+        """Stores the summary of a plan.
+
+        Raises:
+            talktree.StaleError: if the range has changed since the plan was made.
+            talktree.SummaryRefusedError: if the summary is blank or not shorter than the range.
+        """
+        if not isinstance(plan, CompactionPlan):
+            raise TypeError(f"plan must be a CompactionPlan, not {type(plan).__name__}")
+        return Compacted(**_json.loads(self._native.commit(plan._native, summary_parts(summary))))
+
+    def request_tokens(self) -> RequestTokens:
+        """Returns the tokens of the next request."""
+        return RequestTokens(**_json.loads(self._native.request_tokens()))
+
+    def visible_tokens(self) -> int:
+        """Returns the tokens of the history, without reading it."""
+        return self._native.visible_tokens()
+
+    def plan_branch_summary(self, to: str, options: CompactionOptions | None = None) -> BranchSummaryPlan | None:
+        """Returns a checkout and the prompt for a summary of the branch it leaves; None if it leaves nothing."""
+        plan = self._native.plan_branch_summary(to, options_of(options))
+        return None if plan is None else BranchSummaryPlan(plan)
+
+    def checkout_with_summary(self, plan: BranchSummaryPlan, summary: SummaryLike) -> str:
+        """Moves the head and appends the summary of the branch it leaves; returns the id of that message."""
+        if not isinstance(plan, BranchSummaryPlan):
+            raise TypeError(f"plan must be a BranchSummaryPlan, not {type(plan).__name__}")
+        return self._native.checkout_with_summary(plan._native, summary_parts(summary))
+
+    def checkout_summarized(self, to: str) -> str | None:
+        """Moves the head, with a summary by the session's summarizer; returns the id of that message."""
+        return self._native.checkout_summarized(to)
+
+    def compact_and_split(self, summary: SummaryLike, *, id: str | None = None) -> Session:
+        """Ends the session and continues it in a new one, which begins with the summary."""
+        return Session(self._native.compact_and_split(id, summary_parts(summary)))
+
+    # What the model should know.
+
+    @property
+    def context(self) -> Context:
+        """The texts and documents of the blocks."""
+        return Context(self._native)
+
+    @property
+    def tools(self) -> Tools:
+        """The tools for a model."""
+        return Tools(self._native)
+
+    def prompt(self) -> str:
+        """Returns the system prompt; with `cached_prompt` the same bytes until `refresh_prompt`."""
+        return self._native.prompt(False)
+
+    def refresh_prompt(self) -> str:
+        """Makes the system prompt anew, and returns it."""
+        return self._native.prompt(True)
+
+    def drift(self) -> list[Drift]:
+        """Returns the blocks that differ from the frozen prompt."""
+        return [Drift(**it) for it in _json.loads(self._native.drift())]
+
+    def reminder(self) -> str | None:
+        """Returns what a request says besides the frozen prompt; None if nothing changed."""
+        return self._native.reminder()
+
+    def block(self, label: str) -> BlockInfo | None:
+        """Returns a block with its present content."""
+        fields = _json.loads(self._native.block(label))
+        return None if fields is None else BlockInfo(**fields)
+
+    def blocks(self) -> list[BlockInfo]:
+        """Returns the blocks with their present contents."""
+        return [BlockInfo(**it) for it in _json.loads(self._native.blocks())]
+
+    # Usage, export.
+
+    def add_usage(self, usage: Usage, message: str | None = None) -> None:
+        """Adds to the usage of the session, for a message or besides the messages."""
+        self._native.add_usage(message, usage_text(usage))
+
+    def usage(self) -> UsageTotal:
+        """Returns the usage of all answers of the session."""
+        return usage_total(_json.loads(self._native.usage(False, None)))
+
+    def tool_stats(self) -> dict[str, ToolStats]:
+        """Returns how often each tool was called."""
+        return {name: ToolStats(*counts) for name, *counts in self._native.tool_stats()}
+
+    def export_jsonl(self, target: Target) -> None:
+        """Writes every branch, compaction and label as JSON lines, to a path or a binary file."""
+        written_to(target, lambda write: self._native.export(None, False, "jsonl", write))
+
+    def content_hash(self) -> str:
+        """Returns a hash of the content, the same for the same content in any store."""
+        return self._native.content_hash()
+
+
+def _stream(messages: _native.Messages) -> Iterator[Message]:
+    while batch := _json.messages(messages.next(_BATCH)):
+        yield from batch

@@ -1,0 +1,158 @@
+//! Import and export.
+
+use std::io::{self, Cursor, Write};
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use talktree_import::{ImportOptions, import, import_reader};
+
+use crate::call::abandon;
+use crate::callback::Function;
+use crate::json;
+use crate::read::path;
+use crate::session::Session;
+use crate::store::{Store, progress};
+
+/// How many bytes are given to Python at once.
+const CHUNK: usize = 64 * 1024;
+
+/// Writes to a Python callable that takes bytes; its exception ends the call.
+struct Output {
+    function: Function,
+    buffer: Vec<u8>,
+}
+
+impl Output {
+    fn new(function: Py<PyAny>) -> Self {
+        Self { function: Function::new(function), buffer: Vec::with_capacity(CHUNK) }
+    }
+
+    fn hand_over(&mut self) {
+        if self.buffer.is_empty() {
+            return;
+        }
+        let written = Python::try_attach(|py| {
+            self.function.bind(py).call1((PyBytes::new(py, &self.buffer),)).map(drop)
+        });
+        self.buffer.clear();
+        if let Some(Err(error)) = written {
+            abandon(error);
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= CHUNK {
+            self.hand_over();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.hand_over();
+        Ok(())
+    }
+}
+
+/// How a file is imported, as Python passes it.
+#[derive(FromPyObject)]
+pub(crate) struct ImportParts {
+    format: Option<String>,
+    session: Option<String>,
+    strict: bool,
+    dry_run: bool,
+    keep_source: bool,
+}
+
+fn options(parts: ImportParts) -> talktree::Result<ImportOptions> {
+    let format = parts.format.map(|format| format.parse()).transpose()?;
+    Ok(ImportOptions {
+        format,
+        session: parts.session.map(Into::into),
+        is_strict: parts.strict,
+        is_dry_run: parts.dry_run,
+        keeps_source: parts.keep_source,
+    })
+}
+
+#[pymethods]
+impl Store {
+    fn import_file(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        given: ImportParts,
+        progress_callback: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let progress = progress(progress_callback);
+        self.handle
+            .call_long(py, |store| json::text(&import(store, path, &options(given)?, progress)?))
+    }
+
+    fn import_bytes(
+        &self,
+        py: Python<'_>,
+        name: PathBuf,
+        bytes: Vec<u8>,
+        given: ImportParts,
+        progress_callback: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let progress = progress(progress_callback);
+        self.handle.call_long(py, |store| {
+            let reader = Cursor::new(bytes);
+            json::text(&import_reader(store, name, reader, &options(given)?, progress)?)
+        })
+    }
+
+    /// Writes all sessions as JSON lines; returns the sessions that cannot be read, each with the reason.
+    fn export_jsonl(
+        &self,
+        py: Python<'_>,
+        write: Py<PyAny>,
+        is_readable_only: bool,
+    ) -> PyResult<Vec<(String, String)>> {
+        let mut output = Output::new(write);
+        self.handle.call_long(py, |store| {
+            let mut skipped = Vec::new();
+            match is_readable_only {
+                false => store.export_jsonl(&mut output)?,
+                true => store.export_readable_jsonl(&mut output, |id, error| {
+                    skipped.push((id.to_string(), error.to_string()));
+                })?,
+            }
+            output.hand_over();
+            Ok(skipped)
+        })
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Writes the session, or the path to a leaf, in a format.
+    fn export(
+        &self,
+        py: Python<'_>,
+        leaf: Option<&str>,
+        is_raw: bool,
+        format: &str,
+        write: Py<PyAny>,
+    ) -> PyResult<()> {
+        let mut output = Output::new(write);
+        self.handle.call_long(py, |chat| {
+            match format {
+                "jsonl" => chat.export_jsonl(&mut output)?,
+                "markdown" => path(chat, leaf, is_raw).export_markdown(&mut output)?,
+                _ => path(chat, leaf, is_raw).export_openai(&mut output)?,
+            }
+            output.hand_over();
+            Ok(())
+        })
+    }
+
+    fn content_hash(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.call_long(py, talktree::export::session_hash)
+    }
+}

@@ -1,0 +1,152 @@
+//! Reads of a session, and of one path of it.
+//!
+//! A path is named by its leaf, none for the head, and by whether its stored messages are read or what a model should see.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use talktree::{Budget, MessageId, Path};
+
+use crate::json;
+use crate::session::Session;
+use crate::stream::Messages;
+
+/// Returns the path of a session.
+pub(crate) fn path(chat: &talktree::Session, leaf: Option<&str>, is_raw: bool) -> Path {
+    let path = match leaf {
+        Some(leaf) => chat.at(&MessageId::from(leaf)),
+        None => chat.path(),
+    };
+    if is_raw { path.raw() } else { path }
+}
+
+#[pymethods]
+impl Session {
+    fn history(&self, py: Python<'_>, leaf: Option<&str>, is_raw: bool) -> PyResult<String> {
+        self.handle.call(py, |chat| {
+            json::text(&match leaf {
+                None if is_raw => chat.raw_history()?,
+                None => chat.history()?,
+                Some(_) => path(chat, leaf, is_raw).history()?,
+            })
+        })
+    }
+
+    fn recent(
+        &self,
+        py: Python<'_>,
+        leaf: Option<&str>,
+        is_raw: bool,
+        unit: &str,
+        max: u64,
+    ) -> PyResult<(String, u64)> {
+        let budget = match unit {
+            "tokens" => Budget::tokens(max),
+            "bytes" => Budget::bytes(max),
+            "messages" => Budget::messages(max),
+            other => return Err(PyValueError::new_err(format!("no budget of {other}"))),
+        };
+        self.handle.call(py, |chat| {
+            let recent = path(chat, leaf, is_raw).recent(budget)?;
+            Ok((json::text(&recent.messages)?, recent.left_out))
+        })
+    }
+
+    fn page(
+        &self,
+        py: Python<'_>,
+        leaf: Option<&str>,
+        is_raw: bool,
+        before: Option<&str>,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> PyResult<(String, Option<String>, Option<String>)> {
+        self.handle.call(py, |chat| {
+            let mut page = path(chat, leaf, is_raw).page();
+            if let Some(id) = before {
+                page = page.before(&MessageId::from(id));
+            }
+            if let Some(id) = after {
+                page = page.after(&MessageId::from(id));
+            }
+            if let Some(limit) = limit {
+                page = page.limit(limit);
+            }
+            let page = page.run()?;
+            let text = |id: Option<MessageId>| id.map(|id| id.to_string());
+            Ok((json::text(&page.messages)?, text(page.before), text(page.after)))
+        })
+    }
+
+    fn row_stats(&self, py: Python<'_>, leaf: Option<&str>, is_raw: bool) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&path(chat, leaf, is_raw).row_stats()?))
+    }
+
+    fn path_length(&self, py: Python<'_>, leaf: Option<&str>, is_raw: bool) -> PyResult<u64> {
+        self.handle.call(py, |chat| path(chat, leaf, is_raw).path_length())
+    }
+
+    fn stream(
+        &self,
+        py: Python<'_>,
+        leaf: Option<&str>,
+        is_raw: bool,
+        is_reversed: bool,
+    ) -> PyResult<Messages> {
+        let messages = self.handle.call(py, |chat| {
+            let path = path(chat, leaf, is_raw);
+            Ok(if is_reversed { path.iter_rev() } else { path.iter() })
+        })?;
+        Ok(Messages::keep(messages, self.handle.life()))
+    }
+
+    fn all_messages(&self, py: Python<'_>) -> PyResult<Messages> {
+        let messages = self.handle.call(py, |chat| Ok(chat.all_messages()))?;
+        Ok(Messages::keep(messages, self.handle.life()))
+    }
+
+    fn message(&self, py: Python<'_>, id: &str) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.message(&MessageId::from(id))?))
+    }
+
+    fn is_on_path(&self, py: Python<'_>, id: &str) -> PyResult<bool> {
+        self.handle.call(py, |chat| chat.is_on_path(&MessageId::from(id)))
+    }
+
+    fn is_ancestor(&self, py: Python<'_>, ancestor: &str, id: &str) -> PyResult<bool> {
+        let (ancestor, id) = (MessageId::from(ancestor), MessageId::from(id));
+        self.handle.call(py, |chat| chat.is_ancestor(&ancestor, &id))
+    }
+
+    fn latest_leaf(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.latest_leaf()?))
+    }
+
+    fn leaves(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let text = |id: &MessageId| id.to_string();
+        self.handle.call(py, |chat| Ok(chat.leaves()?.iter().map(text).collect()))
+    }
+
+    fn branches(&self, py: Python<'_>, id: &str) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.branches(&MessageId::from(id))?))
+    }
+
+    fn branches_page(
+        &self,
+        py: Python<'_>,
+        id: Option<String>,
+        after: Option<String>,
+        limit: usize,
+    ) -> PyResult<String> {
+        let (id, after) = (id.map(MessageId::from), after.map(MessageId::from));
+        self.handle
+            .call(py, |chat| json::text(&chat.branches_page(id.as_ref(), after.as_ref(), limit)?))
+    }
+
+    fn roots(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.roots()?))
+    }
+
+    fn siblings(&self, py: Python<'_>, id: &str) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.siblings(&MessageId::from(id))?))
+    }
+}

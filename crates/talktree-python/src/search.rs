@@ -1,0 +1,163 @@
+//! Search, in a store, a session, on a path, or in the sessions of a manager.
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use talktree::{Hit, MessageId, Result, Search, Snippet};
+
+use crate::json;
+use crate::manager::Manager;
+use crate::session::Session;
+use crate::store::{Store, seconds_of};
+
+/// What is searched and how, besides the text, as Python passes it.
+#[derive(FromPyObject)]
+pub(crate) struct SearchParts {
+    text: String,
+    sessions: Option<Vec<String>>,
+    owner: Option<String>,
+    on_path: bool,
+    plain: bool,
+    timeout: Option<f64>,
+    limit: Option<usize>,
+    offset: Option<usize>,
+    now: Option<String>,
+}
+
+impl SearchParts {
+    fn apply(self, mut search: Search) -> PyResult<Result<Search>> {
+        if let Some(sessions) = self.sessions {
+            search = search.sessions(sessions);
+        }
+        if let Some(owner) = self.owner {
+            search = search.owner(owner);
+        }
+        if self.on_path {
+            search = search.on_path();
+        }
+        if self.plain {
+            search = search.plain();
+        }
+        if let Some(seconds) = self.timeout {
+            search = search.timeout(seconds_of("timeout", seconds)?);
+        }
+        if let Some(limit) = self.limit {
+            search = search.limit(limit);
+        }
+        if let Some(offset) = self.offset {
+            search = search.offset(offset);
+        }
+        let now = json::maybe_time(self.now.as_deref());
+        Ok(now.map(|now| match now {
+            Some(now) => search.now(now),
+            None => search,
+        }))
+    }
+}
+
+/// Which answer of a search is wanted.
+#[derive(Clone, Copy)]
+enum Answer {
+    Hits,
+    Sessions,
+    Alternatives,
+}
+
+fn answer_of(name: &str) -> Answer {
+    match name {
+        "sessions" => Answer::Sessions,
+        "alternatives" => Answer::Alternatives,
+        _ => Answer::Hits,
+    }
+}
+
+fn run(search: Search, answer: Answer) -> Result<String> {
+    Ok(match answer {
+        Answer::Hits => {
+            let found = search.run()?;
+            let hits: Vec<Value> = found.hits.iter().map(hit).collect();
+            json!({"hits": hits, "matched": found.matched, "notices": found.notices, "is_partial": found.is_partial})
+        }
+        Answer::Sessions => {
+            let found = search.by_session().run()?;
+            let sessions = found.sessions.iter().map(|session| {
+                let hits: Vec<Value> = session.hits.iter().map(hit).collect();
+                json!({"session": session.session, "name": session.name, "score": session.score, "hits": hits})
+            });
+            let sessions: Vec<Value> = sessions.collect();
+            json!({"sessions": sessions, "matched": found.matched, "notices": found.notices, "is_partial": found.is_partial})
+        }
+        Answer::Alternatives => return json::text(&search.alternatives()?),
+    }
+    .to_string())
+}
+
+fn hit(hit: &Hit) -> Value {
+    json!({
+        "session": hit.session,
+        "id": hit.id,
+        "role": hit.role,
+        "created_at": hit.created_at,
+        "snippet": snippet(&hit.snippet),
+        "score": hit.score,
+        "matched": hit.matched,
+        "on_path": hit.on_path,
+        "under": hit.under,
+        "sessions": hit.sessions,
+    })
+}
+
+/// Returns the text of a snippet, its matches as ranges of characters, and the text with them marked.
+fn snippet(snippet: &Snippet) -> Value {
+    let mut marks: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    for (piece, is_match) in snippet.pieces() {
+        let end = at + piece.chars().count();
+        if is_match {
+            marks.push((at, end));
+        }
+        at = end;
+    }
+    json!({"text": snippet.text, "marks": marks, "display": snippet.to_string()})
+}
+
+#[pymethods]
+impl Store {
+    fn search(&self, py: Python<'_>, given: SearchParts, answer: &str) -> PyResult<String> {
+        let answer = answer_of(answer);
+        let search = self.handle.call(py, |store| Ok(store.search(&*given.text)))?;
+        let search = given.apply(search)?;
+        self.handle.call_long(py, |_| run(search?, answer))
+    }
+}
+
+#[pymethods]
+impl Manager {
+    fn search(&self, py: Python<'_>, given: SearchParts, answer: &str) -> PyResult<String> {
+        let answer = answer_of(answer);
+        let search = self.handle.call(py, |bot| Ok(bot.search(&*given.text)))?;
+        let search = given.apply(search)?;
+        self.handle.call_long(py, |_| run(search?, answer))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Searches the session, or the path to a leaf.
+    fn search(
+        &self,
+        py: Python<'_>,
+        given: SearchParts,
+        leaf: Option<&str>,
+        answer: &str,
+    ) -> PyResult<String> {
+        let answer = answer_of(answer);
+        let search = self.handle.call(py, |chat| {
+            Ok(match leaf {
+                Some(leaf) => chat.at(&MessageId::from(leaf)).search(&*given.text),
+                None => chat.search(&*given.text),
+            })
+        })?;
+        let search = given.apply(search)?;
+        self.handle.call_long(py, |_| run(search?, answer))
+    }
+}

@@ -1,0 +1,57 @@
+"""The examples of the documents run, and the package says what it has."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+
+
+def blocks(path: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("at", range(len(blocks(HERE / "README.md"))))
+def test_the_examples_of_the_front_page_run(at: int, tmp_path: Path) -> None:
+    program = blocks(HERE / "README.md")[at]
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_the_programs_run(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, os.fspath(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+
+
+def test_a_subinterpreter_gets_an_import_error() -> None:
+    program = """
+try:
+    import _interpreters as subs
+except ImportError:
+    import _xxsubinterpreters as subs
+import talktree
+code = '''
+try:
+    import talktree
+    print("imported", flush=True)
+except ImportError as error:
+    print("ImportError:", error, flush=True)
+'''
+try:  # also one that shares the lock of the interpreter, as those of embedding programs do
+    sub = subs.create("legacy")
+except TypeError:
+    sub = subs.create(isolated=False)
+subs.run_string(sub, code)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
+    said = "ImportError: talktree is in use by another interpreter of this process, and cannot be imported in two\n"
+    assert done.stdout == said, done.stderr

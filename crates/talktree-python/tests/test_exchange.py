@@ -1,0 +1,113 @@
+"""Import, export, backup: what leaves a store can come back."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+import talktree
+from talktree import ImportRecord, Message, SessionDetails, SessionImport
+
+
+@pytest.fixture
+def full(store: talktree.Store) -> talktree.Store:
+    chat = store.session("s")
+    question = chat.append(Message.user("Name a colour")).id
+    chat.append_to(question, Message.assistant("red"))
+    chat.append_to(question, Message.assistant("cyan"))
+    chat.label("start", question)
+    return store
+
+
+def test_a_round_trip(full: talktree.Store, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    assert full.export_jsonl(path) == []
+    seen: list[tuple[int, int]] = []
+    with talktree.Store() as copy:
+        report = copy.import_file(path, progress=lambda done, total: seen.append((done, total)))
+        assert (report.added, report.dropped, report.sessions, report.format) == (3, 0, ["s"], "talktree")
+        assert copy.content_hash() == full.content_hash()
+        assert copy.session("s").content_hash() == full.session("s").content_hash()
+        assert copy.import_bytes(path.read_bytes()).added == 0
+        assert seen and seen[-1][0] <= seen[-1][1]
+    file = io.BytesIO()
+    full.session("s").export_jsonl(file)
+    assert file.getvalue().count(b"\n") >= 3
+    assert full.export_jsonl(io.BytesIO(), readable_only=True) == []
+
+
+def test_pages_and_openai(full: talktree.Store, tmp_path: Path) -> None:
+    page, chat = io.BytesIO(), io.BytesIO()
+    full.session("s").export_markdown(page)
+    full.session("s").at(full.session("s").leaves()[0]).export_openai(chat)
+    assert "cyan" in page.getvalue().decode()
+    assert json.loads(chat.getvalue())["messages"][0]["content"] == "Name a colour"
+
+
+def test_files_of_other_programs(store: talktree.Store, tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text(
+        json.dumps({"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]})
+    )
+    assert store.import_file(path, dry_run=True).added == 2 and store.sessions() == []
+    report = store.import_file(path, session="mine")
+    assert report.sessions == ["mine"] and report.format == "openai"
+    with pytest.raises(talktree.InvalidNameError):
+        store.import_file(path, format="word")
+    with pytest.raises((talktree.IoError, talktree.ImportFileError)):
+        store.import_file(tmp_path / "missing.json")
+    with pytest.raises(talktree.ImportFileError) as caught:
+        store.import_bytes(
+            b'{"role":"user","content":"a"}\n{"role":\n', name="broken.jsonl", format="openai", strict=True
+        )
+    assert caught.value.line == 2
+
+
+def test_an_export_never_writes_over_an_open_store(full: talktree.Store, tmp_path: Path) -> None:
+    with pytest.raises(talktree.InvalidNameError, match="the file of an open store"):
+        full.export_jsonl(tmp_path / "store.db")
+    assert full.verify().damages == []
+
+
+def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:
+    seen: list[int] = []
+    full.backup(tmp_path / "copy.db", lambda done, total: seen.append(done))
+    with talktree.Store(tmp_path / "copy.db", read_only=True) as copy:
+        assert copy.content_hash() == full.content_hash()
+    with pytest.raises(talktree.Error):
+        full.backup(tmp_path / "copy.db")
+    full.rebuild_search()
+    full.recount_tokens()
+    assert full.stats().messages == 3 and full.stats().branching_messages == 1
+
+
+def test_whole_sessions_and_records(store: talktree.Store) -> None:
+    then = datetime(2020, 5, 1, tzinfo=timezone.utc)
+    records = [
+        ImportRecord("line 1", None, Message.user("hello", id="m1", created_at=then)),
+        ImportRecord("line 2", "m1", {"id": "m2", "role": "assistant", "text": "hi", "metadata": {"n": 2**70}}),
+    ]
+    details = SessionDetails(name="talk", tags=["old"], metadata=[1], created_at=then)
+    whole = SessionImport("s", records, details, labels={"start": "m1"}, head="m1", marks=["line 3"])
+    stored, refused = store.import_sessions([whole, SessionImport("s")])
+    assert stored == ["added", "added"] and isinstance(refused, talktree.SessionExistsError)
+    chat = store.session("s")
+    info = chat.info()
+    assert info is not None and (info.name, info.tags, info.metadata, info.created_at) == ("talk", ["old"], [1], then)
+    assert (chat.head(), chat.labelled("start"), chat.is_imported("line 3")) == ("m1", "m1", True)
+    assert chat.branches("m1")[0].metadata == {"n": 2**70} and chat.history()[0].created_at == then
+    more = ImportRecord("line 4", "m1", Message.user("more", id="m4"))
+    assert chat.import_messages([*records, more]) == ["known", "known", "added"]
+    assert chat.history()[-1].text == "more"
+    summary = chat.add_compaction("A greeting.", "m1", "m4")
+    other = store.session("other")
+    other.import_messages([records[0], more])
+    other.import_compaction(chat.compaction(summary.id))
+    assert other.compaction(summary.id) == chat.compaction(summary.id)
+    with pytest.raises(TypeError, match=r"sessions\[0\] must be a SessionImport, not dict"):
+        store.import_sessions([{"id": "x"}])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"records\[1\]\.message must be a dict"):
+        chat.import_messages([more, ImportRecord("line 5", None, "text")])

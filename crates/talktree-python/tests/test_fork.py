@@ -1,0 +1,151 @@
+"""A child of a fork neither uses nor closes what its parent opened."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import talktree
+from talktree import Message
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+
+def in_child(work: Callable[[], str], *, exits: Callable[[int], object] = os._exit) -> str:
+    """Returns what work returns in a child."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            said = work()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode())
+        os.close(writer)
+        exits(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return said
+
+
+def test_the_child_gets_a_clear_error(store: talktree.Store, chat: talktree.Session) -> None:
+    chat.append(Message.user("hello"))
+    stream = iter(chat)
+    for call in (chat.history, store.sessions, lambda: next(stream), lambda: store.search("x"), lambda: store.verify()):
+        said = in_child(lambda call=call: str(call()))  # type: ignore[misc]
+        assert said == "ForkedError: the store was opened before this process was forked; open it in the child"
+
+
+def test_the_child_closes_nothing_of_the_parent(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = talktree.Store(path)
+    chat = store.session("s", on_error=lambda error: None)
+    keep = store.subscribe(lambda event: None)
+    chat.append(Message.user("before"))
+    wal = path.with_name("store.db-wal")
+    size = wal.stat().st_size
+    assert size > 0
+    objects = [store, chat, keep, iter(chat), talktree.SessionManager(store)]
+
+    def drop_all() -> str:
+        nonlocal store, chat, keep
+        store.close()
+        objects.clear()
+        del store, chat, keep
+        gc.collect()
+        return "dropped"
+
+    assert in_child(drop_all) == "dropped"
+    assert wal.stat().st_size == size  # no checkpoint by the child
+    chat.append(Message.user("after"))
+    with talktree.Store(path) as second:
+        assert len(second.session("s").history()) == 2
+        assert second.verify().damages == []
+    store.close()
+
+
+def test_the_child_may_end_as_any_program(tmp_path: Path) -> None:
+    """Also with the finalizers of the interpreter, which drop everything."""
+    path = tmp_path / "store.db"
+    program = f"""
+import os, sys, talktree
+store = talktree.Store({str(path)!r})
+chat = store.session("s")
+chat.append({{"role": "user", "text": "one"}})
+child = os.fork()
+if child == 0:
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+chat.append({{"role": "user", "text": "two"}})
+assert store.verify().damages == []
+print(len(chat.history()))
+"""
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_the_child_cannot_open_the_file_of_the_parent(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    def open_again() -> str:
+        with talktree.Store(path) as store:
+            return f"{len(store.sessions())} sessions"
+
+    with talktree.Store(path) as store:
+        store.session("s").append(Message.user("hello"))
+        assert "was open when this process was forked" in in_child(open_again)
+        assert in_child(lambda: repr(talktree.Store())) == "<Store in memory>"
+    assert in_child(open_again) == "1 sessions"  # closed before the fork
+
+
+def test_the_child_may_open_other_files_and_the_parent_goes_on(tmp_path: Path) -> None:
+    with talktree.Store(tmp_path / "parent.db") as store:
+        chat = store.session("s")
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                chat.append(Message.user("hello"))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+
+        def other() -> str:
+            with talktree.Store(tmp_path / "child.db") as mine:
+                mine.session("s").append(Message.user("mine"))
+                return str(len(mine.session("s").history()))
+
+        try:
+            # Forked between two calls of this thread, while another one writes.
+            assert in_child(other) == "1"
+        finally:
+            stop.set()
+            writer.join()
+        assert store.verify().damages == []
+
+
+def _in_pool(path: str) -> int:
+    with talktree.Store(path) as store:
+        return len(store.session("s").history())
+
+
+def test_a_pool_of_spawned_processes_opens_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with talktree.Store(path) as store:
+        store.session("s").append(Message.user("hello"))
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.apply(_in_pool, (str(path),)) == 1

@@ -1,0 +1,220 @@
+"""A session of the OpenAI Agents SDK: with its runner and a scripted model, over a restart, with branches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import talktree
+
+pytest.importorskip("agents")
+
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, set_tracing_disabled
+from agents.memory import Session as Protocol
+from agents.memory import SessionSettings
+from agents.testing import ScriptedModel, assistant_message, function_call
+from talktree import aio, openai
+
+set_tracing_disabled(True)
+
+
+@function_tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"warm in {city}"
+
+
+def agent_of(*steps: Any) -> tuple[Agent[Any], ScriptedModel]:
+    model = ScriptedModel(list(steps))
+    return Agent(name="helper", model=model, tools=[weather]), model
+
+
+ITEMS: list[Any] = [
+    {"role": "user", "content": "Is it warm?"},
+    {
+        "type": "reasoning",
+        "id": "r1",
+        "summary": [{"type": "summary_text", "text": "I look."}],
+        "encrypted_content": "x",
+    },
+    {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Jena"}', "id": "__fake_id__"},
+    {"type": "function_call", "call_id": "c2", "name": "weather", "arguments": "{broken", "id": "__fake_id__"},
+    {"type": "function_call_output", "call_id": "c1", "output": "warm"},
+    {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "error"}]},
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "m1",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Yes \ud800.", "annotations": [], "logprobs": []}],
+    },
+    {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "data:,", "detail": "auto"}]},
+    {"type": "of_a_later_release", "big": 2**70},
+    {"role": "developer", "content": "Be brief.", "phase": None},
+]
+
+
+def test_items_come_back_exactly(tmp_path: Path) -> None:
+    async def main() -> None:
+        session = openai.Session("s", tmp_path / "agents.db")
+        assert isinstance(session, Protocol)
+        assert await session.get_items() == []
+        await session.add_items([])
+        await session.add_items(ITEMS[:4])
+        await session.add_items(ITEMS[4:])
+        assert await session.get_items() == ITEMS
+        assert await session.get_items(limit=3) == ITEMS[-3:]
+        assert await session.get_items(limit=0) == []
+        assert await session.get_items(limit=99) == ITEMS
+        for item in reversed(ITEMS):
+            assert await session.pop_item() == item
+        assert await session.pop_item() is None
+        await session.add_items(ITEMS)
+        await session.clear_session()
+        assert await session.get_items() == []
+        await session.close()
+
+    asyncio.run(main())
+
+
+def test_it_does_what_the_session_of_the_sdk_does(tmp_path: Path) -> None:
+    async def play(session: Any) -> list[Any]:
+        seen: list[Any] = []
+        for step in range(3):
+            await session.add_items(ITEMS[step * 3 : step * 3 + 3])
+            seen += [
+                await session.get_items(),
+                await session.get_items(2),
+                await session.pop_item(),
+                await session.get_items(1),
+            ]
+        await session.clear_session()
+        return [*seen, await session.get_items(), await session.pop_item()]
+
+    async def main() -> None:
+        for settings in (None, SessionSettings(limit=2), {"limit": 4}):
+            theirs = SQLiteSession("s", session_settings=settings)
+            ours = openai.Session("s", session_settings=settings)
+            assert json.dumps(await play(ours)) == json.dumps(await play(theirs))
+            await ours.close()
+            theirs.close()
+
+    asyncio.run(main())
+
+
+def test_a_conversation_is_kept_over_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+
+    async def first() -> None:
+        agent, model = agent_of(
+            [function_call("weather", {"city": "Jena"}, call_id="c1")], [assistant_message("It is warm.")]
+        )
+        session = openai.Session("user:42", path)
+        result = await Runner.run(agent, "Is it warm in Jena?", session=session)
+        assert result.final_output == "It is warm."
+        model.assert_complete()
+        await session.close()
+
+    async def second() -> None:
+        agent, model = agent_of([assistant_message("In Jena.")])
+        session = openai.Session("user:42", path)
+        result = await Runner.run(agent, "Where?", session=session)
+        assert result.final_output == "In Jena."
+        call = model.last_call
+        assert call is not None and isinstance(call.input, list)
+        kinds = [item.get("type", item.get("role")) for item in call.input]
+        assert kinds == ["user", "function_call", "function_call_output", "message", "user"]
+        assert [hit.role for hit in await session.search("warm jena", limit=1)]
+        chat = await session.chat()
+        request = await chat.anthropic_request()  # for another model
+        assert talktree.model.validate_for("anthropic", request | {"model": "m", "max_tokens": 9}) == []
+        await session.close()
+
+    asyncio.run(first())
+    assert not talktree.Store.is_open_file(path)
+    asyncio.run(second())
+    with talktree.Store(path) as store:
+        assert store.verify().damages == []
+        assert store.session("user:42").tool_stats()["weather"].calls == 1
+
+
+def test_streamed_runs_and_limits_of_a_run(tmp_path: Path) -> None:
+    async def main() -> None:
+        agent, model = agent_of(*[[assistant_message(f"answer {n}")] for n in range(3)])
+        async with aio.Store(tmp_path / "agents.db") as store:
+            session = openai.Session("s", store)
+            for n in range(2):
+                result = Runner.run_streamed(agent, f"question {n}", session=session)
+                async for _ in result.stream_events():
+                    pass
+                assert result.final_output == f"answer {n}"
+            config = RunConfig(session_settings=SessionSettings(limit=1))
+            await Runner.run(agent, "question 2", session=session, run_config=config)
+            call = model.last_call
+            assert call is not None and len(call.input) == 2
+            assert len(await session.get_items()) == 6
+
+    asyncio.run(main())
+
+
+def test_branches(tmp_path: Path) -> None:
+    async def main() -> None:
+        with talktree.Store(tmp_path / "agents.db") as store:
+            agent, _ = agent_of(*[[assistant_message(text)] for text in ("red", "cyan", "more cyan")])
+            session = openai.Session("s", store)
+            await Runner.run(agent, "Name a colour", session=session)
+            chat = await session.chat()
+            question = (await chat.history())[0].id
+            await session.checkout(None)
+            await Runner.run(agent, "Name a colour, again", session=session)
+            assert len(await chat.leaves()) == 2 and len(await session.get_items()) == 2
+            await session.checkout((await session.search("red"))[0].id)
+            assert "red" in str((await session.get_items())[-1])
+            await session.checkout(question)
+            assert await session.pop_item() == {"role": "user", "content": "Name a colour"}  # its branch keeps it
+            assert await chat.head() is None and len(await chat.leaves()) == 2
+            # What the program says is an item, too.
+            await chat.append({"role": "user", "text": "from the program"})
+            await chat.append(talktree.Message.system("unseen", hidden=True))
+            assert await session.get_items() == [{"role": "user", "content": "from the program"}]
+            assert await session.pop_item() == {"role": "user", "content": "from the program"}
+
+    asyncio.run(main())
+
+
+def test_an_agent_sees_summaries_of_its_oldest_items() -> None:
+    async def main() -> None:
+        async def summarizer(prompt: str) -> str:
+            return "They said words."
+
+        session = openai.Session("s", summarizer=summarizer, compact_after=500)
+        for _ in range(20):
+            await session.add_items([{"role": "user", "content": "word " * 50}])
+        items = await session.get_items()
+        assert len(items) < 20 and {"role": "assistant", "content": "They said words."} in items
+        assert await session.get_items(limit=2) == items[-2:]
+        assert len(await (await session.chat()).raw_history()) == 20
+        await session.close()
+
+    asyncio.run(main())
+
+
+def test_a_change_that_was_cancelled_has_happened_or_not() -> None:
+    async def main() -> None:
+        session = openai.Session("s")
+        await session.chat()
+        task = asyncio.create_task(session.add_items([{"role": "user", "content": "hello"}]))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # The change was waited for: it does not come later.
+        items = await session.get_items()
+        await asyncio.sleep(0.05)
+        assert await session.get_items() == items
+        await session.close()
+
+    asyncio.run(main())

@@ -1,0 +1,205 @@
+"""The verbs of a session: write, read, branch, move the head, label, delete, fork."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+import talktree
+from talktree import Message
+
+
+def say(chat: talktree.Session, text: str) -> str:
+    return chat.append(Message.user(text)).id
+
+
+def texts(messages: object) -> str:
+    return " ".join(message.text for message in messages)  # type: ignore[attr-defined]
+
+
+def test_the_five_lines_of_the_front_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with talktree.Store("bot.db") as store:
+        chat = store.session("telegram:4711")
+        chat.append({"role": "user", "text": "Can we deploy on Friday?"})
+        for hit in store.search("deploy friday", limit=5):
+            print(hit.session, hit.snippet)
+    assert capsys.readouterr().out == "telegram:4711 Can we **deploy** on **Friday**?\n"
+
+
+def test_branches(chat: talktree.Session) -> None:
+    question = say(chat, "colour?")
+    red = chat.append(Message.assistant("red")).id
+    cyan = chat.append_to(question, Message.assistant("cyan")).id
+    assert texts(chat.branches(question)) == "red cyan"
+    assert texts(chat.siblings(cyan)) == "red cyan"
+    assert texts(chat.branches_page(question, after=red, limit=5)) == "cyan"
+    assert sorted(chat.leaves()) == sorted([red, cyan])
+    assert (chat.is_on_path(red), chat.is_ancestor(question, red)) == (False, True)
+    latest = chat.latest_leaf()
+    assert latest is not None and latest.id == cyan
+    assert texts(chat.roots()) == "colour?"
+    assert texts(chat.at(red).history()) == "colour? red"
+    assert chat.at(red).leaf == red
+    assert "o user" in chat.tree(ascii=True, whole=True)
+
+
+def test_the_head_moves_and_comes_back(chat: talktree.Session) -> None:
+    question = say(chat, "colour?")
+    red = say(chat, "red")
+    chat.checkout(question)
+    assert (chat.undo_head(), chat.head()) == (True, red)
+    assert (chat.redo_head(), chat.head()) == (True, question)
+    chat.checkout_start()
+    assert chat.head() is None
+    assert [entry.id for entry in chat.head_log()][-1] is None
+    with pytest.raises(talktree.HeadMovedError) as caught:
+        chat.append_if_head(red, Message.user("late"))
+    assert (caught.value.expected, caught.value.found) == (red, None)
+    assert caught.value.is_retryable
+    assert chat.append_if_head(None, Message.user("second tree")).is_new
+    assert len(chat.roots()) == 2
+
+
+def test_chains(chat: talktree.Session) -> None:
+    ids = [it.id for it in chat.append_all([Message.user("a"), Message.user("b"), Message.user("c")])]
+    chat.append_all_to(ids[0], [Message.user("x"), Message.user("y")])
+    assert texts(chat) == "a x y"
+    chat.append_all_to(None, [Message.user("r")])
+    assert texts(chat.history()) == "r"
+    head = chat.head()
+    chat.append_all_if_head(head, [Message.user("s")])
+    assert chat.append_root(Message.user("t")).is_new
+    assert texts(chat.all_messages()) == "a b c x y r s t"
+
+
+def test_retry_and_edit(chat: talktree.Session) -> None:
+    question = say(chat, "colour?")
+    chat.append(Message.assistant("red"))
+    assert chat.retry() == talktree.Retried(question, True)
+    chat.append(Message.assistant("cyan"))
+    assert texts(chat.branches(question)) == "red cyan"
+    chat.edit(question, Message.user("animal?"))
+    assert texts(chat) == "animal?"
+
+
+def test_update_and_upsert(chat: talktree.Session) -> None:
+    assert isinstance(chat.upsert(Message.assistant("The an", id="m")), talktree.Appended)
+    assert chat.upsert(Message.assistant("The answer", id="m")) == talktree.Updated(True, [])
+    assert chat.update(Message.assistant("The answer", id="m")).is_changed is False
+    assert texts(chat) == "The answer"
+
+
+def test_labels(chat: talktree.Session) -> None:
+    first = say(chat, "draft")
+    chat.label("best", first)
+    assert chat.labelled("best") == first
+    assert chat.labels() == [talktree.Label("best", first)]
+    chat.unlabel("best")
+    assert chat.labelled("best") is None
+
+
+def test_deleting(chat: talktree.Session) -> None:
+    a, b = say(chat, "a"), say(chat, "b")
+    compaction = chat.add_compaction("a and b", a, b).id
+    deleted = chat.delete(a)
+    assert (deleted.messages, deleted.covered_by) == ([a], [compaction])
+    assert texts(chat.raw_history()) == "b"
+    with pytest.raises(talktree.UnknownMessageError):
+        chat.delete(b, "nobody")
+    chat.delete_branch(b)
+    chat.clear()
+    assert chat.raw_history() == []
+
+
+def test_reads(chat: talktree.Session) -> None:
+    chat.append_all([Message.user(str(n)) for n in range(250)])
+    assert texts(itertools.islice(reversed(chat), 2)) == "249 248"
+    assert len(list(chat)) == 250
+    assert chat.path_length() == 250
+    recent = chat.recent(messages=10)
+    assert (len(recent.messages), recent.left_out) == (10, 240)
+    assert len(chat.recent(tokens=50).messages) < 50 and len(chat.recent(bytes=100).messages) >= 1
+    page = chat.page(limit=4)
+    assert texts(page.messages) == "246 247 248 249" and page.after is None
+    assert texts(chat.page(before=page.before, limit=2).messages) == "244 245"
+    assert chat.row_stats()[0].role == "user"
+    found = chat.message(page.messages[0].id)
+    assert found is not None and found.text == "246"
+    assert chat.message("nobody") is None
+    with pytest.raises(TypeError, match="one of tokens, bytes and messages"):
+        chat.recent()
+
+
+def test_hidden_messages_are_only_in_the_raw_history(chat: talktree.Session) -> None:
+    say(chat, "a")
+    chat.append(Message.system("b", hidden=True))
+    assert texts(chat.history()) == "a"
+    assert texts(chat.path().raw().history()) == "a b"
+    assert texts(chat.path().raw_history()) == "a b"
+    assert texts(chat.path().raw()) == "a b"
+
+
+def test_forks_have_details(store: talktree.Store, chat: talktree.Session) -> None:
+    question = say(chat, "shall we?")
+    say(chat, "no")
+    fork = chat.fork(question, "what if", id="f")
+    fork.append(Message.assistant("yes"))
+    info = fork.info()
+    assert info is not None
+    assert (info.id, info.name, info.fork_point, info.parent_session) == ("f", "what if", question, "s")
+    assert info.created_at.tzinfo is not None
+    chat.set_details(talktree.SessionDetails(name="talk", tags=["a"], metadata={"n": 2**70}))
+    details = chat.info()
+    assert details is not None
+    assert (details.name, details.tags, details.metadata) == ("talk", ["a"], {"n": 2**70})
+    assert {it.id for it in store} == {"s", "f"}
+
+
+def test_sessions_of_a_store(store: talktree.Store) -> None:
+    created = store.create_session("first", id="one")
+    with pytest.raises(talktree.SessionExistsError):
+        store.create_session(talktree.SessionDetails(owner="ada"), id="one")
+    store.rename("one", "renamed")
+    (info,) = store.sessions()
+    assert info.name == "renamed"
+    store.remove("one")
+    with pytest.raises(talktree.SessionRemovedError) as caught:
+        created.append(Message.user("late"))
+    assert caught.value.id == "one"
+    assert store.session("new").info() is None
+
+
+def test_importing_single_messages(chat: talktree.Session) -> None:
+    assert chat.import_message(None, Message.user("a", id="a")) == "added"
+    assert chat.import_message("a", Message.user("b", id="b")) == "added"
+    assert chat.import_message("a", Message.user("b", id="b")) == "known"
+
+
+def test_events(store: talktree.Store, chat: talktree.Session) -> None:
+    heard: list[talktree.Event] = []
+    with store.subscribe(heard.append), chat.subscribe(lambda event: heard.append(event)):
+        id = say(chat, "hello")
+    say(chat, "unheard")
+    assert heard == [talktree.Event("s", "append", {"ids": [id]})] * 2
+
+
+def test_a_store_opens_again_with_all_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "bot.db"
+    with talktree.Store(path, durability="normal", busy_timeout=1.5, cache_kib=512, idle_readers=2) as store:
+        say(store.session("s"), "hello")
+        assert talktree.Store.is_open_file(path)
+        with talktree.Store(path) as second:  # two stores on one file
+            say(second.session("s"), "again")
+        assert texts(store.session("s")) == "hello again"
+    assert not talktree.Store.is_open_file(path)
+    with talktree.Store(str(path), read_only=True) as store:
+        assert texts(store.session("s")) == "hello again"
+        with pytest.raises(talktree.ReadOnlyError):
+            say(store.session("s"), "no")
+    with talktree.Store(max_message_bytes=100) as small, pytest.raises(talktree.MessageTooLargeError) as caught:
+        say(small.session("s"), "x" * 200)
+    assert caught.value.max == 100
