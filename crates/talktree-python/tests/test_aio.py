@@ -167,8 +167,11 @@ async def test_a_cancelled_backup_stops(tmp_path: Path) -> None:
             tasks.start_soon(store.backup, tmp_path / "copy.db", progress)
             await until(inside)
             tasks.cancel_scope.cancel()
+        assert any(path.suffix == ".partial" for path in tmp_path.iterdir())
         go_on.set()
-        await store.close()
+        with anyio.fail_after(10):
+            while any(path.suffix == ".partial" for path in tmp_path.iterdir()):
+                await anyio.sleep(0.001)
         assert not (tmp_path / "copy.db").exists()
 
 
