@@ -24,6 +24,7 @@ mod store;
 mod stream;
 mod subscription;
 mod tools;
+mod transcripts;
 mod tree;
 mod usage;
 
@@ -50,6 +51,8 @@ mod native {
     use crate::stream::Messages;
     #[pymodule_export]
     use crate::subscription::Subscription;
+    #[pymodule_export]
+    use crate::transcripts::{Transcripts, fold_transcript_summary};
     #[pymodule_export]
     use crate::usage::{usage_of, with_usage};
 

@@ -286,7 +286,7 @@ def test_outside_of_async_code_it_is_a_clear_error() -> None:
         coroutine.send(None)
 
 
-@pytest.mark.parametrize("name", ["Store", "Session", "Path", "SessionManager", "Context", "Tools"])
+@pytest.mark.parametrize("name", ["Store", "Session", "Path", "SessionManager", "Context", "Tools", "Transcripts"])
 def test_every_verb_has_its_async_form_with_the_same_arguments(name: str) -> None:
     plain, other = getattr(talktree, name), getattr(aio, name)
     verbs = [it for it in vars(plain) if not it.startswith("_")]

@@ -10,7 +10,8 @@
 ...     [message.text for message in chat.history()]
 ['Can we deploy on Friday?', 'Yes, after the backup.']
 
-`talktree.aio` has the same names for asyncio and trio, `talktree.openai` a session for the OpenAI Agents SDK.
+`talktree.aio` has the same names for asyncio and trio, `talktree.openai` a session for the OpenAI Agents SDK,
+`talktree.claude` a session store for the Claude Agent SDK.
 """
 
 from . import model as model
@@ -54,6 +55,7 @@ from .errors import CompactionPolicyError as CompactionPolicyError
 from .errors import ContextFullError as ContextFullError
 from .errors import CorruptError as CorruptError
 from .errors import DiskFullError as DiskFullError
+from .errors import EncryptionKeyError as EncryptionKeyError
 from .errors import Error as Error
 from .errors import ForkedError as ForkedError
 from .errors import HardLinkedError as HardLinkedError
@@ -71,11 +73,14 @@ from .errors import NoOwnerError as NoOwnerError
 from .errors import NoSummarizerError as NoSummarizerError
 from .errors import NotAncestorError as NotAncestorError
 from .errors import NotAStoreError as NotAStoreError
+from .errors import NotErasedError as NotErasedError
 from .errors import NothingVisibleError as NothingVisibleError
 from .errors import OlderStoreError as OlderStoreError
 from .errors import PlanOfAnotherError as PlanOfAnotherError
 from .errors import ProviderError as ProviderError
 from .errors import ReadOnlyError as ReadOnlyError
+from .errors import RuleMeetsAllError as RuleMeetsAllError
+from .errors import SessionErasedError as SessionErasedError
 from .errors import SessionExistsError as SessionExistsError
 from .errors import SessionFullError as SessionFullError
 from .errors import SessionInTrashError as SessionInTrashError
@@ -89,6 +94,7 @@ from .errors import SummaryRefusedError as SummaryRefusedError
 from .errors import TokenCounterError as TokenCounterError
 from .errors import TooLargeError as TooLargeError
 from .errors import TooManyBlocksError as TooManyBlocksError
+from .errors import TranscriptFullError as TranscriptFullError
 from .errors import UnknownBlockError as UnknownBlockError
 from .errors import UnknownCallError as UnknownCallError
 from .errors import UnknownCompactionError as UnknownCompactionError
@@ -97,6 +103,7 @@ from .errors import UnknownSessionError as UnknownSessionError
 from .errors import UnknownVersionError as UnknownVersionError
 from .errors import UnreadableLogError as UnreadableLogError
 from .errors import UnsupportedError as UnsupportedError
+from .errors import WrongKeyError as WrongKeyError
 from .importing import ImportRecord as ImportRecord
 from .importing import SessionImport as SessionImport
 from .manager import Resumed as Resumed
@@ -141,6 +148,17 @@ from .store import Store as Store
 from .store import estimate_tokens as estimate_tokens
 from .tools import ToolCall as ToolCall
 from .tools import Tools as Tools
+from .transcripts import AppendedEntries as AppendedEntries
+from .transcripts import ListedTranscript as ListedTranscript
+from .transcripts import StoredTranscript as StoredTranscript
+from .transcripts import TranscriptFiles as TranscriptFiles
+from .transcripts import TranscriptInfo as TranscriptInfo
+from .transcripts import TranscriptKey as TranscriptKey
+from .transcripts import TranscriptMessage as TranscriptMessage
+from .transcripts import Transcripts as Transcripts
+from .transcripts import TranscriptSummary as TranscriptSummary
+from .transcripts import UnreadLine as UnreadLine
+from .transcripts import fold_transcript_summary as fold_transcript_summary
 from .usage import Cost as Cost
 from .usage import Usage as Usage
 from .usage import UsageRow as UsageRow

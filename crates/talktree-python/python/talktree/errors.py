@@ -85,6 +85,20 @@ class SessionInTrashError(Error):
     id: str
 
 
+class SessionErasedError(Error, ValueError):
+    """The session was erased, and imports of it are forbidden."""
+
+    id: str
+
+
+class NotErasedError(Error):
+    """A text that was erased is still in a file of the store."""
+
+    occurrences: int
+    path: str
+    offset: int
+
+
 class NoOwnerError(Error):
     """The session has no owner, so it has no texts of its owner."""
 
@@ -323,6 +337,33 @@ class ContextFullError(Error):
 
     what: str
     max: int
+
+
+class TranscriptFullError(Error):
+    """The store has had the maximum number of transcripts, or a transcript that of entries."""
+
+    what: str
+    max: int
+
+
+class RuleMeetsAllError(Error, ValueError):
+    """Every session of the store meets a rule of a retention."""
+
+    rule: str
+    sessions: int
+
+
+class WrongKeyError(Error, ValueError):
+    """The file cannot be decrypted with this key."""
+
+    path: str
+    why: str
+
+
+class EncryptionKeyError(Error):
+    """The function that returns the key of a store failed."""
+
+    why: str
 
 
 class NotAStoreError(Error, ValueError):
