@@ -1,13 +1,12 @@
 //! `talktree erase`: removes sessions, messages, owners and keys from every byte of the store.
 
-use std::io::{IsTerminal, Write};
-
 use serde::Serialize;
 use talktree::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, Error, MessageId,
     SessionId, Store,
 };
 
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::progress::Bar;
@@ -73,8 +72,13 @@ pub(crate) struct Args {
     #[arg(long, short)]
     yes: bool,
 
-    /// Finish an erasure that was interrupted, or that another program was in the way of.
-    #[arg(long)]
+    /// Finish an erasure that was interrupted, or whose log another program was reading.
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "forks", "summaries", "keep_totals", "forbid_import", "dry_run", "prove", "yes"
+        ]
+    )]
     finish: bool,
 }
 
@@ -102,7 +106,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.dry_run {
         return print(&extent, &Erased::default(), None, context);
     }
-    confirm(&args, &extent)?;
+    confirm(args.yes, &format!("erase {}", counts(&extent)), "nothing was erased")?;
     let signals = Signals::catch()?;
     signals.interrupt(&store);
     let bar = Bar::of_steps("erasing");
@@ -164,8 +168,8 @@ fn finish(store: &Store, context: &mut Context) -> Result<()> {
 
 fn in_use() -> Failure {
     Failure::Store(format!(
-        "it was deleted, but the write-ahead log still has it, because another program reads from the store; \
-         run `{}` when that has ended",
+        "the text was deleted, but it is still in the write-ahead log, which another program reads; \
+         run `{}` when that program has ended",
         crate::suggestion::command("erase --finish")
     ))
 }
@@ -238,24 +242,4 @@ fn counts(extent: &ErasureExtent) -> String {
         .map(|(count, noun)| plural(count, noun))
         .collect();
     if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
-}
-
-/// Asks for confirmation; without a terminal it fails.
-fn confirm(args: &Args, extent: &ErasureExtent) -> Result<()> {
-    if args.yes {
-        return Ok(());
-    }
-    let what = counts(extent);
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!("nothing was erased: pass --yes to erase {what}")));
-    }
-    let mut stderr = std::io::stderr();
-    write!(stderr, "Erase {what}, so that no copy of it is left in the store? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::Usage("nothing was erased".to_owned())),
-    }
 }
