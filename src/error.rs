@@ -338,13 +338,13 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
-    /// The store has had the maximum number of sessions. Deleted sessions count.
+    /// The store has reached the maximum number of sessions. Deleted sessions count.
     #[error("the store is full: it has had {max} sessions, its limit")]
     StoreFull {
         /// The limit.
         max: i64,
     },
-    /// A store has had the maximum number of context blocks, or a block that of texts. Deleted ones count.
+    /// A store has reached the maximum number of context blocks, or a block the maximum number of texts. Deleted ones count.
     #[error("the limit of {max} {what} is reached; deleted ones count")]
     ContextFull {
         /// The kind: `context blocks` of the store, `texts` of a block.
